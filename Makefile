@@ -1,0 +1,55 @@
+# Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Nothing reports home; nothing hidden in the environment changes what these commands do.
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+export DO_NOT_TRACK := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help install demo test check format bench lock clean
+
+help:  ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.run: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mailout needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing mailout's packages into $(VENV): about two minutes, once."
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements-dev.lock pyproject.toml
+	@echo "Installing what the tests need into $(VENV)."
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+install: $(VENV)/.dev  ## build .venv with everything in it
+
+demo: $(VENV)/.run  ## send the shipped newsletter to 300 made-up people, into a folder
+	@$(BIN)/python -m cli demo $(ARGS)
+
+test: $(VENV)/.dev  ## every test
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.dev  ## lint, format, types, direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev  ## let ruff put the code in order
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## measure, as ratios taken side by side
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+lock:  ## resolve pyproject.toml anew into the two lock files (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet pyproject.toml -o requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean:  ## remove what the demo and the tests left (not .venv)
+	rm -rf .mailout-demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

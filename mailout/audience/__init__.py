@@ -1,0 +1,1 @@
+"""Who receives it: parse, normalise, validate, dedupe and sort, with a count for everything dropped."""

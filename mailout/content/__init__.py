@@ -1,0 +1,1 @@
+"""What is sent: a source becomes a subject, HTML and text, once; per recipient only marks are filled."""

@@ -1,0 +1,70 @@
+"""Content: rendered once, kept by its hash, shared by every message that uses it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+MARK_OPEN, MARK_CLOSE = "\ue000", "\ue001"
+"""Around a variable's name in content. Private-use characters: `clean` takes them out of what people wrote,
+so nothing that a person types can be mistaken for a mark."""
+
+
+def mark(name: str) -> str:
+    return f"{MARK_OPEN}{name}{MARK_CLOSE}"
+
+
+def clean(written: str) -> str:
+    """What people wrote, without the two characters that are ours."""
+    return written.replace(MARK_OPEN, "").replace(MARK_CLOSE, "")
+
+
+UNSUBSCRIBE_URL = "unsubscribe_url"
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Text cut at its marks: literals at even places, variable names at odd ones."""
+
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Segments:
+        parts: list[str] = []
+        for piece in text.split(MARK_OPEN):
+            name, closed, literal = piece.partition(MARK_CLOSE)
+            parts.extend((name, literal) if closed else (piece,))
+        return cls(tuple(parts))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.parts[1::2]
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        return "".join(
+            part if index % 2 == 0 else values[part] for index, part in enumerate(self.parts)
+        )
+
+
+@dataclass(frozen=True)
+class Content:
+    """A rendered subject, HTML and text, with marks where recipients differ."""
+
+    subject: str
+    html: str
+    text: str
+
+    @cached_property
+    def hash(self) -> str:
+        """What it is kept under. NUL separates: it can stand in none of the three."""
+        return hashlib.sha256("\0".join((self.subject, self.html, self.text)).encode()).hexdigest()
+
+    @cached_property
+    def html_segments(self) -> Segments:
+        return Segments.of(self.html)
+
+    @cached_property
+    def text_segments(self) -> Segments:
+        return Segments.of(self.text)

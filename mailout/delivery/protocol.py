@@ -1,0 +1,190 @@
+"""The words a sender and a store exchange: one `step` a round (ARCHITECTURE.md, "The protocol")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mailout.delivery.states import Column, State
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Every wait of the protocol, in the proportions of `LOCK_SECONDS` so that tests can be quick."""
+
+    lease: float  # a session is its sender's for so long after each step
+    call_limit: float  # one transport call
+    margin: float  # between the end of a call and the end of the lease
+    reap_grace: float  # after the lease, before its attempts become UNKNOWN
+    settle_wait: float  # after the reap, before a person may send an UNKNOWN again
+
+    @classmethod
+    def of(cls, lock_seconds: float) -> Timing:
+        return cls(
+            lease=lock_seconds,
+            call_limit=min(30.0, lock_seconds / 4),
+            margin=min(5.0, lock_seconds / 24),
+            reap_grace=min(45.0, lock_seconds * 45 / 120),
+            settle_wait=min(900.0, lock_seconds * 900 / 120),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One begun attempt. The epoch never falls, so an old attempt cannot speak for a new one."""
+
+    id: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one attempt, already decided: the state it leads to and when to try again."""
+
+    attempt: Attempt
+    state: State
+    message_id: str | None = None
+    code: str | None = None
+    category: str | None = None
+    message: str | None = None
+    original_code: str | None = None
+    retry_in: float | None = None  # seconds from the store's now
+    duration_ms: int | None = None
+    give_back: bool = False  # surely not accepted: the attempt and its charge are returned
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One counter that an attempt is charged to while the store's clock is within it."""
+
+    scope: str  # "all", or a company's id
+    kind: str  # "hour" or "day"
+    key: str  # for example "2026-11-15T09"
+    starts_at: float
+    ends_at: float
+    limit: int | None = None  # None: counted, not limited
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The pacer that all senders of one account share. Rate 0: no limit."""
+
+    scope: str
+    rate: float
+    lead: float = 0.05  # a slot is never nearer than a round trip
+    horizon: float = 1.0  # nor further: at most a second of sending is in doubt
+    throttled: bool = False  # the provider asked for less: slow down
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One round: what has happened, and what is wanted next."""
+
+    session: str
+    n: int
+    lease: float
+    pace: Pace
+    results: Sequence[Result] = ()
+    withdraw: Sequence[Attempt] = ()  # calls that surely never left
+    want: int = 0
+    cursor: int = 0
+    buckets: Sequence[Bucket] = ()
+    recover: bool = False  # the step before was lost: say what is begun
+    close: bool = False  # the last one of this session
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A message that this session has begun, and when it may leave."""
+
+    attempt: Attempt
+    seq: int
+    number: int  # which attempt this is, from 1
+    email: str
+    content_id: str
+    campaign_id: str | None
+    company_id: str
+    from_name: str | None
+    variables: Mapping[str, str]
+    slot: float | None  # on the store's clock; None: at once
+
+
+class Halt(StrEnum):
+    """Why a step grants nothing although something is due."""
+
+    PAUSED = "paused"  # this mailout waits for a person
+    ALL_PAUSED = "all_paused"  # everything waits for a person
+    CANCELLED = "cancelled"
+    STOP = "stop"  # this session was asked to end
+    DEFERRED = "deferred"  # somebody deferred it meanwhile
+    NOT_FROZEN = "not_frozen"  # its audience is still being written
+
+
+@dataclass(frozen=True, slots=True)
+class StepReply:
+    """The store's answer, with its own time."""
+
+    now: float
+    fenced: bool = False
+    halt: Halt | None = None
+    rows: Sequence[Claimed] = ()
+    recovered: Sequence[Attempt] = ()
+    limited: Bucket | None = None  # the counter that left no room
+    next_due_at: float | None = None  # when the next waiting message is due; None: none waits
+    ledger: Ledger | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """`recipients = pending + in_flight + sent + failed + suppressed + unknown`, at every commit."""
+
+    recipients: int = 0
+    pending: int = 0
+    in_flight: int = 0
+    sent: int = 0
+    failed: int = 0
+    suppressed: int = 0
+    unknown: int = 0
+
+    @property
+    def balances(self) -> bool:
+        return self.recipients == sum(getattr(self, column.value) for column in Column)
+
+    @property
+    def settled(self) -> bool:
+        """Nothing waits and nothing is in the air."""
+        return self.pending + self.in_flight == 0
+
+
+class OutcomeKind(StrEnum):
+    """How one transport call ended for one message."""
+
+    SENT = "sent"  # accepted
+    PERMANENT = "permanent"  # refused for good
+    TRANSIENT = "transient"  # surely not accepted; worth another attempt
+    THROTTLED = "throttled"  # surely not accepted: too fast; costs no attempt
+    QUOTA = "quota"  # surely not accepted: the provider's allowance is spent
+    STOP = "stop"  # configuration or account: sending on is pointless
+    UNKNOWN = "unknown"  # it may have been accepted
+    INVALID = "invalid"  # never called: the message is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the transport says of one message. Codes and categories are seed 002's."""
+
+    kind: OutcomeKind
+    message_id: str | None = None
+    code: str | None = None
+    category: str | None = None
+    message: str | None = None
+    original_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPlan:
+    """Delay n follows attempt n; attempt `max_attempts` is the last."""
+
+    max_attempts: int = 5
+    delays: Sequence[float] = field(default=(1.0, 5.0, 30.0, 120.0, 600.0))

@@ -1,0 +1,92 @@
+"""Everything that can go wrong, in one tree. A docstring is the default message.
+
+MailoutError
+├── SettingsError        a setting is missing or wrong          exit 2
+├── UsageError           what was asked for cannot be           exit 2
+├── Abort                a mailout stops before its first send  exit 1
+└── StoreError
+    ├── StoreUnavailable     worth waiting for
+    ├── StoreMismatch        schema newer or older than this program, or a wrong key  exit 2
+    ├── StoreRolledBack      the store forgot what this machine has sent
+    ├── TransitionRefused    not in the table of states
+    └── NotFound             no such mailout, message or subscriber  exit 2
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class AbortCode(StrEnum):
+    """Why a mailout stops before its first message leaves."""
+
+    SUBJECT_REQUIRED = "subject_required"  # the page or file has no subject
+    EMPTY_BODY = "empty_body"  # neither HTML nor text
+    TEST_EMAILS_EMPTY = "test_emails_empty"  # a test run and nobody to send it to
+    MAILOUT_ALREADY_SENT = "mailout_already_sent"  # a real mailout goes out once
+    FOOTER_ENV_MISSING = "footer_env_missing"  # the footer's settings are not set
+    MEDIA_UNAVAILABLE = "media_unavailable"  # a picture or file could not be kept
+    INVALID_TEMPLATE = "INVALID_TEMPLATE"  # too large, or something in it that mail must not carry
+
+
+class MailoutError(Exception):
+    """Something went wrong."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str | None = None, *, remedy: str | None = None) -> None:
+        self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
+        self.remedy = remedy
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}" if self.remedy else self.message
+
+
+class SettingsError(MailoutError):
+    """A setting is missing or wrong."""
+
+    exit_code = 2
+
+
+class UsageError(MailoutError):
+    """What was asked for cannot be done."""
+
+    exit_code = 2
+
+
+class Abort(MailoutError):
+    """The mailout was stopped before its first message."""
+
+    def __init__(self, code: AbortCode, message: str, *, remedy: str | None = None) -> None:
+        self.code = code
+        super().__init__(f"{code}: {message}", remedy=remedy)
+
+
+class StoreError(MailoutError):
+    """The store could not do what was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The store does not answer just now."""
+
+
+class StoreMismatch(StoreError):
+    """The store's schema is not the one this program knows."""
+
+    exit_code = 2
+
+
+class StoreRolledBack(StoreError):
+    """The store does not know attempts that this machine has made: it looks like a restored backup."""
+
+
+class TransitionRefused(StoreError):
+    """A message cannot take that step."""
+
+
+class NotFound(StoreError):
+    """There is no such thing in the store."""
+
+    exit_code = 2

@@ -1,0 +1,42 @@
+"""Ids made by hashing, so that a replay meets itself (the same bytes as `mailout_uuid` in SQL)."""
+
+from __future__ import annotations
+
+import hashlib
+
+
+def uuid_of(*parts: str) -> str:
+    """A UUID version 8 from the first 16 bytes of the SHA-256 of the parts, one a line."""
+    digest = bytearray(hashlib.sha256("\n".join(parts).encode()).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x80
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def mailout_id(ref: str) -> str:
+    """A real mailout: of its page id, or of the Markdown file's `id` (else its name)."""
+    return uuid_of("mailout", ref)
+
+
+def test_run_id(ref: str, run: int) -> str:
+    """A test run of the same mailout: every run is a mailout of its own and blocks nothing."""
+    return uuid_of("mailout", ref, f"test {run}")
+
+
+def article_id(campaign_tag: str, send_batch_id: str) -> str:
+    return uuid_of("article", campaign_tag, send_batch_id)
+
+
+def message_id(mailout: str, email: str) -> str:
+    """One mailout for one (normalised) address."""
+    return uuid_of(mailout, email)
+
+
+def transactional_id(company: str, key: str) -> str:
+    """`key` is the caller's idempotency key, else the request id."""
+    return uuid_of("transactional", company, key)
+
+
+def notification_id(database: str, dedupe_key: str, subscription: str) -> str:
+    return uuid_of("notification", database, dedupe_key, subscription)

@@ -1,0 +1,226 @@
+"""What the core needs of the world. Adapters fulfil these; `wiring` chooses them; tests loop over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mailout.content.model import Content
+from mailout.delivery.protocol import Attempt, Outcome, Step, StepReply
+from mailout.delivery.states import State
+from mailout.queue.model import DeferReason, Mailout, NewMailout, Status
+
+
+class Clock(Protocol):
+    """Seconds since the epoch, a clock that never goes back, and a way to wait."""
+
+    def now(self) -> float: ...
+    def monotonic(self) -> float: ...
+    def sleep(self, seconds: float) -> None: ...
+
+
+# ── The transport ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One message, ready to be spliced together and handed over."""
+
+    attempt: Attempt
+    campaign_id: str | None
+    to: str
+    from_email: str
+    from_name: str
+    reply_to: str | None
+    content: Content
+    values: Mapping[str, str]  # fills the content's marks
+    unsubscribe_url: str | None  # None: a transactional mail
+
+
+class Transport(Protocol):
+    """Where mail goes. One call, as many outcomes as mails, in order; it never raises for a mail's sake."""
+
+    name: str
+    max_batch: int  # how many mails one call may carry
+
+    def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]: ...
+    def close(self) -> None: ...
+
+
+# ── The store ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """An attempt of a dead session whose end its journal may know."""
+
+    attempt: Attempt
+    state: State
+
+
+class Outbox(Protocol):
+    """Messages and the sessions that send them."""
+
+    def open_session(self, campaign_id: str | None, worker: str, lease: float) -> str: ...
+    def step(self, step: Step) -> StepReply: ...
+    def session_step(self, session: str) -> int | None:
+        """The last step a session made; None: the store has never heard of it."""
+        ...
+
+    def doubts(self, session: str) -> Sequence[Doubt]: ...
+    def epochs(self, ids: Sequence[str]) -> Mapping[str, int]: ...
+    def request_stop(self, campaign_id: str | None) -> int:
+        """Ask every open session of a mailout (None: of all) to end; how many were asked."""
+        ...
+
+    def reap(self, grace: float) -> int:
+        """Close sessions whose lease ran out `grace` ago; their attempts become UNKNOWN. How many."""
+        ...
+
+    def settle(
+        self, campaign_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None
+    ) -> int:
+        """A person's word on UNKNOWN messages (all, or these): SENT, FAILED or PENDING."""
+        ...
+
+    def retry_failed(self, campaign_id: str) -> int: ...
+    def message(self, id: str) -> Mapping[str, Any]: ...
+    def message_events(self, id: str) -> Sequence[Mapping[str, Any]]: ...
+    def messages(
+        self,
+        campaign_id: str,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        states: Sequence[State] = (),
+    ) -> Sequence[Mapping[str, Any]]:
+        """Rows by `seq`, one page: ask again after the last one's `seq`."""
+        ...
+
+    def usage(self, scope: str, key: str) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """One member of an audience that is handed in instead of read from `subscribers`."""
+
+    email: str
+    from_name: str | None = None
+    content_id: str | None = None  # None: the mailout's own
+    variables: Mapping[str, str] = field(default_factory=dict)
+    recipient_id: str | None = None
+
+
+class Queue(Protocol):
+    """Mailouts: `campaign_queue`, the single source of truth."""
+
+    def enqueue(self, new: NewMailout) -> Mailout:
+        """Write it down, or find it: the same id is the same mailout."""
+        ...
+
+    def mailout(self, id: str) -> Mailout: ...
+    def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
+        """In the order in which they would be taken up, then the newest first."""
+        ...
+
+    def due_mailouts(self, stale: float) -> Sequence[Mailout]:
+        """What may be taken up now: pending and due, or processing with nobody seen for `stale` s."""
+        ...
+
+    def start(self, id: str, worker: str) -> Mailout: ...
+    def touch(self, id: str, worker: str) -> None: ...
+    def defer(
+        self, id: str, reason: DeferReason, until: float | None, note: str | None = None
+    ) -> Mailout: ...
+    def resume(self, id: str) -> Mailout: ...
+    def cancel(self, id: str) -> Mailout: ...
+    def complete(self, id: str) -> Mailout: ...
+    def next_test_run(self, ref: str) -> int: ...
+    def pause_all(self, paused: bool) -> None: ...
+    def all_paused(self) -> bool: ...
+    def set_content(self, id: str, content_id: str, subject: str) -> None: ...
+    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
+        """Write the next part of the audience; how many, or None once all are in."""
+        ...
+
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
+        """Write an audience that was handed in, whole. A replay adds nobody twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberRow:
+    """One subscriber as an import writes it: checked and normalised."""
+
+    email: str  # as written, trimmed
+    email_norm: str  # lower-case, punycode: the key
+    status: str = "active"
+    from_name: str | None = None
+    bounce_type: str | None = None
+    bounce_subtype: str | None = None
+    ocd_ids: Sequence[str] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    lists: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCounts:
+    """What an import changed."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    kept_status: int = 0  # the file said less than the store knew (invariant 6)
+
+
+class Subscribers(Protocol):
+    """The list, with a status that imports never lower."""
+
+    def import_subscribers(self, rows: Sequence[SubscriberRow]) -> ImportCounts: ...
+    def subscriber(self, email_norm: str) -> Mapping[str, Any]: ...
+    def subscribers(self, *, after: str = "", limit: int = 1000) -> Sequence[Mapping[str, Any]]:
+        """By `email_norm`, one page: ask again after the last one's."""
+        ...
+
+    def subscriber_counts(self) -> Mapping[str, int]: ...
+    def set_status(self, email_norm: str, status: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRecord:
+    """One line of the errors database (SPEC §10); equal ones are grouped when they are shown."""
+
+    code: str
+    message: str
+    stage: str  # content, audience, delivery, feedback, report
+    provider: str | None = None
+    mailout: str | None = None
+    email: str | None = None
+    attempts: int | None = None
+    at: float = 0.0
+
+
+class Records(Protocol):
+    """Contents by hash, errors, dead letters."""
+
+    def put_content(self, content: Content) -> str: ...
+    def content(self, content_id: str) -> Content: ...
+    def record_errors(self, errors: Sequence[ErrorRecord]) -> None: ...
+    def errors(self, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]: ...
+    def dead_letter(self, topic: str, payload: Mapping[str, Any], error: str) -> None: ...
+    def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]: ...
+
+
+class Store(Outbox, Queue, Subscribers, Records, Protocol):
+    """Where everything is kept. Every method is one transaction; every time is the store's."""
+
+    name: str
+
+    def now(self) -> float: ...
+    def check(self) -> None:
+        """Reachable, the right key, the right schema: else one clear error."""
+        ...
+
+    def close(self) -> None: ...
+
