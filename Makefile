@@ -17,12 +17,12 @@ $(VENV)/.run: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mailout needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing mailout's packages into $(VENV): about two minutes, once."
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock pyproject.toml
 	@echo "Installing what the tests need into $(VENV)."
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

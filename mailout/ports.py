@@ -78,9 +78,7 @@ class Outbox(Protocol):
         """Close sessions whose lease ran out `grace` ago; their attempts become UNKNOWN. How many."""
         ...
 
-    def settle(
-        self, campaign_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None
-    ) -> int:
+    def settle(self, campaign_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
         """A person's word on UNKNOWN messages (all, or these): SENT, FAILED or PENDING."""
         ...
 
@@ -223,4 +221,3 @@ class Store(Outbox, Queue, Subscribers, Records, Protocol):
         ...
 
     def close(self) -> None: ...
-

@@ -43,9 +43,7 @@ class Segments:
         return self.parts[1::2]
 
     def fill(self, values: Mapping[str, str]) -> str:
-        return "".join(
-            part if index % 2 == 0 else values[part] for index, part in enumerate(self.parts)
-        )
+        return "".join(part if index % 2 == 0 else values[part] for index, part in enumerate(self.parts))
 
 
 @dataclass(frozen=True)

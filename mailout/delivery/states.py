@@ -51,9 +51,7 @@ DOUBTFUL = (State.SENT_ATTEMPT, State.UNKNOWN)
 """What may still learn how its attempt ended."""
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.PENDING: frozenset(
-        {State.SENT_ATTEMPT, State.SUPPRESSED, State.VALIDATION_FAILED, State.SENT}
-    ),
+    State.PENDING: frozenset({State.SENT_ATTEMPT, State.SUPPRESSED, State.VALIDATION_FAILED, State.SENT}),
     State.RETRY_SCHEDULED: frozenset({State.SENT_ATTEMPT, State.SUPPRESSED, State.SENT}),
     State.SENT_ATTEMPT: frozenset(
         {
