@@ -149,7 +149,7 @@ class Ledger:
 
     @property
     def balances(self) -> bool:
-        return self.recipients == sum(getattr(self, column.value) for column in Column)
+        return self.recipients == sum(int(getattr(self, column.value)) for column in Column)
 
     @property
     def settled(self) -> bool:
