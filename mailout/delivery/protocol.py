@@ -51,14 +51,18 @@ class Result:
     original_code: str | None = None
     retry_in: float | None = None  # seconds from the store's now
     duration_ms: int | None = None
-    give_back: bool = False  # surely not accepted: the attempt and its charge are returned
+    give_back: bool = False  # surely not accepted, and not the message's fault: the attempt is returned
+    uncharge: bool = False  # surely not accepted: the counters are returned
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One counter that an attempt is charged to while the store's clock is within it."""
+    """An hour or a day that attempts are charged to while the store's clock is within it.
 
-    scope: str  # "all", or a company's id
+    Made in Python, because only Python knows `SEND_TIMEZONE`; the sender hands in this one and the next,
+    and the store takes the one its own clock is in. The limit holds for all together and for each company.
+    """
+
     kind: str  # "hour" or "day"
     key: str  # for example "2026-11-15T09"
     starts_at: float
@@ -110,31 +114,6 @@ class Claimed:
     slot: float | None  # on the store's clock; None: at once
 
 
-class Halt(StrEnum):
-    """Why a step grants nothing although something is due."""
-
-    PAUSED = "paused"  # this mailout waits for a person
-    ALL_PAUSED = "all_paused"  # everything waits for a person
-    CANCELLED = "cancelled"
-    STOP = "stop"  # this session was asked to end
-    DEFERRED = "deferred"  # somebody deferred it meanwhile
-    NOT_FROZEN = "not_frozen"  # its audience is still being written
-
-
-@dataclass(frozen=True, slots=True)
-class StepReply:
-    """The store's answer, with its own time."""
-
-    now: float
-    fenced: bool = False
-    halt: Halt | None = None
-    rows: Sequence[Claimed] = ()
-    recovered: Sequence[Attempt] = ()
-    limited: Bucket | None = None  # the counter that left no room
-    next_due_at: float | None = None  # when the next waiting message is due; None: none waits
-    ledger: Ledger | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """`recipients = pending + in_flight + sent + failed + suppressed + unknown`, at every commit."""
@@ -155,6 +134,32 @@ class Ledger:
     def settled(self) -> bool:
         """Nothing waits and nothing is in the air."""
         return self.pending + self.in_flight == 0
+
+
+class Halt(StrEnum):
+    """Why a step grants nothing although something is due."""
+
+    PAUSED = "paused"  # this mailout waits for a person
+    ALL_PAUSED = "all_paused"  # everything waits for a person
+    CANCELLED = "cancelled"
+    STOP = "stop"  # this session was asked to end
+    DEFERRED = "deferred"  # somebody deferred it meanwhile
+    NOT_FROZEN = "not_frozen"  # its audience is still being written
+
+
+@dataclass(frozen=True, slots=True)
+class StepReply:
+    """The store's answer, with its own time."""
+
+    now: float
+    fenced: bool = False
+    halt: Halt | None = None
+    rows: Sequence[Claimed] = ()
+    recovered: Sequence[Attempt] = ()
+    limited: str | None = None  # what left no room: "hour", "day" or "quota"
+    next_slot_at: float | None = None  # the pacer has none before; ask again shortly before it
+    next_due_at: float | None = None  # when nothing was granted: when the next waiting message is due
+    ledger: Ledger | None = None
 
 
 class OutcomeKind(StrEnum):

@@ -1,0 +1,125 @@
+"""One SQLite file: opened, brought up to date, and written by one thread at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mailout.delivery.states import TRANSITIONS
+from mailout.errors import StoreMismatch, StoreUnavailable, TransitionRefused
+from mailout.ids import message_id
+from mailout.ports import Clock
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+BUSY_SECONDS = 30.0
+
+
+class Database:
+    """WAL and `synchronous=FULL`: a commit survives the process and the power."""
+
+    def __init__(self, path: Path, clock: Clock, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = path
+        self.clock = clock
+        self._lock = threading.RLock()
+        self._connection = self._open(busy_seconds)
+        try:
+            self._migrate()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _open(self, busy_seconds: float) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                self.path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+            )
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except (OSError, sqlite3.Error) as error:
+            raise StoreUnavailable(
+                f"The store {self.path} cannot be opened: {error}.",
+                remedy="Set MAILOUT_HOME to a folder that you may write to.",
+            ) from error
+        connection.create_function("mailout_uuid", 2, message_id, deterministic=True)
+        return connection
+
+    def _migrate(self) -> None:
+        """Apply what is missing, all of it or nothing; refuse a file that a newer program has made."""
+        scripts = sorted(MIGRATIONS.glob("*.sql"))
+        with self.write() as tx:
+            (version,) = tx.execute("PRAGMA user_version").fetchone()
+            if version > len(scripts):
+                raise StoreMismatch(
+                    f"{self.path} has schema version {version}; this program knows {len(scripts)}.",
+                    remedy="Use the newer mailout that wrote it, or another MAILOUT_HOME.",
+                )
+            for script in scripts[version:]:
+                for statement in statements(script.read_text(encoding="utf-8")):
+                    tx.execute(statement)
+            if version < len(scripts):
+                tx.execute("DELETE FROM state_transitions")
+                tx.executemany(
+                    "INSERT INTO state_transitions VALUES (?, ?)",
+                    [(before, after) for before, afters in TRANSITIONS.items() for after in afters],
+                )
+                tx.execute(f"PRAGMA user_version = {len(scripts)}")
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, alone: begun before it reads, so that what it read stays true."""
+        with self._lock:
+            connection = self._connection
+            with _translated(self.path):
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+
+    def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[sqlite3.Row]:
+        with self._lock, _translated(self.path):
+            return self._connection.execute(sql, parameters).fetchall()
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """SQLite's errors in our words: what a trigger refused, what is worth waiting for."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        if "transition refused" in str(error):
+            raise TransitionRefused(str(error)) from error
+        raise
+    except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
+        text = str(error)
+        if isinstance(error, sqlite3.OperationalError) and not text.startswith("no such"):
+            raise StoreUnavailable(f"The store {path} does not answer: {text}.") from error
+        if "closed database" in text:
+            raise StoreUnavailable(f"The store {path} is closed.") from error
+        raise
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one: `executescript` would commit between them."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+    if pending.strip():
+        yield pending

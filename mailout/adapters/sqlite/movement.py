@@ -1,0 +1,269 @@
+"""Messages on the move within one transaction, with the ledger and the counters that follow them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from mailout.delivery.protocol import Result
+from mailout.delivery.states import COLUMN_OF, Column, State
+
+_REMEMBER = "history = json_insert(coalesce(history, '[]'), '$[#]', json(:entry))"
+
+
+class Movement:
+    """Collects what the rows' steps do to ledger and counters; `write` puts it down once."""
+
+    def __init__(self, tx: sqlite3.Connection, now: float) -> None:
+        self.tx = tx
+        self.now = now
+        self._ledger: Counter[tuple[str, Column]] = Counter()
+        self._usage: Counter[tuple[str, str, str]] = Counter()
+
+    # ── one way of moving each ──
+
+    def begin(self, rows: Sequence[sqlite3.Row], session: str, hour: str | None, day: str | None) -> None:
+        """Waiting → (RECEIVED → VALIDATED →) SENT_ATTEMPT: the intent, durable with this commit."""
+        self.tx.execute(
+            "UPDATE email_outbox SET state = 'SENT_ATTEMPT', epoch = epoch + 1, attempts = attempts + 1,"
+            " session_id = ?, attempt_at = ?, charged_hour = ?, charged_day = ?, next_attempt_at = NULL"
+            " WHERE seq IN (SELECT value FROM json_each(?))",
+            (session, self.now, hour, day, json.dumps([row["seq"] for row in rows])),
+        )
+        for row in rows:
+            self._count(row, State.SENT_ATTEMPT)
+            self._charge(row["company_id"], self.now, hour, day, +1)
+
+    def suppress(self, rows: Sequence[sqlite3.Row], why: str) -> None:
+        self.tx.execute(
+            "UPDATE email_outbox SET state = 'SUPPRESSED', error_message = ?, next_attempt_at = NULL"
+            " WHERE seq IN (SELECT value FROM json_each(?))",
+            (why, json.dumps([row["seq"] for row in rows])),
+        )
+        for row in rows:
+            self._count(row, State.SUPPRESSED)
+
+    def refuse(self, row: sqlite3.Row, code: str, message: str) -> None:
+        """PENDING → VALIDATION_FAILED, without an attempt."""
+        self._to(
+            row,
+            State.VALIDATION_FAILED,
+            error_code=code,
+            error_category="VALIDATION_ERROR",
+            error_message=message,
+            failed_at=self.now,
+        )
+
+    def result(self, row: sqlite3.Row, result: Result) -> None:
+        """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it."""
+        if result.give_back or result.uncharge:
+            self._uncharge(row)
+        if result.give_back:
+            self.withdraw(row, result)
+        elif result.state is State.SENT:
+            self._sent(row, result.message_id, result.duration_ms)
+        elif result.state is State.RETRY_SCHEDULED:
+            self._retry_later(row, result)
+        elif result.state is State.UNKNOWN:
+            if row["state"] != State.UNKNOWN:
+                self.unknown(row, result.message or "no answer", code=result.code)
+        else:
+            self._to(
+                row,
+                result.state,
+                failed_at=self.now,
+                duration_ms=result.duration_ms,
+                **_error_of(result),
+            )
+
+    def withdraw(self, row: sqlite3.Row, result: Result | None = None) -> None:
+        """→ PENDING, as if it had never begun; after a throttle or quota, with a pause and the reason."""
+        if result is None:
+            self._uncharge(row)
+        self._to(
+            row,
+            State.PENDING,
+            attempts=row["attempts"] - 1,
+            attempt_at=None,
+            session_id=None,
+            unknown_at=None,
+            next_attempt_at=None if result is None or not result.retry_in else self.now + result.retry_in,
+            **({} if result is None else _error_of(result)),
+        )
+
+    def unknown(self, row: sqlite3.Row, why: str, *, code: str | None = None) -> None:
+        self._to(
+            row,
+            State.UNKNOWN,
+            {"type": "UNKNOWN", "errorCode": code, "errorMessage": why},
+            error_code=code,
+            error_message=why,
+            unknown_at=self.now,
+        )
+
+    def settle(self, row: sqlite3.Row, to: State) -> None:
+        """UNKNOWN → what a person says. The epoch rises: a late result of the old attempt changes nothing."""
+        entry: dict[str, Any] = {"type": to.value, "settled": True}
+        common: dict[str, Any] = {"epoch": row["epoch"] + 1, "unknown_at": None}
+        if to is State.SENT:
+            self._to(row, to, entry, sent_at=self.now, **common)
+        elif to is State.FAILED:
+            self._to(row, to, entry, failed_at=self.now, **common)
+        else:
+            entry["attempt_at"] = row["attempt_at"]
+            self._to(row, to, entry, attempt_at=None, **common)
+
+    def retry(self, row: sqlite3.Row) -> None:
+        """FAILED → PENDING: a person asks for it, with all attempts before it again."""
+        entry = {"type": "FAILED", "at": row["failed_at"], "attempt_at": row["attempt_at"]}
+        entry |= {
+            "errorCode": row["error_code"],
+            "errorCategory": row["error_category"],
+            "errorMessage": row["error_message"],
+            "originalCode": row["original_code"],
+            "willRetry": True,
+        }
+        self._to(row, State.PENDING, entry, attempts=0, attempt_at=None, failed_at=None)
+
+    def confirm(self, row: sqlite3.Row, message_id: str | None) -> None:
+        """An event knows that this attempt was accepted."""
+        self._sent(row, message_id or row["ses_message_id"], row["duration_ms"])
+
+    def revoke(self, row: sqlite3.Row, code: str, message: str) -> None:
+        """SENT → FAILED: the provider took it and then rejected it."""
+        self._to(
+            row,
+            State.FAILED,
+            error_code=code,
+            error_category="PERMANENT_ERROR",
+            error_message=message,
+            failed_at=self.now,
+        )
+
+    # ── what they share ──
+
+    def _sent(self, row: sqlite3.Row, message_id: str | None, duration_ms: int | None) -> None:
+        self.tx.execute(
+            "UPDATE email_outbox SET state = 'SENT', ses_message_id = ?, sent_at = ?, duration_ms = ?,"
+            " next_attempt_at = NULL, unknown_at = NULL, error_code = NULL, error_category = NULL,"
+            " error_message = NULL, original_code = NULL WHERE seq = ?",
+            (message_id, self.now, duration_ms, row["seq"]),
+        )
+        self._count(row, State.SENT)
+
+    def _retry_later(self, row: sqlite3.Row, result: Result) -> None:
+        delay = result.retry_in or 0.0
+        entry = {
+            "type": "RETRY_SCHEDULED",
+            "attempt_at": row["attempt_at"],
+            "errorCode": result.code,
+            "errorCategory": result.category,
+            "errorMessage": result.message,
+            "originalCode": result.original_code,
+            "willRetry": True,
+            "nextAttemptNumber": row["attempts"] + 1,
+            "backoffDelay": round(delay * 1000),
+            "durationMs": result.duration_ms,
+        }
+        self._to(
+            row,
+            State.RETRY_SCHEDULED,
+            entry,
+            next_attempt_at=self.now + delay,
+            duration_ms=result.duration_ms,
+            unknown_at=None,
+            **_error_of(result),
+        )
+
+    def _to(
+        self, row: sqlite3.Row, state: State, entry: dict[str, Any] | None = None, **columns: Any
+    ) -> None:
+        """Column names are written in this file alone; values are bound."""
+        columns["state"] = state.value
+        assignments = [f"{name} = :{name}" for name in columns]
+        if entry is not None:
+            assignments.append(_REMEMBER)
+            columns["entry"] = json.dumps({"at": self.now, "attempt": row["attempts"], **entry})
+        self.tx.execute(
+            f"UPDATE email_outbox SET {', '.join(assignments)} WHERE seq = :seq",  # noqa: S608
+            {**columns, "seq": row["seq"]},
+        )
+        self._count(row, state)
+
+    def _count(self, row: sqlite3.Row, after: State) -> None:
+        if row["campaign_id"] is not None:
+            self._ledger[row["campaign_id"], COLUMN_OF[State(row["state"])]] -= 1
+            self._ledger[row["campaign_id"], COLUMN_OF[after]] += 1
+
+    def _uncharge(self, row: sqlite3.Row) -> None:
+        if row["charged_day"] is None:
+            return
+        self._charge(row["company_id"], row["attempt_at"], row["charged_hour"], row["charged_day"], -1)
+        self.tx.execute(
+            "UPDATE email_outbox SET charged_hour = NULL, charged_day = NULL WHERE seq = ?", (row["seq"],)
+        )
+
+    def _charge(self, company: str, at: float, hour: str | None, day: str | None, n: int) -> None:
+        self._usage["all", "minute", minute_key(at)] += n
+        for kind, key in (("hour", hour), ("day", day)):
+            if key is not None:
+                self._usage["all", kind, key] += n
+                self._usage[company, kind, key] += n
+
+    def write(self) -> None:
+        """Ledger and counters, in key order. A completed mailout follows its ledger back into the queue."""
+        self.tx.executemany(
+            "INSERT INTO usage VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (scope, kind, key) DO UPDATE SET n = n + excluded.n",
+            [(*key, n) for key, n in sorted(self._usage.items()) if n],
+        )
+        campaigns = sorted({campaign for campaign, _ in self._ledger})
+        for campaign in campaigns:
+            self._write_ledger(campaign)
+        self._ledger.clear()
+        self._usage.clear()
+        for campaign in campaigns:
+            self._sweep_cancelled(campaign)
+
+    def _write_ledger(self, campaign: str) -> None:
+        delta = {column.value: self._ledger[campaign, column] for column in Column}
+        self.tx.execute(
+            "UPDATE campaign_queue SET pending = pending + :pending, in_flight = in_flight + :in_flight,"
+            " sent = sent + :sent, failed = failed + :failed, suppressed = suppressed + :suppressed,"
+            " unknown = unknown + :unknown,"
+            " status = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
+            "               THEN 'PENDING' ELSE status END,"
+            " completed_at = CASE WHEN pending + :pending > 0 THEN NULL ELSE completed_at END,"
+            " outcome = CASE WHEN outcome IS NULL OR pending + :pending > 0 THEN NULL"
+            "                WHEN failed + :failed + unknown + :unknown = 0 THEN 'sent' ELSE 'failed' END"
+            " WHERE id = :id",
+            {**delta, "id": campaign},
+        )
+
+    def _sweep_cancelled(self, campaign: str) -> None:
+        """What came back to a cancelled mailout waits for nothing."""
+        rows = self.tx.execute(
+            "SELECT o.* FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id"
+            " WHERE q.id = ? AND q.status = 'CANCELLED' AND q.pending > 0"
+            " AND o.state IN ('PENDING', 'RETRY_SCHEDULED')",
+            (campaign,),
+        ).fetchall()
+        if rows:
+            self.suppress(rows, "the mailout was cancelled")
+            self.write()
+
+
+def minute_key(moment: float) -> str:
+    return f"{int(moment // 60):010d}"
+
+
+def _error_of(result: Result) -> dict[str, Any]:
+    return {
+        "error_code": result.code,
+        "error_category": result.category,
+        "error_message": result.message,
+        "original_code": result.original_code,
+    }

@@ -1,0 +1,207 @@
+"""The outbox on SQLite: sessions, `step`, and everything else that moves a message."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.step import quota_left, take_step
+from mailout.delivery.protocol import Attempt, Step, StepReply
+from mailout.delivery.states import DOUBTFUL, WAITING, State
+from mailout.errors import NotFound, StoreError
+from mailout.ports import Doubt
+
+QUOTA_OVERLAP = 300.0
+"""Attempts begun so long before the provider was asked may be missing from its answer: count them too."""
+
+
+class SqliteOutbox:
+    """Fulfils `ports.Outbox`."""
+
+    db: Database
+
+    def open_session(self, campaign_id: str | None, *, worker: str, transport: str, lease: float) -> str:
+        session = str(uuid.uuid4())
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            tx.execute(
+                "INSERT INTO sender_sessions (id, campaign_id, worker, transport, lease_until, opened_at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (session, campaign_id, worker, transport, now + lease, now),
+            )
+        return session
+
+    def step(self, step: Step) -> StepReply:
+        with self.db.write() as tx:
+            return take_step(tx, self.db.clock.now(), step)
+
+    def session_step(self, session: str) -> int | None:
+        rows = self.db.read("SELECT step_no FROM sender_sessions WHERE id = ?", (session,))
+        return rows[0]["step_no"] if rows else None
+
+    def doubts(self, session: str) -> Sequence[Doubt]:
+        rows = self.db.read(
+            "SELECT id, epoch, state FROM email_outbox"
+            " WHERE session_id = ? AND state IN ('SENT_ATTEMPT', 'UNKNOWN') ORDER BY seq",
+            (session,),
+        )
+        return [Doubt(Attempt(row["id"], row["epoch"]), State(row["state"])) for row in rows]
+
+    def epochs(self, ids: Sequence[str]) -> Mapping[str, int]:
+        rows = self.db.read(
+            "SELECT id, epoch FROM email_outbox WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
+        )
+        return {row["id"]: row["epoch"] for row in rows}
+
+    def request_stop(self, campaign_id: str | None) -> int:
+        with self.db.write() as tx:
+            return tx.execute(
+                "UPDATE sender_sessions SET stop_requested = 1"
+                " WHERE closed_at IS NULL AND (? IS NULL OR campaign_id = ?)",
+                (campaign_id, campaign_id),
+            ).rowcount
+
+    def reap(self, grace: float) -> int:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            dead = tx.execute(
+                "UPDATE sender_sessions SET closed_at = ?"
+                " WHERE closed_at IS NULL AND lease_until < ? RETURNING id",
+                (now, now - grace),
+            ).fetchall()
+            if not dead:
+                return 0
+            rows = tx.execute(
+                "SELECT * FROM email_outbox WHERE state = 'SENT_ATTEMPT'"
+                " AND session_id IN (SELECT value FROM json_each(?)) ORDER BY seq",
+                (json.dumps([row["id"] for row in dead]),),
+            ).fetchall()
+            move = Movement(tx, now)
+            for row in rows:
+                move.unknown(row, "its sender disappeared")
+            move.write()
+            return len(rows)
+
+    def settle(self, campaign_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
+        if to not in (State.SENT, State.FAILED, State.PENDING):
+            raise StoreError(f"An unknown message can be settled as SENT, FAILED or PENDING, not {to}.")
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            rows = _chosen(tx, campaign_id, State.UNKNOWN, ids)
+            early = [row for row in rows if to is State.PENDING and row["unknown_at"] > now - wait]
+            if early:
+                left = max(row["unknown_at"] for row in early) + wait - now
+                raise StoreError(
+                    f"{len(early)} messages became unknown too recently to be sent again.",
+                    remedy=f"Their outcome may still arrive: wait {left / 60:.0f} minutes more.",
+                )
+            move = Movement(tx, now)
+            for row in rows:
+                move.settle(row, to)
+            move.write()
+            return len(rows)
+
+    def retry_failed(self, campaign_id: str) -> int:
+        with self.db.write() as tx:
+            move = Movement(tx, self.db.clock.now())
+            rows = _chosen(tx, campaign_id, State.FAILED, None)
+            for row in rows:
+                move.retry(row)
+            move.write()
+            return len(rows)
+
+    def confirm(self, attempt: Attempt, message_id: str | None) -> bool:
+        return self._by_event(attempt, (*WAITING, *DOUBTFUL), message_id=message_id)
+
+    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
+        return self._by_event(attempt, (State.SENT,), error=(code, message))
+
+    def _by_event(
+        self,
+        attempt: Attempt,
+        before: Sequence[State],
+        *,
+        message_id: str | None = None,
+        error: tuple[str, str] | None = None,
+    ) -> bool:
+        with self.db.write() as tx:
+            row = tx.execute("SELECT * FROM email_outbox WHERE id = ?", (attempt.id,)).fetchone()
+            if row is None or row["epoch"] != attempt.epoch or row["state"] not in before:
+                return False
+            move = Movement(tx, self.db.clock.now())
+            if error is None:
+                move.confirm(row, message_id)
+            else:
+                move.revoke(row, *error)
+            move.write()
+            return True
+
+    def message(self, id: str) -> Mapping[str, Any]:
+        rows = self.db.read("SELECT * FROM email_outbox WHERE id = ?", (id,))
+        if not rows:
+            raise NotFound(f"There is no message {id}.")
+        return dict(rows[0])
+
+    def message_events(self, id: str) -> Sequence[Mapping[str, Any]]:
+        rows = self.db.read(
+            "SELECT type, created_at, metadata FROM email_events WHERE email_log_id = ?"
+            " ORDER BY place, created_at, step",
+            (id,),
+        )
+        return [{**dict(row), "metadata": json.loads(row["metadata"])} for row in rows]
+
+    def messages(
+        self,
+        campaign_id: str,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        states: Sequence[State] = (),
+    ) -> Sequence[Mapping[str, Any]]:
+        rows = self.db.read(
+            "SELECT * FROM email_outbox WHERE campaign_id = ? AND seq > ?"
+            " AND state IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
+            (campaign_id, after, json.dumps(list(states or State)), limit),
+        )
+        return [dict(row) for row in rows]
+
+    def usage(self, scope: str, kind: str, key: str) -> int:
+        rows = self.db.read(
+            "SELECT n FROM usage WHERE scope = ? AND kind = ? AND key = ?", (scope, kind, key)
+        )
+        return rows[0]["n"] if rows else 0
+
+    def set_quota(self, scope: str, available: int | None, asked_at: float) -> None:
+        with self.db.write() as tx:
+            tx.execute(
+                "INSERT INTO provider_quota VALUES (?, ?, ?) ON CONFLICT (scope) DO UPDATE"
+                " SET available = excluded.available, asked_at = excluded.asked_at",
+                (scope, available, asked_at - QUOTA_OVERLAP),
+            )
+
+    def quota(self, scope: str) -> int | None:
+        with self.db.write() as tx:
+            return quota_left(tx, scope)
+
+
+def _chosen(
+    tx: sqlite3.Connection, campaign_id: str, state: State, ids: Sequence[str] | None
+) -> list[sqlite3.Row]:
+    rows = tx.execute(
+        "SELECT * FROM email_outbox WHERE campaign_id = ? AND state = ?"
+        " AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN') ORDER BY seq",
+        (campaign_id, state),
+    ).fetchall()
+    if ids is None:
+        return rows
+    found = {row["id"]: row for row in rows}
+    strangers = [id for id in ids if id not in found]
+    if strangers:
+        raise NotFound(f"Not a message in state {state} of this mailout: {', '.join(strangers[:5])}.")
+    return [found[id] for id in dict.fromkeys(ids)]

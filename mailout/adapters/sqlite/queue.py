@@ -1,0 +1,275 @@
+"""The queue on SQLite: mailouts, why they wait, and the freezing of their audience."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import fields
+
+from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.movement import Movement
+from mailout.delivery.protocol import Ledger
+from mailout.delivery.states import Column
+from mailout.errors import NotFound, StoreError
+from mailout.ids import message_id
+from mailout.ports import Recipient
+from mailout.queue.model import (
+    WAITS_FOR_A_PERSON,
+    DeferReason,
+    Kind,
+    Mailout,
+    MailoutOutcome,
+    NewMailout,
+    Status,
+)
+
+_HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
+_NEW = [field.name for field in fields(NewMailout)]
+
+
+class SqliteQueue:
+    """Fulfils `ports.Queue`."""
+
+    db: Database
+
+    def enqueue(self, new: NewMailout) -> Mailout:
+        with self.db.write() as tx:
+            tx.execute(
+                f"INSERT INTO campaign_queue ({', '.join(_NEW)}, created_at)"  # noqa: S608 (our own field names)
+                f" VALUES ({', '.join('?' * len(_NEW))}, ?) ON CONFLICT (id) DO NOTHING",
+                (*(getattr(new, name) for name in _NEW), self.db.clock.now()),
+            )
+            return _get(tx, new.id)
+
+    def mailout(self, id: str) -> Mailout:
+        return _mailout(_only(self.db.read("SELECT * FROM campaign_queue WHERE id = ?", (id,)), id))
+
+    def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
+        rows = self.db.read(
+            "SELECT * FROM campaign_queue WHERE status IN (SELECT value FROM json_each(?))"
+            " ORDER BY CASE status WHEN 'PROCESSING' THEN 0 WHEN 'PENDING' THEN 1 ELSE 2 END,"
+            " CASE WHEN status IN ('PROCESSING', 'PENDING') THEN -priority END,"
+            " CASE WHEN status IN ('PROCESSING', 'PENDING') THEN created_at ELSE -created_at END, id LIMIT ?",
+            (json.dumps(list(statuses or Status)), limit),
+        )
+        return [_mailout(row) for row in rows]
+
+    def due_mailouts(self, stale: float) -> Sequence[Mailout]:
+        now = self.db.clock.now()
+        rows = self.db.read(
+            "SELECT * FROM campaign_queue WHERE"
+            " (status = 'PENDING' AND coalesce(scheduled_at, 0) <= :now"
+            "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now)))"
+            " OR (status = 'PROCESSING' AND coalesce(locked_at, 0) < :now - :stale)"
+            " ORDER BY priority DESC, coalesce(scheduled_at, created_at), id",
+            {"now": now, "stale": stale},
+        )
+        return [_mailout(row) for row in rows]
+
+    def start(self, id: str, worker: str) -> Mailout:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            tx.execute(
+                "UPDATE campaign_queue SET status = 'PROCESSING', locked_by = :worker, locked_at = :now,"
+                " started_at = coalesce(started_at, :now),"
+                " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
+                " WHERE id = :id AND (status = 'PROCESSING' OR (status = 'PENDING'"
+                "  AND coalesce(scheduled_at, 0) <= :now"
+                "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now))))",
+                {"id": id, "worker": worker, "now": now},
+            )
+            return _get(tx, id)
+
+    def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
+        if (until is None) != (reason in WAITS_FOR_A_PERSON):
+            raise StoreError(f"A defer for {reason} {'has no' if until else 'needs a'} time.")
+        with self.db.write() as tx:
+            # A person's hold is never replaced by a mere wait.
+            tx.execute(
+                "UPDATE campaign_queue SET status = 'PENDING', defer_reason = :reason,"
+                " deferred_until = :until, defer_note = :note WHERE id = :id"
+                " AND status IN ('PENDING', 'PROCESSING')"
+                " AND (:until IS NULL OR defer_reason IS NULL"
+                "  OR defer_reason NOT IN (SELECT value FROM json_each(:held)))",
+                {"id": id, "reason": reason, "until": until, "note": note, "held": _HELD},
+            )
+            return _get(tx, id)
+
+    def resume(self, id: str) -> Mailout:
+        with self.db.write() as tx:
+            tx.execute(
+                "UPDATE campaign_queue SET deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
+                " WHERE id = ? AND status = 'PENDING'",
+                (id,),
+            )
+            return _get(tx, id)
+
+    def cancel(self, id: str) -> Mailout:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            _get(tx, id)
+            tx.execute(
+                "UPDATE campaign_queue SET status = 'CANCELLED', completed_at = ?,"
+                " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
+                " WHERE id = ? AND status IN ('PENDING', 'PROCESSING')",
+                (now, id),
+            )
+            waiting = tx.execute(
+                "SELECT o.* FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id"
+                " WHERE o.campaign_id = ? AND q.status = 'CANCELLED'"
+                " AND o.state IN ('PENDING', 'RETRY_SCHEDULED')",
+                (id,),
+            ).fetchall()
+            if waiting:
+                move = Movement(tx, now)
+                move.suppress(waiting, "the mailout was cancelled")
+                move.write()
+            return _get(tx, id)
+
+    def complete(self, id: str) -> Mailout:
+        with self.db.write() as tx:
+            tx.execute(
+                "UPDATE campaign_queue SET status = 'COMPLETED', completed_at = ?,"
+                " outcome = CASE WHEN failed + unknown = 0 THEN 'sent' ELSE 'failed' END"
+                " WHERE id = ? AND status IN ('PENDING', 'PROCESSING') AND frozen_at IS NOT NULL"
+                " AND pending + in_flight = 0",
+                (self.db.clock.now(), id),
+            )
+            return _get(tx, id)
+
+    def next_test_run(self, ref: str) -> int:
+        rows = self.db.read("SELECT count(*) AS runs FROM campaign_queue WHERE ref = ? AND is_test", (ref,))
+        return int(rows[0]["runs"]) + 1
+
+    def pause_all(self, paused: bool) -> None:
+        with self.db.write() as tx:
+            if paused:
+                tx.execute("INSERT OR IGNORE INTO switches VALUES ('all_paused', '1')")
+            else:
+                tx.execute("DELETE FROM switches WHERE name = 'all_paused'")
+
+    def all_paused(self) -> bool:
+        return bool(self.db.read("SELECT 1 FROM switches WHERE name = 'all_paused'"))
+
+    def set_content(self, id: str, content_id: str, subject: str) -> Mailout:
+        with self.db.write() as tx:
+            tx.execute(
+                "UPDATE campaign_queue SET content_hash = ?, subject = ?"
+                " WHERE id = ? AND content_hash IS NULL",
+                (content_id, subject, id),
+            )
+            return _get(tx, id)
+
+    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            mailout = tx.execute(
+                "UPDATE campaign_queue SET freeze_started_at = coalesce(freeze_started_at, ?)"
+                " WHERE id = ? RETURNING *",
+                (now, id),
+            ).fetchone()
+            mailout = _only([mailout] if mailout else [], id)
+            if mailout["frozen_at"] is not None:
+                return None
+            parameters = {
+                "id": id,
+                "company": mailout["company_id"],
+                "list_key": mailout["list_key"],
+                "cursor": mailout["freeze_cursor"],
+                "began": mailout["freeze_started_at"],
+                "chunk": chunk,
+                "now": now,
+            }
+            last = tx.execute(f"SELECT max(email_norm) FROM ({_CHUNK})", parameters).fetchone()[0]  # noqa: S608
+            if last is None:
+                tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
+                return None
+            added = tx.execute(
+                "INSERT INTO email_outbox (id, campaign_id, company_id, email, from_name, created_at)"  # noqa: S608
+                " SELECT mailout_uuid(:id, email_norm), :id, :company, email_norm, from_name, :now"
+                f" FROM ({_CHUNK}) WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
+                parameters,
+            ).rowcount
+            _add_pending(tx, id, added, cursor=last)
+            return added
+
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            mailout = _get(tx, id)
+            if mailout.frozen_at is not None:
+                return 0
+            before = tx.total_changes
+            tx.executemany(
+                "INSERT INTO email_outbox (id, campaign_id, company_id, recipient_id, email, from_name,"
+                " content_id, variables, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO NOTHING",
+                [
+                    (
+                        message_id(id, r.email),
+                        id,
+                        mailout.company_id,
+                        r.recipient_id,
+                        r.email,
+                        r.from_name,
+                        r.content_id,
+                        json.dumps(dict(r.variables)) if r.variables else None,
+                        now,
+                    )
+                    for r in sorted(recipients, key=lambda r: r.email)
+                ],
+            )
+            added = tx.total_changes - before
+            _add_pending(tx, id, added, cursor="")
+            tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
+            return added
+
+
+_CHUNK = """SELECT s.email_norm, s.from_name FROM subscribers s
+    WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began
+      AND (:list_key IS NULL OR EXISTS (SELECT 1 FROM subscriptions l
+           WHERE l.email = s.email_norm AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))
+    ORDER BY s.email_norm LIMIT :chunk"""
+
+
+def _add_pending(tx: sqlite3.Connection, id: str, added: int, *, cursor: str) -> None:
+    tx.execute(
+        "UPDATE campaign_queue SET recipients = recipients + ?, pending = pending + ?, freeze_cursor = ?"
+        " WHERE id = ?",
+        (added, added, cursor, id),
+    )
+
+
+def _get(tx: sqlite3.Connection, id: str) -> Mailout:
+    return _mailout(_only(tx.execute("SELECT * FROM campaign_queue WHERE id = ?", (id,)).fetchall(), id))
+
+
+def _only(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
+    if not rows:
+        raise NotFound(
+            f"There is no mailout {id}.", remedy="`mailout queue list` shows those that there are."
+        )
+    return rows[0]
+
+
+def _mailout(row: sqlite3.Row) -> Mailout:
+    return Mailout(
+        **{name: row[name] for name in _NEW if name not in ("kind", "is_test")},
+        kind=Kind(row["kind"]),
+        is_test=bool(row["is_test"]),
+        status=Status(row["status"]),
+        outcome=MailoutOutcome(row["outcome"]) if row["outcome"] else None,
+        deferred_until=row["deferred_until"],
+        defer_reason=DeferReason(row["defer_reason"]) if row["defer_reason"] else None,
+        defer_note=row["defer_note"],
+        content_hash=row["content_hash"],
+        locked_by=row["locked_by"],
+        locked_at=row["locked_at"],
+        ledger=Ledger(row["recipients"], *(row[column.value] for column in Column)),
+        created_at=row["created_at"],
+        frozen_at=row["frozen_at"],
+        started_at=row["started_at"],
+        completed_at=row["completed_at"],
+        metrics=json.loads(row["metrics"]),
+    )

@@ -1,0 +1,64 @@
+"""Contents, errors and dead letters on SQLite."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mailout.adapters.sqlite.database import Database
+from mailout.content.model import Content
+from mailout.errors import NotFound
+from mailout.ports import ErrorRecord
+
+
+class SqliteRecords:
+    """Fulfils `ports.Records`."""
+
+    db: Database
+
+    def put_content(self, content: Content) -> str:
+        with self.db.write() as tx:
+            tx.execute(
+                "INSERT INTO contents VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (content.hash, content.subject, content.html, content.text, self.db.clock.now()),
+            )
+        return content.hash
+
+    def content(self, content_id: str) -> Content:
+        rows = self.db.read("SELECT subject, html, text FROM contents WHERE hash = ?", (content_id,))
+        if not rows:
+            raise NotFound(f"There is no content {content_id}.")
+        return Content(*rows[0])
+
+    def record_errors(self, errors: Sequence[ErrorRecord]) -> None:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            tx.executemany(
+                "INSERT INTO error_records (at, mailout, stage, provider, email, code, message, attempts)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (e.at or now, e.mailout, e.stage, e.provider, e.email, e.code, e.message, e.attempts)
+                    for e in errors
+                ],
+            )
+
+    def errors(self, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]:
+        rows = self.db.read(
+            "SELECT code, message, stage, provider, mailout, email, attempts, at FROM error_records"
+            " WHERE ? IS NULL OR mailout = ? ORDER BY id DESC LIMIT ?",
+            (mailout, mailout, limit),
+        )
+        return [ErrorRecord(*row) for row in rows]
+
+    def dead_letter(self, topic: str, payload: Mapping[str, Any], error: str) -> None:
+        with self.db.write() as tx:
+            tx.execute(
+                "INSERT INTO dead_letters VALUES (?, ?, ?, ?, ?)",
+                (str(uuid.uuid4()), topic, json.dumps(dict(payload)), error, self.db.clock.now()),
+            )
+
+    def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
+        rows = self.db.read("SELECT * FROM dead_letters ORDER BY created_at DESC, id LIMIT ?", (limit,))
+        return [{**dict(row), "payload": json.loads(row["payload"])} for row in rows]

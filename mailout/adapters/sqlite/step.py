@@ -1,0 +1,265 @@
+"""`step`: one round of one sender, in one transaction (ARCHITECTURE.md, "The protocol")."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from mailout.adapters.sqlite.movement import Movement, minute_key
+from mailout.delivery.pacing import PaceState, reserve
+from mailout.delivery.protocol import (
+    Attempt,
+    Bucket,
+    Claimed,
+    Halt,
+    Ledger,
+    Step,
+    StepReply,
+)
+from mailout.delivery.states import DOUBTFUL, State
+
+LEFT = """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
+LEFT_LIST = """NOT EXISTS (SELECT 1 FROM subscriptions l
+    WHERE l.email = o.email AND l.list_key = :list_key AND l.unsubscribed_at IS NULL)"""
+NO_RECIPIENT = """(o.recipient_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM recipients r
+    WHERE r.company_id = o.company_id AND r.id = o.recipient_id
+      AND r.deleted_at IS NULL AND r.email = o.email))"""
+
+
+def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
+    """Renew, record, and (unless fenced or halted) begin what limits and pacer allow."""
+    session = tx.execute(
+        "UPDATE sender_sessions SET step_no = :n, lease_until = :lease_until,"
+        " closed_at = CASE WHEN :close THEN :now END"
+        " WHERE id = :session AND closed_at IS NULL AND step_no < :n RETURNING campaign_id, stop_requested",
+        {
+            "n": step.n,
+            "lease_until": now + step.lease,
+            "close": step.close,
+            "now": now,
+            "session": step.session,
+        },
+    ).fetchone()
+    move = Movement(tx, now)
+    _record(tx, move, step)
+    if session is None:
+        move.write()
+        return StepReply(now=now, fenced=True)
+
+    campaign_id: str | None = session["campaign_id"]
+    campaign = _campaign(tx, campaign_id)
+    recovered = _begun(tx, step.session) if step.recover else ()
+    halt = _halt(tx, campaign, bool(session["stop_requested"]))
+    if halt is not None or step.want <= 0 or step.close:
+        move.write()
+        return StepReply(
+            now=now, halt=halt, recovered=recovered, ledger=_ledger(tx, campaign_id, now, step.close)
+        )
+
+    company = campaign["company_id"] if campaign else None
+    room, limited = _room(tx, step, now, company)
+    reservation = reserve(_pace_state(tx, step.pace.scope), step.pace, now, min(step.want, room))
+    rows = _begin(tx, move, step, campaign, campaign_id, now, reservation.slots_free)
+    slots = reservation.take(len(rows))
+    _write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
+    move.write()
+    due = None if rows else _next_due(tx, campaign_id, now)
+    return StepReply(
+        now=now,
+        recovered=recovered,
+        rows=[_claimed(row, slot) for row, slot in zip(rows, slots, strict=True)],
+        limited=limited if room == 0 else None,
+        next_slot_at=reservation.next_at if room and not reservation.slots_free else None,
+        next_due_at=due,
+        ledger=_ledger(tx, campaign_id, now, False),
+    )
+
+
+def _record(tx: sqlite3.Connection, move: Movement, step: Step) -> None:
+    """Results and withdrawals count by epoch alone, also from a sender that was given up."""
+    wanted = {result.attempt.id: result for result in step.results}
+    withdrawn = {attempt.id: attempt for attempt in step.withdraw}
+    if not wanted and not withdrawn:
+        return
+    rows = tx.execute(
+        "SELECT * FROM email_outbox WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (json.dumps([*wanted, *withdrawn]),),
+    ).fetchall()
+    for row in rows:
+        if row["state"] not in DOUBTFUL:
+            continue
+        result, attempt = wanted.get(row["id"]), withdrawn.get(row["id"])
+        if result is not None and result.attempt.epoch == row["epoch"]:
+            move.result(row, result)
+        elif attempt is not None and attempt.epoch == row["epoch"]:
+            move.withdraw(row)
+
+
+def _campaign(tx: sqlite3.Connection, campaign_id: str | None) -> sqlite3.Row | None:
+    if campaign_id is None:
+        return None
+    row: sqlite3.Row | None = tx.execute(
+        "SELECT * FROM campaign_queue WHERE id = ?", (campaign_id,)
+    ).fetchone()
+    return row
+
+
+def _begun(tx: sqlite3.Connection, session: str) -> Sequence[Attempt]:
+    rows = tx.execute(
+        "SELECT id, epoch FROM email_outbox WHERE session_id = ? AND state = 'SENT_ATTEMPT' ORDER BY seq",
+        (session,),
+    )
+    return [Attempt(row["id"], row["epoch"]) for row in rows]
+
+
+def _halt(tx: sqlite3.Connection, campaign: sqlite3.Row | None, stop: bool) -> Halt | None:
+    paused = tx.execute("SELECT 1 FROM switches WHERE name = 'all_paused'").fetchone()
+    if paused is not None:
+        return Halt.ALL_PAUSED
+    if stop:
+        return Halt.STOP
+    if campaign is None:
+        return None
+    if campaign["status"] == "CANCELLED":
+        return Halt.CANCELLED
+    if campaign["defer_reason"] == "paused":
+        return Halt.PAUSED
+    if campaign["status"] == "PENDING":
+        return Halt.DEFERRED
+    if campaign["frozen_at"] is None:
+        return Halt.NOT_FROZEN
+    return None
+
+
+def _room(tx: sqlite3.Connection, step: Step, now: float, company: str | None) -> tuple[int, str | None]:
+    """How many more the counters allow, and which of them is the tightest."""
+    room, limited = step.want, None
+    for bucket in step.buckets:
+        if bucket.limit is None or not bucket.starts_at <= now < bucket.ends_at:
+            continue
+        for scope in ("all", company):
+            row = tx.execute(
+                "SELECT n FROM usage WHERE scope = ? AND kind = ? AND key = ?",
+                (scope, bucket.kind, bucket.key),
+            ).fetchone()
+            left = bucket.limit - (row["n"] if row else 0)
+            if left < room:
+                room, limited = max(0, left), bucket.kind
+    quota = quota_left(tx, step.pace.scope)
+    if quota is not None and quota < room:
+        room, limited = quota, "quota"
+    return room, limited
+
+
+def quota_left(tx: sqlite3.Connection, scope: str) -> int | None:
+    """What the provider had, less what was begun here since it was asked (by the minute)."""
+    row = tx.execute("SELECT available, asked_at FROM provider_quota WHERE scope = ?", (scope,)).fetchone()
+    if row is None or row["available"] is None:
+        return None
+    begun: int = tx.execute(
+        "SELECT coalesce(sum(n), 0) AS begun FROM usage WHERE scope = 'all' AND kind = 'minute' AND key >= ?",
+        (minute_key(row["asked_at"]),),
+    ).fetchone()["begun"]
+    available: int = row["available"]
+    return max(0, available - begun)
+
+
+def _pace_state(tx: sqlite3.Connection, scope: str) -> PaceState:
+    row = tx.execute("SELECT next_at, factor, factor_at FROM pace WHERE scope = ?", (scope,)).fetchone()
+    return PaceState(*row) if row else PaceState()
+
+
+def _write_pace(tx: sqlite3.Connection, scope: str, state: PaceState) -> None:
+    tx.execute(
+        "INSERT INTO pace VALUES (?, ?, ?, ?) ON CONFLICT (scope) DO UPDATE SET"
+        " next_at = excluded.next_at, factor = excluded.factor, factor_at = excluded.factor_at",
+        (scope, state.next_at, state.factor, state.factor_at),
+    )
+
+
+def _begin(
+    tx: sqlite3.Connection,
+    move: Movement,
+    step: Step,
+    campaign: sqlite3.Row | None,
+    campaign_id: str | None,
+    now: float,
+    grant: int,
+) -> list[sqlite3.Row]:
+    """Due rows in order: who left is suppressed, who is wrong is refused, the others are begun."""
+    if grant <= 0:
+        return []
+    left = "0"
+    if campaign is not None and not campaign["is_test"]:
+        left = LEFT if campaign["list_key"] is None else f"({LEFT} OR {LEFT_LIST})"
+    rows = tx.execute(
+        "SELECT o.*, coalesce(o.content_id, :content) AS content, "  # noqa: S608 (constants above)
+        f"{left} AS has_left, {NO_RECIPIENT} AS no_recipient"
+        " FROM email_outbox o WHERE o.campaign_id IS :campaign"
+        " AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor"
+        " AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now) ORDER BY o.seq LIMIT :grant",
+        {
+            "content": campaign["content_hash"] if campaign else None,
+            "list_key": campaign["list_key"] if campaign else None,
+            "campaign": campaign_id,
+            "cursor": step.cursor,
+            "now": now,
+            "grant": grant,
+        },
+    ).fetchall()
+    gone = [
+        row
+        for row in rows
+        if row["has_left"] or (row["no_recipient"] and row["state"] == State.RETRY_SCHEDULED)
+    ]
+    if gone:
+        move.suppress(gone, "left in the meantime")
+    wrong = [row for row in rows if row["no_recipient"] and row not in gone]
+    for row in wrong:
+        move.refuse(row, "RECIPIENT_NOT_FOUND", "The recipient is not there, or not this company's.")
+    ready = [row for row in rows if not row["has_left"] and not row["no_recipient"]]
+    if ready:
+        hour, day = (_bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
+        move.begin(ready, step.session, hour, day)
+    return ready
+
+
+def _bucket_key(buckets: Sequence[Bucket], kind: str, now: float) -> str | None:
+    return next((b.key for b in buckets if b.kind == kind and b.starts_at <= now < b.ends_at), None)
+
+
+def _next_due(tx: sqlite3.Connection, campaign_id: str | None, now: float) -> float | None:
+    (due,) = tx.execute(
+        "SELECT min(coalesce(next_attempt_at, 0)) FROM email_outbox WHERE campaign_id IS ?"
+        " AND state IN ('PENDING', 'RETRY_SCHEDULED')",
+        (campaign_id,),
+    ).fetchone()
+    return None if due is None else max(float(due), now)
+
+
+def _ledger(tx: sqlite3.Connection, campaign_id: str | None, now: float, closing: bool) -> Ledger | None:
+    """The counts after this step; taking them, the mailout is seen to be in somebody's hands."""
+    if campaign_id is None:
+        return None
+    row = tx.execute(
+        "UPDATE campaign_queue SET locked_at = CASE WHEN ? THEN locked_at ELSE ? END WHERE id = ?"
+        " RETURNING recipients, pending, in_flight, sent, failed, suppressed, unknown",
+        (closing, now, campaign_id),
+    ).fetchone()
+    return Ledger(*row)
+
+
+def _claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
+    return Claimed(
+        attempt=Attempt(row["id"], row["epoch"] + 1),
+        seq=row["seq"],
+        number=row["attempts"] + 1,
+        email=row["email"],
+        content_id=row["content"],
+        campaign_id=row["campaign_id"],
+        company_id=row["company_id"],
+        from_name=row["from_name"],
+        variables=json.loads(row["variables"]) if row["variables"] else {},
+        slot=slot,
+    )

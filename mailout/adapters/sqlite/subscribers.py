@@ -1,0 +1,126 @@
+"""Subscribers and their lists on SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mailout.adapters.sqlite.database import Database
+from mailout.audience.status import stronger
+from mailout.errors import NotFound
+from mailout.ids import uuid_of
+from mailout.ports import ImportCounts, SubscriberRow
+
+_WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type, bounce_subtype,
+        status_updated_at, from_name, ocd_ids, attributes, created_at)
+    VALUES (:id, :email, :email_norm, :status, :bounce_type, :bounce_subtype,
+        :status_updated_at, :from_name, :ocd_ids, :attributes, :created_at)
+    ON CONFLICT (email_norm) DO UPDATE SET status = excluded.status, bounce_type = excluded.bounce_type,
+        bounce_subtype = excluded.bounce_subtype, status_updated_at = excluded.status_updated_at,
+        from_name = excluded.from_name, ocd_ids = excluded.ocd_ids, attributes = excluded.attributes"""
+
+
+class SqliteSubscribers:
+    """Fulfils `ports.Subscribers`."""
+
+    db: Database
+
+    def import_subscribers(self, rows: Sequence[SubscriberRow]) -> ImportCounts:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            known = {
+                row["email_norm"]: dict(row)
+                for row in tx.execute(
+                    "SELECT * FROM subscribers WHERE email_norm IN (SELECT value FROM json_each(?))",
+                    (json.dumps([row.email_norm for row in rows]),),
+                )
+            }
+            merged = {row.email_norm: _merge(known.get(row.email_norm), row, now) for row in rows}
+            changed = [row for key, row in merged.items() if row != known.get(key)]
+            tx.executemany(_WRITE, changed)
+            tx.executemany(
+                "INSERT INTO subscriptions (email, list_key) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                [(row.email_norm, key) for row in rows for key in row.lists],
+            )
+        added = sum(1 for row in changed if row["email_norm"] not in known)
+        return ImportCounts(
+            added=added,
+            updated=len(changed) - added,
+            unchanged=len(rows) - len(changed),
+            kept_status=sum(1 for row in rows if merged[row.email_norm]["status"] != row.status),
+        )
+
+    def subscriber(self, email_norm: str) -> Mapping[str, Any]:
+        rows = self.db.read("SELECT * FROM subscribers WHERE email_norm = ?", (email_norm,))
+        if not rows:
+            raise NotFound(f"There is no subscriber {email_norm}.")
+        lists = self.db.read(
+            "SELECT list_key, unsubscribed_at FROM subscriptions WHERE email = ? ORDER BY list_key",
+            (email_norm,),
+        )
+        return {**_row(rows[0]), "lists": [dict(row) for row in lists]}
+
+    def subscribers(self, *, after: str = "", limit: int = 1000) -> Sequence[Mapping[str, Any]]:
+        rows = self.db.read(
+            "SELECT s.*, (SELECT json_group_array(l.list_key) FROM subscriptions l"
+            " WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists"
+            " FROM subscribers s WHERE s.email_norm > ? ORDER BY s.email_norm LIMIT ?",
+            (after, limit),
+        )
+        return [{**_row(row), "lists": json.loads(row["lists"])} for row in rows]
+
+    def subscriber_counts(self) -> Mapping[str, int]:
+        rows = self.db.read("SELECT status, count(*) AS n FROM subscribers GROUP BY status")
+        return {"active": 0, "unsubscribed": 0, "bounced": 0} | {row["status"]: row["n"] for row in rows}
+
+    def set_status(self, email_norm: str, status: str) -> None:
+        """By priority, as an event or an unsubscribe sets it."""
+        with self.db.write() as tx:
+            row = tx.execute("SELECT status FROM subscribers WHERE email_norm = ?", (email_norm,)).fetchone()
+            if row is not None and (after := stronger(row["status"], status)) != row["status"]:
+                tx.execute(
+                    "UPDATE subscribers SET status = ?, status_updated_at = ? WHERE email_norm = ?",
+                    (after, self.db.clock.now(), email_norm),
+                )
+
+
+def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict[str, Any]:
+    """What is known, and what the file adds to it. Status follows its priority (invariant 6)."""
+    if known is None:
+        return {
+            "id": uuid_of("subscriber", row.email_norm),
+            "email": row.email,
+            "email_norm": row.email_norm,
+            "status": row.status,
+            "bounce_type": row.bounce_type,
+            "bounce_subtype": row.bounce_subtype,
+            "status_updated_at": now,
+            "from_name": row.from_name,
+            "ocd_ids": json.dumps(list(row.ocd_ids)),
+            "attributes": json.dumps(dict(row.attributes), ensure_ascii=False),
+            "created_at": now,
+        }
+    merged = dict(known)
+    if row.from_name:
+        merged["from_name"] = row.from_name
+    if row.ocd_ids:
+        merged["ocd_ids"] = json.dumps(list(row.ocd_ids))
+    if row.attributes:
+        merged["attributes"] = json.dumps(
+            json.loads(known["attributes"]) | dict(row.attributes), ensure_ascii=False
+        )
+    if stronger(known["status"], row.status) == row.status:
+        merged["bounce_type"] = row.bounce_type or known["bounce_type"]
+        merged["bounce_subtype"] = row.bounce_subtype or known["bounce_subtype"]
+        if known["status"] != row.status:
+            merged |= {"status": row.status, "status_updated_at": now}
+    return merged
+
+
+def _row(row: Any) -> dict[str, Any]:
+    return {
+        **dict(row),
+        "ocd_ids": json.loads(row["ocd_ids"]),
+        "attributes": json.loads(row["attributes"]),
+    }

@@ -1,0 +1,80 @@
+"""The pacer: slots on the store's clock, reserved by whoever sends. The first of three brakes (seconds)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mailout.delivery.protocol import Pace
+
+SLACK = 1.005
+"""Slots are a little further apart than 1 / rate, so that small lateness never makes a second too full."""
+SLOWER = 0.7
+SLOWEST = 0.05
+RECOVERY = 0.05 / 60  # of the full rate, a second
+BULK_LIMIT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class PaceState:
+    """What the store keeps for one account and region."""
+
+    next_at: float = 0.0
+    factor: float = 1.0  # 1 = the full rate; less after the provider throttled
+    factor_at: float = 0.0
+
+    def factor_now(self, now: float) -> float:
+        return min(1.0, self.factor + max(0.0, now - self.factor_at) * RECOVERY)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The slots one step may take: as many as fit within the horizon, in order."""
+
+    slots_free: int
+    next_at: float
+    interval: float  # 0: no limit
+    factor: float
+    factor_at: float
+
+    def take(self, count: int) -> Sequence[float | None]:
+        if self.interval == 0:
+            return [None] * count
+        return [self.next_at + index * self.interval for index in range(count)]
+
+    def state_after(self, count: int) -> PaceState:
+        return PaceState(self.next_at + count * self.interval, self.factor, self.factor_at)
+
+
+def reserve(state: PaceState, pace: Pace, now: float, want: int) -> Reservation:
+    """Slots start a round trip from now and end within the horizon, over all senders together."""
+    factor, factor_at = state.factor_now(now), now
+    if pace.throttled and now - state.factor_at >= 1.0:
+        factor = max(SLOWEST, factor * SLOWER)
+    elif pace.throttled:
+        factor, factor_at = state.factor, state.factor_at  # one throttled second slows once
+    if pace.rate == 0 and factor == 1.0:
+        return Reservation(max(0, want), now, 0.0, factor, factor_at)
+    interval = SLACK / ((pace.rate or UNLIMITED_RATE) * factor)
+    base = max(state.next_at, now + pace.lead)
+    if base > now + pace.lead + pace.horizon + max(2.0, 2 * interval):
+        base = now + pace.lead  # the store's clock went back
+    free = math.floor((now + pace.lead + pace.horizon - base) / interval) + 1
+    return Reservation(max(0, min(want, free)), base, interval, factor, factor_at)
+
+
+UNLIMITED_RATE = 1000.0
+"""What a rate of 0 (no limit) counts as once a provider throttles: its factor needs something to act on."""
+
+
+def bulk_size(rate: float, most: int = BULK_LIMIT) -> int:
+    """How many messages one bulk call may carry: whole calls, evenly apart, at least one a second."""
+    if rate == 0:
+        return most
+    return max(1, min(most, math.floor(rate / math.ceil(rate / BULK_LIMIT))))
+
+
+def tolerated_lateness(rate: float) -> float:
+    """A slot missed by more is lost: half an interval, 10 ms at least."""
+    return max(0.010, 0.5 / rate) if rate else math.inf
