@@ -43,7 +43,6 @@ class Caller:
         self._interval = 1 / rate if rate else 0.0
         self.tolerance = tolerated_lateness(rate)
         self._lock = threading.Lock()
-        self._turn = threading.Lock()
         self._free_at = 0.0  # no call of this process starts earlier
         self._results: list[Result] = []
         self._withdrawn: list[Attempt] = []
@@ -75,36 +74,38 @@ class Caller:
 
     # ── in a lane ──
 
-    def call(self, group: Group) -> None:
-        if not self._may_start(group):
-            with self._lock:
-                self._withdrawn.extend(row.attempt for row in group.rows)
-            return
+    def prepare(self, group: Group) -> Callable[[], None] | None:
+        """Put the mails together, wait for the slot, and see that they may still leave."""
         mails, rows = self._composed(group.rows)
         if not mails:
-            return
+            return None
+        if not self._may_start(group):
+            with self._lock:
+                self._withdrawn.extend(row.attempt for row in rows)
+            return None
+        return lambda: self._call(mails, rows)
+
+    def _may_start(self, group: Group) -> bool:
+        """At its slot, not too late for it, and surely within the lease."""
+        now = self._clock.monotonic()
+        if group.start is not None:
+            start = max(group.start, self._free_at)
+            if max(now, start) - group.start > self.tolerance:
+                return False
+            self._clock.sleep(start - now)
+            now = self._clock.monotonic()
+        if self.must_end or now >= self.lease_until - self._timing.call_limit - self._timing.margin:
+            return False
+        self._free_at = now + len(group.rows) * self._interval
+        return True
+
+    def _call(self, mails: Sequence[Mail], rows: Sequence[Claimed]) -> None:
         journal = self.journal
         if journal is not None:
             journal.call([row.attempt for row in rows])
         began = self._clock.monotonic()
         outcomes = self._transport.send(mails)
-        took = self._clock.monotonic() - began
-        self._keep(rows, outcomes, took, journal)
-
-    def _may_start(self, group: Group) -> bool:
-        """At its slot, not too late for it, and surely within the lease."""
-        with self._turn:
-            now = self._clock.monotonic()
-            if group.start is not None:
-                start = max(group.start, self._free_at)
-                if max(now, start) - group.start > self.tolerance:
-                    return False
-                self._clock.sleep(start - now)
-                now = self._clock.monotonic()
-            if self.must_end or now >= self.lease_until - self._timing.call_limit - self._timing.margin:
-                return False
-            self._free_at = now + len(group.rows) * self._interval
-            return True
+        self._keep(rows, outcomes, self._clock.monotonic() - began, journal)
 
     def _composed(self, rows: Sequence[Claimed]) -> tuple[list[Mail], list[Claimed]]:
         """A message that cannot be put together fails alone, before anything is called."""

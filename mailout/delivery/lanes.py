@@ -19,6 +19,14 @@ class Group:
     start: float | None  # None: at once
 
 
+class Work(Protocol):
+    """What a lane does with a group. Neither part raises; if one did, the sender would hear of it."""
+
+    def prepare(self, group: Group) -> Callable[[], None] | None:
+        """In turn, one at a time: wait for the slot; the call to make, or None if it must not be made."""
+        ...
+
+
 class Lanes(Protocol):
     """Calls in order, as many at a time as there are lanes."""
 
@@ -43,10 +51,11 @@ class Lanes(Protocol):
 
 
 class ThreadLanes:
-    """Real threads. `call` never raises; if it did, `failure` would carry it to the sender."""
+    """Real threads. One of them at a time waits for the next slot, so that groups start in their order."""
 
-    def __init__(self, count: int, call: Callable[[Group], None]) -> None:
-        self._call = call
+    def __init__(self, count: int, work: Work) -> None:
+        self._work = work
+        self._turn = threading.Lock()
         self._waiting: deque[Group] = deque()
         self._busy = 0
         self._ended = 0
@@ -62,16 +71,22 @@ class ThreadLanes:
 
     def _run(self) -> None:
         while True:
-            with self._changed:
-                while not self._waiting and not self._closed:
-                    self._changed.wait()
-                if not self._waiting:
-                    return
-                group = self._waiting.popleft()
-                self._busy += 1
+            call: Callable[[], None] | None = None
+            with self._turn:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._waiting or self._closed)
+                    if not self._waiting:
+                        return
+                    group = self._waiting.popleft()
+                    self._busy += 1
+                try:
+                    call = self._work.prepare(group)
+                except BaseException as error:  # noqa: BLE001 (handed to the sender's own thread)
+                    self.failure = error
             try:
-                self._call(group)
-            except BaseException as error:  # noqa: BLE001 (handed to the sender's own thread)
+                if call is not None:
+                    call()
+            except BaseException as error:  # noqa: BLE001 (likewise)
                 self.failure = error
             finally:
                 with self._changed:
@@ -124,8 +139,8 @@ class ThreadLanes:
 class InlineLanes:
     """One lane that runs when the sender waits: with a virtual clock, the whole run is exact."""
 
-    def __init__(self, call: Callable[[Group], None]) -> None:
-        self._call = call
+    def __init__(self, work: Work) -> None:
+        self._work = work
         self._waiting: deque[Group] = deque()
 
     def offer(self, groups: Sequence[Group]) -> None:
@@ -136,7 +151,9 @@ class InlineLanes:
 
     def wait(self, low: int | None, timeout: float) -> None:
         while self._waiting and (low is None or self.held() > low):
-            self._call(self._waiting.popleft())
+            call = self._work.prepare(self._waiting.popleft())
+            if call is not None:
+                call()
             if low is None:
                 return
 
