@@ -51,11 +51,11 @@ def check(rows: pl.DataFrame) -> pl.DataFrame:
         rows = rows.with_columns(status=pl.lit(None, pl.String))
     rows = rows.with_columns(
         pl.col("email").fill_null("").str.strip_chars(TRIM),
-        pl.col("status").str.strip_chars(TRIM).str.to_lowercase().replace("", None).fill_null(STATUSES[0]),
+        pl.col("status").cast(pl.String).str.strip_chars(TRIM).str.to_lowercase().replace("", None),
     )
     email_norm, reason = _normalise(rows["email"])
     return rows.with_columns(
-        pl.col("status").cast(STATUS, strict=False),
+        pl.col("status").fill_null(STATUSES[0]).cast(STATUS, strict=False),
         email_norm=email_norm,
         reason=reason,
     ).with_columns(

@@ -82,6 +82,12 @@ def test_an_empty_audience_is_an_audience() -> None:
     assert {"email", "email_norm", "status"} <= set(audience.frame.columns)
 
 
+def test_an_audience_can_be_joined_with_another() -> None:
+    """Its own frame is a frame of rows again, whose statuses are no longer text."""
+    once = audience_of(pl.DataFrame({"email": ["a@example.org", "b@example.org"], "status": ["bounced", ""]}))
+    assert audience_of(once.frame).frame.equals(once.frame)
+
+
 def test_duplicates_merge_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large list is read in parts; a person whose rows fall into two of them is still one."""
     monkeypatch.setattr("mailout.audience.frame.BATCH", 2)
