@@ -10,7 +10,7 @@ NOON = 1_794_830_400.0
 
 @dataclass
 class FakeClock:
-    """Fulfils `ports.Clock`. Sleeping moves both hands on; setting the time moves only the one on the wall."""
+    """Fulfils `ports.Clock`. Sleeping moves both hands; setting the time moves the one on the wall."""
 
     wall: float = NOON
     steady: float = 1000.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +13,19 @@ from tests.clocks import FakeClock
 from tests.contract.stores import FACTORIES, StoreFactory
 
 
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In memory where the machine has such a place: these tests are about meaning, and commit a lot."""
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as made:
+        yield Path(made)
+
+
 @pytest.fixture(params=list(FACTORIES))
-def factory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreFactory]:
-    made = FACTORIES[request.param](tmp_path)
+def factory(request: pytest.FixtureRequest, folder: Path) -> Iterator[StoreFactory]:
+    made = FACTORIES[request.param](folder)
     yield made
     made.close()
 
