@@ -75,10 +75,10 @@ class SqliteOutbox:
                 "UPDATE sender_sessions SET closed_at = ? WHERE closed_at IS NULL AND lease_until < ?",
                 (now, over),
             )
-            # Also what a session left open when it closed itself. The second condition names the index.
+            # Also what a session left open when it closed itself.
             rows = tx.execute(
-                "SELECT * FROM email_outbox WHERE state = 'SENT_ATTEMPT'"
-                " AND state IN ('SENT_ATTEMPT', 'UNKNOWN')"
+                "SELECT * FROM email_outbox INDEXED BY email_outbox_doubt"
+                " WHERE state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT'"
                 " AND session_id IN (SELECT id FROM sender_sessions WHERE lease_until < ?) ORDER BY seq",
                 (over,),
             ).fetchall()
@@ -194,7 +194,7 @@ def _chosen(
     tx: sqlite3.Connection, campaign_id: str, state: State, ids: Sequence[str] | None
 ) -> list[sqlite3.Row]:
     rows = tx.execute(
-        "SELECT * FROM email_outbox WHERE campaign_id = ? AND state = ?"
+        "SELECT * FROM email_outbox INDEXED BY email_outbox_failed WHERE campaign_id = ? AND state = ?"
         " AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN') ORDER BY seq",
         (campaign_id, state),
     ).fetchall()

@@ -107,7 +107,8 @@ def _campaign(tx: sqlite3.Connection, campaign_id: str | None) -> sqlite3.Row | 
 
 def _begun(tx: sqlite3.Connection, session: str) -> Sequence[Attempt]:
     rows = tx.execute(
-        "SELECT id, epoch FROM email_outbox WHERE session_id = ? AND state = 'SENT_ATTEMPT' ORDER BY seq",
+        "SELECT id, epoch FROM email_outbox INDEXED BY email_outbox_doubt WHERE session_id = ?"
+        " AND state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT' ORDER BY seq",
         (session,),
     )
     return [Attempt(row["id"], row["epoch"]) for row in rows]
@@ -196,7 +197,7 @@ def _begin(
     rows = tx.execute(
         "SELECT o.*, coalesce(o.content_id, :content) AS content, "  # noqa: S608 (constants above)
         f"{left} AS has_left, {NO_RECIPIENT} AS no_recipient"
-        " FROM email_outbox o WHERE o.campaign_id IS :campaign"
+        " FROM email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign"
         " AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor"
         " AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now) ORDER BY o.seq LIMIT :grant",
         {
@@ -231,7 +232,8 @@ def _bucket_key(buckets: Sequence[Bucket], kind: str, now: float) -> str | None:
 
 def _next_due(tx: sqlite3.Connection, campaign_id: str | None, now: float) -> float | None:
     (due,) = tx.execute(
-        "SELECT min(coalesce(next_attempt_at, 0)) FROM email_outbox WHERE campaign_id IS ?"
+        "SELECT min(coalesce(next_attempt_at, 0)) FROM email_outbox INDEXED BY email_outbox_due"
+        " WHERE campaign_id IS ?"
         " AND state IN ('PENDING', 'RETRY_SCHEDULED')",
         (campaign_id,),
     ).fetchone()
