@@ -209,7 +209,12 @@ def test_a_message_given_back_waits_with_its_reason_and_all_its_attempts(store: 
     id = mailout(store, ANN)
     sender = Sender(store, id)
     back = result(
-        sender.begin_one(), State.PENDING, give_back=True, retry_in=2.0, code="SES_THROTTLED", message="Slower"
+        sender.begin_one(),
+        State.PENDING,
+        give_back=True,
+        retry_in=2.0,
+        code="SES_THROTTLED",
+        message="Slower",
     )
     sender.step(results=[back])
     (row,) = store.messages(id)
