@@ -14,6 +14,7 @@ from mailout.delivery.protocol import (
     Claimed,
     Halt,
     Ledger,
+    Pace,
     Step,
     StepReply,
 )
@@ -52,6 +53,8 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     recovered = _begun(tx, step.session) if step.recover else ()
     halt = _halt(tx, campaign, bool(session["stop_requested"]))
     if halt is not None or step.want <= 0 or step.close:
+        if step.pace.throttled:
+            _slow_down(tx, step.pace, now)
         move.write()
         return StepReply(
             now=now, halt=halt, recovered=recovered, ledger=_ledger(tx, campaign_id, now, step.close)
@@ -177,6 +180,11 @@ def _write_pace(tx: sqlite3.Connection, scope: str, state: PaceState) -> None:
         " next_at = excluded.next_at, factor = excluded.factor, factor_at = excluded.factor_at",
         (scope, state.next_at, state.factor, state.factor_at),
     )
+
+
+def _slow_down(tx: sqlite3.Connection, pace: Pace, now: float) -> None:
+    """A step that begins nothing may still be the one that tells of a throttle."""
+    _write_pace(tx, pace.scope, reserve(_pace_state(tx, pace.scope), pace, now, 0).state_after(0))
 
 
 def _begin(
