@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mailout.delivery.protocol import Result
-from mailout.delivery.states import COLUMN_OF, Column, State
+from mailout.delivery.states import COLUMN_OF, Column, State, allowed
+from mailout.errors import TransitionRefused
 
 _REMEMBER = "history = json_insert(coalesce(history, '[]'), '$[#]', json(:entry))"
 
@@ -59,22 +60,27 @@ class Movement:
 
     def result(self, row: sqlite3.Row, result: Result) -> None:
         """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it."""
-        if result.give_back or result.uncharge:
+        if result.state is State.UNKNOWN:
+            if row["state"] != State.UNKNOWN:  # it stays charged: it may have been sent
+                self.unknown(row, result.message or "no answer", code=result.code)
+            return
+        if not allowed(State(row["state"]), result.state):
+            raise TransitionRefused(f"transition refused: {row['state']} cannot become {result.state}")
+        back = result.give_back or result.state is State.PENDING
+        if back or result.uncharge:
             self._uncharge(row)
-        if result.give_back:
+        if back:
             self.withdraw(row, result)
         elif result.state is State.SENT:
             self._sent(row, result.message_id, result.duration_ms)
         elif result.state is State.RETRY_SCHEDULED:
             self._retry_later(row, result)
-        elif result.state is State.UNKNOWN:
-            if row["state"] != State.UNKNOWN:
-                self.unknown(row, result.message or "no answer", code=result.code)
         else:
             self._to(
                 row,
                 result.state,
                 failed_at=self.now,
+                unknown_at=None,
                 duration_ms=result.duration_ms,
                 **_error_of(result),
             )
@@ -199,8 +205,6 @@ class Movement:
             self._ledger[row["campaign_id"], COLUMN_OF[after]] += 1
 
     def _uncharge(self, row: sqlite3.Row) -> None:
-        if row["charged_day"] is None:
-            return
         self._charge(row["company_id"], row["attempt_at"], row["charged_hour"], row["charged_day"], -1)
         self.tx.execute(
             "UPDATE email_outbox SET charged_hour = NULL, charged_day = NULL WHERE seq = ?", (row["seq"],)
