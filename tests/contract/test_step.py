@@ -12,6 +12,7 @@ from tests.clocks import NOON
 from tests.contract.scenes import (
     GRACE,
     LEASE,
+    NOWHERE,
     Sender,
     assert_ledger,
     enqueue,
@@ -180,7 +181,7 @@ def test_a_result_with_an_old_epoch_changes_nothing(store: Store) -> None:
 def test_a_result_for_a_message_that_is_not_there_is_ignored(store: Store) -> None:
     """A journal of another store must not stop this one."""
     id = mailout(store, ANN)
-    reply = Sender(store, id).step(results=[result(Attempt("no-such-message", 1))])
+    reply = Sender(store, id).step(results=[result(Attempt(NOWHERE, 1))])
     assert not reply.fenced
     assert_ledger(store, id)
 
@@ -253,7 +254,7 @@ def test_a_reaped_session_is_fenced_and_its_results_still_count(store: Store, fa
 def test_a_session_that_nobody_opened_is_fenced(store: Store) -> None:
     id = mailout(store, ANN)
     stranger = Sender(store, id)
-    stranger.session = "5d0a7d8e-6a52-4d0e-8c4f-6f8f9f0c1d2e"
+    stranger.session = NOWHERE
     assert stranger.step(want=1).fenced
     assert store.session_step(stranger.session) is None
 
@@ -310,7 +311,7 @@ def test_doubts_are_what_a_session_left_open(store: Store, factory: StoreFactory
     ]
     sender.step(results=[result(ann), result(bob)])
     assert store.doubts(sender.session) == []
-    assert store.epochs([ann.attempt.id, bob.attempt.id, "stranger"]) == {
+    assert store.epochs([ann.attempt.id, bob.attempt.id, NOWHERE]) == {
         ann.attempt.id: 1,
         bob.attempt.id: 1,
     }
