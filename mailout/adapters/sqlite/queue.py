@@ -170,7 +170,7 @@ class SqliteQueue:
                 (now, id),
             ).fetchone()
             mailout = _only([mailout] if mailout else [], id)
-            if mailout["frozen_at"] is not None:
+            if mailout["frozen_at"] is not None or mailout["status"] == Status.CANCELLED:
                 return None
             parameters = {
                 "id": id,
@@ -198,7 +198,7 @@ class SqliteQueue:
         with self.db.write() as tx:
             now = self.db.clock.now()
             mailout = _get(tx, id)
-            if mailout.frozen_at is not None:
+            if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
                 return 0
             before = tx.total_changes
             tx.executemany(
