@@ -131,6 +131,7 @@ class SqliteQueue:
         with self.db.write() as tx:
             tx.execute(
                 "UPDATE campaign_queue SET status = 'COMPLETED', completed_at = ?,"
+                " deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
                 " outcome = CASE WHEN failed + unknown = 0 THEN 'sent' ELSE 'failed' END"
                 " WHERE id = ? AND status IN ('PENDING', 'PROCESSING') AND frozen_at IS NOT NULL"
                 " AND pending + in_flight = 0",
