@@ -65,7 +65,7 @@ def test_terminated_it_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_frozen_sender_that_wakes_after_it_was_given_up(tmp_path: Path) -> None:
-    """SIGSTOP, as a suspended laptop does it: others take over; the one that wakes must not send stale mail."""
+    """SIGSTOP, as a suspended laptop does it: others take over; who wakes must not send stale mail."""
     home = make_home(tmp_path / "home", 120, SEND_RATE_PER_SEC="60", LOCK_SECONDS="3")
     frozen = home.send()
     assert wait_for(lambda: len(home.files()) >= 10, frozen)
