@@ -14,14 +14,17 @@ from tests.stubs.process import start_stub
 class SesStub:
     def __init__(self, url: str) -> None:
         self.url = url
+        # A new connection each time: a test may have told the stub to treat old ones badly.
+        fresh = httpx.Limits(max_keepalive_connections=0)
+        self._http = httpx.Client(base_url=url, trust_env=False, timeout=60, limits=fresh)
 
     def script(self, *rules: dict[str, Any], seed: int = 0, **control: Any) -> None:
         """Replace the rules (see `tests.stubs.ses_script.Rule`) and change whatever else is named."""
         told = {"rules": list(rules), "seed": seed, **control}
-        httpx.post(f"{self.url}/_control", json=told, trust_env=False).raise_for_status()
+        self._http.post("/_control", json=told).raise_for_status()
 
     def reset(self) -> None:
-        httpx.post(f"{self.url}/_reset", trust_env=False).raise_for_status()
+        self._http.post("/_reset").raise_for_status()
 
     def accepted(self) -> dict[str, Any]:
         return self._get("/_accepted")
@@ -36,10 +39,17 @@ class SesStub:
         return [(at, operation, mails) for at, operation, mails in self._get("/_times")]
 
     def _get(self, path: str, **query: str) -> Any:
-        return httpx.get(f"{self.url}{path}", params=query, trust_env=False, timeout=60).json()
+        return self._http.get(path, params=query).json()
+
+    def close(self) -> None:
+        self._http.close()
 
 
 @contextmanager
 def ses_stub(*args: str) -> Iterator[SesStub]:
     with start_stub("tests.stubs.ses", *args) as stub:
-        yield SesStub(stub.url)
+        control = SesStub(stub.url)
+        try:
+            yield control
+        finally:
+            control.close()

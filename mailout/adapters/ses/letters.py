@@ -35,7 +35,7 @@ class Letter:
     def data(self) -> str:
         return self.prepared.template.data(self.values)
 
-    @property
+    @cached_property
     def entry_bytes(self) -> int:
         # JSON within JSON: quotes and backslashes are escaped twice, so values may count double.
         return 2 * len(self.data) + sum(len(header["Value"]) for header in self.headers) + ENTRY_BYTES
