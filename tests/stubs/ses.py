@@ -133,6 +133,8 @@ class Ses:
     def _misbehave(self, rule: Rule) -> Reply:
         if rule.do == "answer":
             reply = error(rule.status, rule.code, rule.message, aws=rule.aws)
+            if not rule.request_id:
+                del reply.headers["x-amzn-RequestId"]
         else:
             reply = Reply(drop=rule.do == "drop", hang=rule.do == "hang")
         reply.delay = rule.seconds

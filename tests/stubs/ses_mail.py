@@ -12,6 +12,7 @@ HEADER_NAME = re.compile(r"[!-9;-@A-~]{1,126}")
 HEADER_VALUE = re.compile(r"[ -~]{1,995}")
 TAG = re.compile(r"[A-Za-z0-9_-]{1,256}")
 MAX_BULK_BYTES = 1_000_000
+MAX_DATA_BYTES = 262_144
 # Handlebars reads backslashes, three braces and helpers in ways of its own: here only a plain name passes.
 TOKEN = re.compile(r"(\\*)(\{\{+)([^{}]*)(\}\}+)?")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -77,9 +78,8 @@ class Accepted:
         assert self.request is not None
         assert self.entry is not None
         template = self.request["DefaultContent"]["Template"]
-        replacement = self.entry.get("ReplacementEmailContent", {}).get("ReplacementTemplate", {})
         data = json.loads(template.get("TemplateData") or "{}")
-        data |= json.loads(replacement.get("ReplacementTemplateData") or "{}")
+        data |= json.loads(_replacement(self.entry) or "{}")
         content = template["TemplateContent"]
         headers = _pairs(template.get("Headers")) | _pairs(self.entry.get("ReplacementHeaders"))
         try:
@@ -90,6 +90,11 @@ class Accepted:
         except RenderingFailure as failure:
             return {"headers": headers, "rendering_failure": str(failure)}
         return {**parts, "headers": headers}
+
+
+def _replacement(entry: dict[str, Any]) -> str:
+    template = entry.get("ReplacementEmailContent", {}).get("ReplacementTemplate", {})
+    return str(template.get("ReplacementTemplateData", ""))
 
 
 def _pairs(headers: list[dict[str, str]] | None) -> dict[str, str]:
@@ -107,6 +112,8 @@ def fault_of_request(request: dict[str, Any], size: int, *, bulk: bool) -> str |
         if size > MAX_BULK_BYTES:
             return "Request is too large"
         entries = request.get("BulkEmailEntries") or []
+        if any(len(_replacement(entry)) > MAX_DATA_BYTES for entry in entries):
+            return "ReplacementTemplateData is too long"
         return None if 0 < len(entries) <= 50 else "Between 1 and 50 entries are allowed"
     simple = request.get("Content", {}).get("Simple", {})
     if re.search(r"[\r\n]", simple.get("Subject", {}).get("Data", "")):

@@ -16,7 +16,7 @@ class Rule:
 
     do           answer (status, code, message), drop the connection, hang, delay, or fail one bulk entry
     accept       the mail is taken before that (for answer, drop and hang)
-    aws          answer with AWS's error body and request id; without, as a proxy would
+    aws          answer with AWS's error body; without, as a proxy would; request_id: and with a request id
     operation    only for this one; to: only if this is part of an address
     skip, times  leave the first ones alone; follow it so often (None: always)
     probability  of being followed, drawn from the script's seed
@@ -28,6 +28,7 @@ class Rule:
     code: str = "InternalServiceErrorException"
     message: str = ""
     aws: bool = True
+    request_id: bool = True
     seconds: float = 0.0
     operation: str | None = None
     to: str | None = None

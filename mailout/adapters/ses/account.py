@@ -64,9 +64,9 @@ def check(client: Any, from_email: str, configuration_set: str | None) -> list[C
     try:
         account = read(client)
     except MailoutError as error:
-        return [Check("ses credentials", "fail", error.message, error.remedy or "")]
+        return [Check("ses access", "fail", error.message, error.remedy or "")]
     return [
-        Check("ses credentials", "ok", "SES answers."),
+        Check("ses access", "ok", "SES answers."),
         *_standing(account),
         _identity(client, from_email),
         *_configuration_set(client, configuration_set),

@@ -115,13 +115,16 @@ class Connections:
 
 
 def session_opener(
-    endpoint_url: str, *, verify: str | None, connect_limit: float
+    endpoint_url: str, *, verify: str | None, call_limit: float, connect_limit: float
 ) -> Callable[[], URLLib3Session]:
     """Sessions like those botocore would open itself: the same proxy and the same certificates."""
     options: dict[str, Any] = {
         "verify": verify or True,
         "proxies": get_environ_proxies(endpoint_url),
-        "timeout": (connect_limit, connect_limit),  # the second is set anew for each request
+        "timeout": (
+            connect_limit,
+            call_limit - connect_limit,
+        ),  # the second shrinks in later calls of a batch
         "max_pool_connections": 1,
         "socket_options": [
             (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),

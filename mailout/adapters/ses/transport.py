@@ -207,7 +207,12 @@ def _client(config: SesConfig) -> tuple[Any, Connections]:
         raise SettingsError(f"SES: {error}", remedy=error_map.remedy_for(known.code or "")) from error
     verify = core.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
     connections = Connections(
-        session_opener(client.meta.endpoint_url, verify=verify, connect_limit=connect_limit),
+        session_opener(
+            client.meta.endpoint_url,
+            verify=verify,
+            call_limit=config.call_limit,
+            connect_limit=connect_limit,
+        ),
         call_limit=config.call_limit,
         connect_limit=connect_limit,
         max_idle=config.max_idle,

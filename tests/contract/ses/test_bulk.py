@@ -72,6 +72,17 @@ def test_a_letter_too_long_for_a_template_still_leaves(stub, open_transport):
     assert [message["html"] for message in stub.messages()] == [long.html] * 2
 
 
+def test_one_recipient_with_very_long_values_does_not_hold_up_the_others(stub, open_transport):
+    """An entry's values are limited to 262,144 bytes: his mail leaves alone, theirs in one call."""
+    values = {"name": "x" * 270_000, UNSUBSCRIBE_URL: "https://e.org/"}
+    outcomes = open_transport(SesMode.BULK).send([mail(0), mail(1, values=values), mail(2)])
+    assert {outcome.kind for outcome in outcomes} == {OutcomeKind.SENT}
+    assert sorted((operation, n) for _, operation, n in stub.calls()) == [
+        ("SendBulkEmail", 2),
+        ("SendEmail", 1),
+    ]
+
+
 def test_long_values_are_spread_over_as_many_calls_as_they_need(stub, open_transport):
     values = {"name": "x" * 30_000, UNSUBSCRIBE_URL: "https://e.org/"}
     outcomes = open_transport(SesMode.BULK).send([mail(number, values=values) for number in range(50)])

@@ -43,6 +43,7 @@ WIRE = [
     ({"do": "answer", "status": 500, "accept": True}, OutcomeKind.UNKNOWN, "SES_INTERNAL_ERROR"),
     ({"do": "answer", "status": 502, "aws": False}, OutcomeKind.UNKNOWN, "SES_INTERNAL_ERROR"),
     ({"do": "answer", "status": 503, "aws": False}, OutcomeKind.UNKNOWN, "SES_INTERNAL_ERROR"),
+    ({"do": "answer", "status": 503, "request_id": False}, OutcomeKind.UNKNOWN, "SES_INTERNAL_ERROR"),
     ({"do": "answer", "status": 503, "code": "Whatever"}, OutcomeKind.TRANSIENT, "SES_SERVICE_UNAVAILABLE"),
     ({"do": "answer", "status": 503, "code": "Throttling"}, OutcomeKind.THROTTLED, "SES_THROTTLING"),
     ({"do": "answer", "status": 403, "aws": False}, OutcomeKind.STOP, "SES_NOT_REACHED"),
