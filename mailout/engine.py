@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -90,11 +91,27 @@ class Engine:
 
         Whatever would stop it later stops it here, before the queue knows of it: nothing is half-done.
         """
-        manuscript = self._source_of(ref).load(ref)
+        manuscript = self.manuscript(ref)
         is_test = manuscript.is_test if test is None else test
-        try:
+        with self._aborts_written_down(manuscript):
             known = None if is_test else self._known(manuscript)
             return known or self._write_down(manuscript, is_test)
+
+    def look_over(self, ref: str, test: bool | None = None) -> str:
+        """The id it would be taken up under, or the error that would stop it. Writes nothing to the queue."""
+        manuscript = self.manuscript(ref)
+        is_test = manuscript.is_test if test is None else test
+        with self._aborts_written_down(manuscript):
+            known = None if is_test else self._known(manuscript)
+            if known is None:
+                self._check_settings(is_test)
+                self.render(manuscript)
+        return self._id(manuscript, is_test)
+
+    @contextmanager
+    def _aborts_written_down(self, manuscript: Manuscript) -> Iterator[None]:
+        try:
+            yield
         except Abort as abort:
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=manuscript.ref)
             self.store.record_errors([error])
@@ -118,14 +135,11 @@ class Engine:
         return mailout if mailout.content_hash else None
 
     def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
-        self._from_email()
-        if is_test:
-            self._test_recipients()
+        self._check_settings(is_test)
         document, content = self.render(manuscript)
-        run = self.store.next_test_run(manuscript.ref) if is_test else 0
         mailout = self.store.enqueue(
             NewMailout(
-                id=ids.test_run_id(manuscript.ref, run) if is_test else ids.mailout_id(manuscript.ref),
+                id=self._id(manuscript, is_test),
                 kind=manuscript.kind,
                 ref=manuscript.ref,
                 subject=content.subject,
@@ -140,6 +154,16 @@ class Engine:
             [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in problems]
         )
         return self.store.set_content(mailout.id, content.hash, content.subject)
+
+    def _check_settings(self, is_test: bool) -> None:
+        self._from_email()
+        if is_test:
+            self._test_recipients()
+
+    def _id(self, manuscript: Manuscript, is_test: bool) -> str:
+        if not is_test:
+            return ids.mailout_id(manuscript.ref)
+        return ids.test_run_id(manuscript.ref, self.store.next_test_run(manuscript.ref))
 
     def manuscript(self, ref: str) -> Manuscript:
         return self._source_of(ref).load(ref)
@@ -207,10 +231,12 @@ class Engine:
         finally:
             self._sender = None
 
-    def stop(self) -> None:
-        """Finish what is in hand and end. Safe in a signal handler."""
-        if self._sender is not None:
-            self._sender.stop()
+    def stop(self) -> bool:
+        """Finish what is in hand and end; False: nothing is being sent. Safe in a signal handler."""
+        sender = self._sender
+        if sender is not None:
+            sender.stop()
+        return sender is not None
 
     def _composer(self, mailout: Mailout) -> Composer:
         return Composer(
