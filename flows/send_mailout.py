@@ -40,5 +40,3 @@ def deliver(mailout_id: str) -> State[Any]:
             continue
     report(mailout_id, progress)
     return outcome_of(mailout_id)
-
-

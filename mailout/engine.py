@@ -209,9 +209,7 @@ class Engine:
                 return self.store.defer(id, wait.reason, wait.until, wait.note)
         return mailout
 
-    def send_for(
-        self, id: str, seconds: float | None = None, observer: Observer | None = None
-    ) -> RunReport:
+    def send_for(self, id: str, seconds: float | None = None, observer: Observer | None = None) -> RunReport:
         """Send for so long (None: to the end). What was sent stands in the CSV as it goes."""
         mailout = self.store.mailout(id)
         part = CsvPart(self.reports, self.worker, self.clock)
@@ -280,7 +278,9 @@ class Engine:
 
     def _from_email(self) -> str:
         if not self.settings.from_email:
-            raise SettingsError("FROM_EMAIL: is missing.", remedy="Set it to the address that letters come from.")
+            raise SettingsError(
+                "FROM_EMAIL: is missing.", remedy="Set it to the address that letters come from."
+            )
         return self.settings.from_email
 
     # ── conclude and report ──

@@ -92,5 +92,3 @@ def use(other: Engine | None) -> None:
     """Let this process work with another engine (the demo's, a test's)."""
     global _engine
     _engine = other
-
-

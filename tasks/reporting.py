@@ -35,7 +35,9 @@ def report(mailout_id: str, progress: UUID | None = None) -> str:
     reports = wiring.engine().report(mailout_id)
     summary = reports.summary
     create_table_artifact(
-        ledger_table(summary), key=f"ledger-{mailout_id}", description="The ledger: where every recipient stands"
+        ledger_table(summary),
+        key=f"ledger-{mailout_id}",
+        description="The ledger: where every recipient stands",
     )
     create_markdown_artifact(
         markdown_report(summary), key=f"report-{mailout_id}", description=f"How “{summary.subject}” went"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mailout.delivery.protocol import Pace
 
@@ -22,7 +22,7 @@ class PaceState:
 
     next_at: float = 0.0
     factor: float = 1.0  # 1 = the full rate; less after the provider throttled
-    factor_at: float = 0.0
+    factor_at: float = 0.0  # when it last throttled; the pace has been recovering since
 
     def factor_now(self, now: float) -> float:
         return min(1.0, self.factor + max(0.0, now - self.factor_at) * RECOVERY)
@@ -49,19 +49,18 @@ class Reservation:
 
 def reserve(state: PaceState, pace: Pace, now: float, want: int) -> Reservation:
     """Slots start a round trip from now and end within the horizon, over all senders together."""
-    factor, factor_at = state.factor_now(now), now
-    if pace.throttled and now - state.factor_at >= 1.0:
+    factor, told = state.factor_now(now), replace(state, factor_at=min(state.factor_at, now))
+    if pace.throttled and now - state.factor_at >= 1.0:  # one throttled second slows once
         factor = max(SLOWEST, factor * SLOWER)
-    elif pace.throttled:
-        factor, factor_at = state.factor, state.factor_at  # one throttled second slows once
+        told = replace(state, factor=factor, factor_at=now)
     if pace.rate == 0 and factor == 1.0:
-        return Reservation(max(0, want), now, 0.0, factor, factor_at)
+        return Reservation(max(0, want), now, 0.0, told.factor, told.factor_at)
     interval = SLACK / ((pace.rate or UNLIMITED_RATE) * factor)
     base = max(state.next_at, now + pace.lead)
     if base > now + pace.lead + pace.horizon + max(2.0, 2 * interval):
         base = now + pace.lead  # the store's clock went back
     free = math.floor((now + pace.lead + pace.horizon - base) / interval) + 1
-    return Reservation(max(0, min(want, free)), base, interval, factor, factor_at)
+    return Reservation(max(0, min(want, free)), base, interval, told.factor, told.factor_at)
 
 
 UNLIMITED_RATE = 1000.0

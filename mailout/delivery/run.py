@@ -92,7 +92,7 @@ class Run:
                     self._lanes.offer(self._groups(reply))
                 self._wait(reply)
         except BaseException:
-            self._abandon()
+            self._end_abruptly()
             raise
 
     def _ending(self, reply: StepReply | None) -> RunReport | None:
@@ -223,10 +223,13 @@ class Run:
             report.ended, self._ledger, halt=report.halt, limited=report.limited, outcome=report.outcome
         )
 
-    def _abandon(self) -> None:
-        """Something unforeseen: start nothing more. The journal stays for whoever comes next."""
-        self._lanes.take_back()
-        self._lanes.join(self._options.timing.call_limit + self._options.timing.margin)
+    def _end_abruptly(self) -> None:
+        """A signal or something unforeseen: end as cleanly as may be; the journal covers the rest."""
+        self._recover = True  # the step that was interrupted may have begun something
+        try:
+            self._finish(RunReport(Ended.STOPPED, self._ledger))
+        except Exception as error:  # noqa: BLE001 (the first error is the one to tell)
+            log.warning("the session could not be closed (%s); its journal stays for the next start", error)
 
     def _release_unstarted(self) -> None:
         for group in self._lanes.take_back():

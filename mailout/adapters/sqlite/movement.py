@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.delivery.protocol import Result
-from mailout.delivery.states import COLUMN_OF, Column, State
+from mailout.delivery.states import COLUMN_OF, Column, State, allowed
+from mailout.errors import TransitionRefused
 
 _REMEMBER = "history = json_insert(coalesce(history, '[]'), '$[#]', json(:entry))"
+_NO_ERROR = {"error_code": None, "error_category": None, "error_message": None, "original_code": None}
 
 
 class Movement:
@@ -59,22 +61,27 @@ class Movement:
 
     def result(self, row: sqlite3.Row, result: Result) -> None:
         """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it."""
-        if result.give_back or result.uncharge:
+        if result.state is State.UNKNOWN:
+            if row["state"] != State.UNKNOWN:  # it stays charged: it may have been sent
+                self.unknown(row, result.message or "no answer", code=result.code)
+            return
+        if not allowed(State(row["state"]), result.state):
+            raise TransitionRefused(f"transition refused: {row['state']} cannot become {result.state}")
+        back = result.give_back or result.state is State.PENDING
+        if back or result.uncharge:
             self._uncharge(row)
-        if result.give_back:
+        if back:
             self.withdraw(row, result)
         elif result.state is State.SENT:
             self._sent(row, result.message_id, result.duration_ms)
         elif result.state is State.RETRY_SCHEDULED:
             self._retry_later(row, result)
-        elif result.state is State.UNKNOWN:
-            if row["state"] != State.UNKNOWN:
-                self.unknown(row, result.message or "no answer", code=result.code)
         else:
             self._to(
                 row,
                 result.state,
                 failed_at=self.now,
+                unknown_at=None,
                 duration_ms=result.duration_ms,
                 **_error_of(result),
             )
@@ -106,27 +113,30 @@ class Movement:
 
     def settle(self, row: sqlite3.Row, to: State) -> None:
         """UNKNOWN → what a person says. The epoch rises: a late result of the old attempt changes nothing."""
-        entry: dict[str, Any] = {"type": to.value, "settled": True}
-        common: dict[str, Any] = {"epoch": row["epoch"] + 1, "unknown_at": None}
-        if to is State.SENT:
-            self._to(row, to, entry, sent_at=self.now, **common)
-        elif to is State.FAILED:
-            self._to(row, to, entry, failed_at=self.now, **common)
-        else:
-            entry["attempt_at"] = row["attempt_at"]
-            self._to(row, to, entry, attempt_at=None, **common)
+        columns: dict[State, dict[str, Any]] = {
+            State.SENT: {"sent_at": self.now, **_NO_ERROR},
+            State.FAILED: {"failed_at": self.now},
+            State.PENDING: {"attempt_at": None},
+        }
+        entry = {"type": to.value, "settled": True}
+        self._to(row, to, entry, epoch=row["epoch"] + 1, unknown_at=None, **columns[to])
 
     def retry(self, row: sqlite3.Row) -> None:
         """FAILED → PENDING: a person asks for it, with all attempts before it again."""
-        entry = {"type": "FAILED", "at": row["failed_at"], "attempt_at": row["attempt_at"]}
-        entry |= {
+        entry: dict[str, Any] | None = {
+            "type": "FAILED",
+            "at": row["failed_at"],
             "errorCode": row["error_code"],
             "errorCategory": row["error_category"],
             "errorMessage": row["error_message"],
             "originalCode": row["original_code"],
-            "willRetry": True,
+            "willRetry": False,
+            "durationMs": row["duration_ms"],
         }
-        self._to(row, State.PENDING, entry, attempts=0, attempt_at=None, failed_at=None)
+        last = _last_entry(row)
+        if (last.get("type"), last.get("epoch")) == ("FAILED", row["epoch"]):
+            entry = None  # a person had settled it so
+        self._to(row, State.PENDING, entry, attempts=0, attempt_at=None, failed_at=None, sent_at=None)
 
     def confirm(self, row: sqlite3.Row, message_id: str | None) -> None:
         """An event knows that this attempt was accepted."""
@@ -134,9 +144,12 @@ class Movement:
 
     def revoke(self, row: sqlite3.Row, code: str, message: str) -> None:
         """SENT → FAILED: the provider took it and then rejected it."""
+        entry = {"type": "SENT", "at": row["sent_at"]}
+        entry |= {"sesMessageId": row["ses_message_id"], "durationMs": row["duration_ms"]}
         self._to(
             row,
             State.FAILED,
+            entry,
             error_code=code,
             error_category="PERMANENT_ERROR",
             error_message=message,
@@ -158,7 +171,6 @@ class Movement:
         delay = result.retry_in or 0.0
         entry = {
             "type": "RETRY_SCHEDULED",
-            "attempt_at": row["attempt_at"],
             "errorCode": result.code,
             "errorCategory": result.category,
             "errorMessage": result.message,
@@ -186,12 +198,22 @@ class Movement:
         assignments = [f"{name} = :{name}" for name in columns]
         if entry is not None:
             assignments.append(_REMEMBER)
-            columns["entry"] = json.dumps({"at": self.now, "attempt": row["attempts"], **entry})
+            columns["entry"] = json.dumps(self._entry(row, columns) | entry)
         self.tx.execute(
             f"UPDATE email_outbox SET {', '.join(assignments)} WHERE seq = :seq",  # noqa: S608
             {**columns, "seq": row["seq"]},
         )
         self._count(row, state)
+
+    def _entry(self, row: sqlite3.Row, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """What every line of the history holds. The first one of an epoch also tells when it began."""
+        epoch = row["epoch"]
+        return {
+            "at": self.now,
+            "attempt": row["attempts"],
+            "epoch": columns.get("epoch", epoch),
+            "attempt_at": None if _last_entry(row).get("epoch") == epoch else row["attempt_at"],
+        }
 
     def _count(self, row: sqlite3.Row, after: State) -> None:
         if row["campaign_id"] is not None:
@@ -199,8 +221,6 @@ class Movement:
             self._ledger[row["campaign_id"], COLUMN_OF[after]] += 1
 
     def _uncharge(self, row: sqlite3.Row) -> None:
-        if row["charged_day"] is None:
-            return
         self._charge(row["company_id"], row["attempt_at"], row["charged_hour"], row["charged_day"], -1)
         self.tx.execute(
             "UPDATE email_outbox SET charged_hour = NULL, charged_day = NULL WHERE seq = ?", (row["seq"],)
@@ -254,6 +274,11 @@ class Movement:
         if rows:
             self.suppress(rows, "the mailout was cancelled")
             self.write()
+
+
+def _last_entry(row: sqlite3.Row) -> Mapping[str, Any]:
+    history: list[Mapping[str, Any]] = json.loads(row["history"] or "[]")
+    return history[-1] if history else {}
 
 
 def minute_key(moment: float) -> str:

@@ -70,17 +70,17 @@ class SqliteOutbox:
     def reap(self, grace: float) -> int:
         with self.db.write() as tx:
             now = self.db.clock.now()
-            dead = tx.execute(
-                "UPDATE sender_sessions SET closed_at = ?"
-                " WHERE closed_at IS NULL AND lease_until < ? RETURNING id",
-                (now, now - grace),
-            ).fetchall()
-            if not dead:
-                return 0
+            over = now - grace
+            tx.execute(
+                "UPDATE sender_sessions SET closed_at = ? WHERE closed_at IS NULL AND lease_until < ?",
+                (now, over),
+            )
+            # Also what a session left open when it closed itself.
             rows = tx.execute(
-                "SELECT * FROM email_outbox WHERE state = 'SENT_ATTEMPT'"
-                " AND session_id IN (SELECT value FROM json_each(?)) ORDER BY seq",
-                (json.dumps([row["id"] for row in dead]),),
+                "SELECT * FROM email_outbox INDEXED BY email_outbox_doubt"
+                " WHERE state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT'"
+                " AND session_id IN (SELECT id FROM sender_sessions WHERE lease_until < ?) ORDER BY seq",
+                (over,),
             ).fetchall()
             move = Movement(tx, now)
             for row in rows:
@@ -110,7 +110,10 @@ class SqliteOutbox:
     def retry_failed(self, campaign_id: str) -> int:
         with self.db.write() as tx:
             move = Movement(tx, self.db.clock.now())
-            rows = _chosen(tx, campaign_id, State.FAILED, None)
+            cancelled = tx.execute(
+                "SELECT 1 FROM campaign_queue WHERE id = ? AND status = 'CANCELLED'", (campaign_id,)
+            ).fetchone()
+            rows = [] if cancelled else _chosen(tx, campaign_id, State.FAILED, None)
             for row in rows:
                 move.retry(row)
             move.write()
@@ -130,6 +133,8 @@ class SqliteOutbox:
         message_id: str | None = None,
         error: tuple[str, str] | None = None,
     ) -> bool:
+        if attempt.epoch < 1:
+            return False  # nothing has begun under it
         with self.db.write() as tx:
             row = tx.execute("SELECT * FROM email_outbox WHERE id = ?", (attempt.id,)).fetchone()
             if row is None or row["epoch"] != attempt.epoch or row["state"] not in before:
@@ -194,7 +199,7 @@ def _chosen(
     tx: sqlite3.Connection, campaign_id: str, state: State, ids: Sequence[str] | None
 ) -> list[sqlite3.Row]:
     rows = tx.execute(
-        "SELECT * FROM email_outbox WHERE campaign_id = ? AND state = ?"
+        "SELECT * FROM email_outbox INDEXED BY email_outbox_failed WHERE campaign_id = ? AND state = ?"
         " AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN') ORDER BY seq",
         (campaign_id, state),
     ).fetchall()

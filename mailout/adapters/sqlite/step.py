@@ -14,6 +14,7 @@ from mailout.delivery.protocol import (
     Claimed,
     Halt,
     Ledger,
+    Pace,
     Step,
     StepReply,
 )
@@ -54,6 +55,8 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
         _leave_nothing(tx, move, step.session)
     halt = _halt(tx, campaign, bool(session["stop_requested"]))
     if halt is not None or step.want <= 0 or step.close:
+        if step.pace.throttled:
+            _slow_down(tx, step.pace, now)
         move.write()
         return StepReply(
             now=now, halt=halt, recovered=recovered, ledger=_ledger(tx, campaign_id, now, step.close)
@@ -109,7 +112,8 @@ def _campaign(tx: sqlite3.Connection, campaign_id: str | None) -> sqlite3.Row | 
 
 def _begun(tx: sqlite3.Connection, session: str) -> Sequence[Attempt]:
     rows = tx.execute(
-        "SELECT id, epoch FROM email_outbox WHERE session_id = ? AND state = 'SENT_ATTEMPT' ORDER BY seq",
+        "SELECT id, epoch FROM email_outbox INDEXED BY email_outbox_doubt WHERE session_id = ?"
+        " AND state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT' ORDER BY seq",
         (session,),
     )
     return [Attempt(row["id"], row["epoch"]) for row in rows]
@@ -189,6 +193,11 @@ def _write_pace(tx: sqlite3.Connection, scope: str, state: PaceState) -> None:
     )
 
 
+def _slow_down(tx: sqlite3.Connection, pace: Pace, now: float) -> None:
+    """A step that begins nothing may still be the one that tells of a throttle."""
+    _write_pace(tx, pace.scope, reserve(_pace_state(tx, pace.scope), pace, now, 0).state_after(0))
+
+
 def _begin(
     tx: sqlite3.Connection,
     move: Movement,
@@ -207,7 +216,7 @@ def _begin(
     rows = tx.execute(
         "SELECT o.*, coalesce(o.content_id, :content) AS content, "  # noqa: S608 (constants above)
         f"{left} AS has_left, {NO_RECIPIENT} AS no_recipient"
-        " FROM email_outbox o WHERE o.campaign_id IS :campaign"
+        " FROM email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign"
         " AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor"
         " AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now) ORDER BY o.seq LIMIT :grant",
         {
@@ -242,7 +251,8 @@ def _bucket_key(buckets: Sequence[Bucket], kind: str, now: float) -> str | None:
 
 def _next_due(tx: sqlite3.Connection, campaign_id: str | None, now: float) -> float | None:
     (due,) = tx.execute(
-        "SELECT min(coalesce(next_attempt_at, 0)) FROM email_outbox WHERE campaign_id IS ?"
+        "SELECT min(coalesce(next_attempt_at, 0)) FROM email_outbox INDEXED BY email_outbox_due"
+        " WHERE campaign_id IS ?"
         " AND state IN ('PENDING', 'RETRY_SCHEDULED')",
         (campaign_id,),
     ).fetchone()

@@ -1,0 +1,93 @@
+"""The stores that every contract test runs on. Another store is one more entry in `FACTORIES`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from mailout.adapters.sqlite import SqliteStore
+from mailout.clock import SystemClock
+from mailout.ports import Store
+from tests.clocks import FakeClock
+
+
+class StoreFactory(Protocol):
+    """Makes empty stores of one kind whose time a test sets."""
+
+    def make(self, clock: FakeClock) -> Store:
+        """A new, empty store; the one before it is closed."""
+        ...
+
+    def set_now(self, moment: float) -> None:
+        """The store's time from here on, for every connection to it that this factory made."""
+        ...
+
+    def raw(self, sql: str, params: Sequence[Any] = ()) -> Sequence[Mapping[str, Any]]:
+        """Look (or reach) behind the port, at once and for good. Parameters are written `?`."""
+        ...
+
+    def open_again(self) -> Store:
+        """A second connection to the same data, as another process would have one."""
+        ...
+
+    def address(self) -> str:
+        """What `open_address` in another process needs to reach the same data."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SqliteFactory:
+    """A file of its own for each store."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made = 0
+        self._clock = FakeClock()
+        self._open: list[Store] = []
+
+    def make(self, clock: FakeClock) -> Store:
+        self.close()
+        self._made += 1
+        self._clock = clock
+        return self.open_again()
+
+    def set_now(self, moment: float) -> None:
+        self._clock.wall = moment
+
+    def raw(self, sql: str, params: Sequence[Any] = ()) -> Sequence[Mapping[str, Any]]:
+        connection = sqlite3.connect(self._path, isolation_level=None)
+        connection.row_factory = sqlite3.Row
+        try:
+            return [dict(row) for row in connection.execute(sql, params)]
+        finally:
+            connection.close()
+
+    def open_again(self) -> Store:
+        store = SqliteStore(self._path, self._clock)
+        self._open.append(store)
+        return store
+
+    def address(self) -> str:
+        return f"sqlite:{self._path}"
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+    @property
+    def _path(self) -> Path:
+        return self._folder / f"store{self._made}" / "mailout.db"
+
+
+FACTORIES: Mapping[str, Callable[[Path], StoreFactory]] = {"sqlite": SqliteFactory}
+
+
+def open_address(address: str) -> Store:
+    """Another process's way to a store, on the machine's own clock."""
+    kind, _, where = address.partition(":")
+    if kind == "sqlite":
+        return SqliteStore(Path(where), SystemClock())
+    raise ValueError(f"No store has an address like {address}.")

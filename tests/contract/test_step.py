@@ -1,0 +1,502 @@
+"""`step` under every fault that the protocol knows: nothing is begun twice, nothing is forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from mailout.delivery.protocol import Attempt, Halt
+from mailout.delivery.states import State
+from mailout.ports import Store
+from mailout.queue.model import DeferReason
+from tests.clocks import NOON
+from tests.contract.scenes import (
+    GRACE,
+    LEASE,
+    NOWHERE,
+    Sender,
+    assert_ledger,
+    enqueue,
+    freeze,
+    mailout,
+    result,
+    state_of,
+    states,
+    subscribe,
+)
+from tests.contract.stores import StoreFactory
+
+ANN, BOB, CAT = "ann@example.org", "bob@example.org", "cat@example.org"
+
+
+# ── what a step gives ──
+
+
+def test_a_claim_carries_what_the_mail_needs_in_the_order_of_addresses(store: Store) -> None:
+    """A sender has nothing but this row to build the mail from."""
+    subscribe(store, CAT, ANN)
+    subscribe(store, BOB, from_name="Bob's shop")
+    id = mailout(store, company_id="acme")
+    rows = Sender(store, id).begin(10)
+    assert [row.email for row in rows] == [ANN, BOB, CAT]
+    assert [row.from_name for row in rows] == [None, "Bob's shop", None]
+    for row in rows:
+        assert (row.attempt.epoch, row.number, row.slot) == (1, 1, None)
+        assert (row.campaign_id, row.company_id, row.variables) == (id, "acme", {})
+        assert row.content_id == store.mailout(id).content_hash
+        assert store.message(row.attempt.id)["email"] == row.email
+
+
+def test_what_is_begun_is_durable_before_the_reply(store: Store, factory: StoreFactory) -> None:
+    """Invariant 4: the intent is on disk before anything is sent."""
+    id = mailout(store, ANN)
+    claimed = Sender(store, id).begin_one()
+    row = factory.open_again().message(claimed.attempt.id)
+    assert (row["state"], row["epoch"], row["attempts"], row["attempt_at"]) == ("SENT_ATTEMPT", 1, 1, NOON)
+
+
+def test_a_message_is_begun_by_one_session_only(store: Store, factory: StoreFactory) -> None:
+    id = mailout(store, ANN, BOB, CAT)
+    first, second = Sender(store, id), Sender(factory.open_again(), id)
+    assert [row.email for row in first.begin(2)] == [ANN, BOB]
+    assert [row.email for row in second.begin(3)] == [CAT]
+
+
+def test_the_reply_tells_the_ledger_and_the_stores_time(store: Store, factory: StoreFactory) -> None:
+    id = mailout(store, ANN, BOB)
+    factory.set_now(NOON + 7)
+    reply = Sender(store, id).step(want=1)
+    assert reply.now == NOON + 7
+    assert reply.ledger == store.mailout(id).ledger
+    assert (reply.ledger.pending, reply.ledger.in_flight) == (1, 1)
+
+
+def test_a_step_shows_that_somebody_sends(store: Store, factory: StoreFactory) -> None:
+    """A mailout in somebody's hands must not be taken up a second time as stale."""
+    id = mailout(store, ANN)
+    factory.set_now(NOON + 500)
+    Sender(store, id).step()
+    assert store.mailout(id).locked_at == NOON + 500
+    assert store.due_mailouts(stale=300) == []
+
+
+def test_the_cursor_is_where_the_next_claim_begins(store: Store) -> None:
+    id = mailout(store, ANN, BOB, CAT)
+    sender = Sender(store, id)
+    first = sender.begin_one()
+    sender.step(withdraw=[first.attempt])
+    assert [row.email for row in sender.begin(1, cursor=first.seq)] == [BOB]
+    assert [row.email for row in sender.begin(1)] == [ANN]
+
+
+def test_a_sessions_messages_are_those_of_its_mailout(store: Store) -> None:
+    one, other = mailout(store, ANN, ref="one"), mailout(store, ref="other")
+    rows = Sender(store, one).begin(10)
+    assert [row.campaign_id for row in rows] == [one]
+    assert store.mailout(other).ledger.pending == 1
+
+
+# ── retries ──
+
+
+def test_a_retry_waits_for_its_time_and_not_longer(store: Store, factory: StoreFactory) -> None:
+    """Too early annoys the provider; never would lose the message."""
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    claimed = sender.begin_one()
+    sender.step(results=[result(claimed, State.RETRY_SCHEDULED, retry_in=30.0)])
+    factory.set_now(NOON + 29.9)
+    reply = sender.step(want=1)
+    assert (reply.rows, reply.next_due_at) == ([], NOON + 30)
+    factory.set_now(NOON + 30)
+    again = sender.begin_one()
+    assert (again.attempt, again.number) == (Attempt(claimed.attempt.id, 2), 2)
+
+
+def test_next_due_is_now_while_something_waits_and_none_when_nothing_does(store: Store) -> None:
+    """A sender that is told nothing would wait for ever, or spin."""
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    ann, bob = sender.begin(2)
+    assert sender.step(want=1).next_due_at is None
+    back = result(bob, State.PENDING, give_back=True, retry_in=5.0)
+    reply = sender.step(want=1, results=[result(ann), back])
+    assert (reply.rows, reply.next_due_at) == ([], NOON + 5)
+    subscribe(store, CAT)
+    other = mailout(store, ref="other")
+    assert Sender(store, other).step(want=1, cursor=10**6).next_due_at == NOON
+
+
+# ── results and withdrawals ──
+
+
+def test_a_result_is_written_down_with_all_it_knows(store: Store) -> None:
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    claimed = sender.begin_one()
+    sender.step(
+        results=[
+            result(
+                claimed,
+                State.FAILED,
+                code="INVALID_RECIPIENT",
+                category="PERMANENT_ERROR",
+                message="No such user",
+                original_code="MessageRejected",
+                duration_ms=31,
+            )
+        ]
+    )
+    row = store.message(claimed.attempt.id)
+    assert row["error_code"] == "INVALID_RECIPIENT"
+    assert row["error_category"] == "PERMANENT_ERROR"
+    assert row["error_message"] == "No such user"
+    assert (row["duration_ms"], row["failed_at"]) == (31, NOON)
+
+
+def test_results_count_once_however_often_they_come(store: Store) -> None:
+    """A sender repeats its results until it hears that they are recorded."""
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    done = [result(row) for row in sender.begin(2)]
+    for _ in range(3):
+        sender.step(results=done)
+    assert store.mailout(id).ledger.sent == 2
+    assert_ledger(store, id)
+
+
+def test_a_result_with_an_old_epoch_changes_nothing(store: Store) -> None:
+    """The end of an old attempt would be taken for the end of the one that is in the air."""
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    old = sender.begin_one()
+    sender.step(withdraw=[old.attempt])
+    new = sender.begin_one()
+    for state in (State.SENT, State.FAILED, State.RETRY_SCHEDULED, State.UNKNOWN):
+        sender.step(results=[result(old, state)])
+    sender.step(withdraw=[old.attempt])
+    row = store.message(new.attempt.id)
+    assert (row["state"], row["epoch"], row["attempts"]) == ("SENT_ATTEMPT", 2, 1)
+
+
+def test_a_result_for_a_message_that_is_not_there_is_ignored(store: Store) -> None:
+    """A journal of another store must not stop this one."""
+    id = mailout(store, ANN)
+    reply = Sender(store, id).step(results=[result(Attempt(NOWHERE, 1))])
+    assert not reply.fenced
+    assert_ledger(store, id)
+
+
+def test_a_withdrawal_leaves_no_trace_of_the_attempt(store: Store) -> None:
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    sender.step(withdraw=[sender.begin_one().attempt])
+    (row,) = store.messages(id)
+    assert (row["state"], row["attempts"], row["epoch"]) == ("PENDING", 0, 1)
+    assert (row["attempt_at"], row["next_attempt_at"]) == (None, None)
+
+
+def test_a_withdrawn_second_attempt_keeps_the_first(store: Store, factory: StoreFactory) -> None:
+    """Else a message with a transient error would have its attempts for ever before it."""
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    sender.step(results=[result(sender.begin_one(), State.RETRY_SCHEDULED, retry_in=1.0)])
+    factory.set_now(NOON + 1)
+    sender.step(withdraw=[sender.begin_one().attempt])
+    assert sender.begin_one().number == 2
+
+
+def test_a_message_given_back_waits_with_its_reason_and_all_its_attempts(store: Store) -> None:
+    """Throttled or out of quota: not the message's fault."""
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    back = result(
+        sender.begin_one(),
+        State.PENDING,
+        give_back=True,
+        retry_in=2.0,
+        code="SES_THROTTLED",
+        message="Slower",
+    )
+    sender.step(results=[back])
+    (row,) = store.messages(id)
+    assert (row["state"], row["attempts"], row["next_attempt_at"]) == ("PENDING", 0, NOON + 2)
+    assert (row["error_code"], row["error_message"]) == ("SES_THROTTLED", "Slower")
+
+
+# ── fencing, lost replies ──
+
+
+def test_a_step_with_a_number_that_was_used_begins_nothing(store: Store) -> None:
+    """A late copy of a lost request would begin messages that nobody sends."""
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    sender.step(want=1)
+    sender.step()
+    for late in (1, 2):
+        reply = sender.step(n=late, want=5)
+        assert (reply.fenced, reply.rows) == (True, ())
+    assert store.mailout(id).ledger.in_flight == 1
+
+
+def test_a_reaped_session_is_fenced_and_its_results_still_count(store: Store, factory: StoreFactory) -> None:
+    """The mail has left: forgetting its result would leave a person to settle it."""
+    id = mailout(store, ANN, BOB, CAT)
+    sender = Sender(store, id)
+    ann, bob, _ = sender.begin(3)
+    factory.set_now(NOON + LEASE + GRACE + 1)
+    assert store.reap(GRACE) == 3
+    reply = sender.step(want=5, results=[result(ann)], withdraw=[bob.attempt])
+    assert (reply.fenced, reply.rows) == (True, ())
+    assert states(store, id) == {ANN: State.SENT, BOB: State.PENDING, CAT: State.UNKNOWN}
+    assert_ledger(store, id)
+
+
+def test_a_session_that_nobody_opened_is_fenced(store: Store) -> None:
+    id = mailout(store, ANN)
+    stranger = Sender(store, id)
+    stranger.session = NOWHERE
+    assert stranger.step(want=1).fenced
+    assert store.session_step(stranger.session) is None
+
+
+def test_after_a_lost_reply_recover_tells_what_is_begun(store: Store) -> None:
+    """Without it, messages begun by the lost step would stay in the air until the reap, as unknown."""
+    id = mailout(store, ANN, BOB, CAT)
+    sender = Sender(store, id)
+    (known,) = sender.begin(1)
+    sender.step(want=1)  # its reply is lost
+    recovered = sender.step(recover=True).recovered
+    unknown_to_it = [attempt for attempt in recovered if attempt != known.attempt]
+    assert len(recovered) == 2
+    sender.step(results=[result(known)], withdraw=unknown_to_it)
+    assert states(store, id) == {ANN: State.SENT, BOB: State.PENDING, CAT: State.PENDING}
+    assert sender.step(recover=True).recovered == []
+
+
+def test_recover_does_not_tell_what_the_same_step_records_or_begins(store: Store) -> None:
+    """A sender withdraws what it does not know: it must not hear of what it is just being given."""
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    (ann,) = sender.begin(1)
+    reply = sender.step(recover=True, results=[result(ann)], want=1)
+    assert (reply.recovered, [row.email for row in reply.rows]) == ([], [BOB])
+
+
+def test_recover_tells_only_of_its_own_session(store: Store) -> None:
+    id = mailout(store, ANN, BOB)
+    one, other = Sender(store, id), Sender(store, id)
+    one.begin(1)
+    (bob,) = other.begin(1)
+    assert other.step(recover=True).recovered == [bob.attempt]
+
+
+def test_the_store_remembers_the_last_step_of_a_session(store: Store) -> None:
+    """A restored backup shows by it: the machine's journal has gone further."""
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    assert store.session_step(sender.session) == 0
+    sender.step()
+    sender.step()
+    assert store.session_step(sender.session) == 2
+
+
+def test_doubts_are_what_a_session_left_open(store: Store, factory: StoreFactory) -> None:
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    ann, bob = sender.begin(2)
+    sender.step(results=[result(ann, State.UNKNOWN)])
+    assert [(d.attempt, d.state) for d in store.doubts(sender.session)] == [
+        (ann.attempt, State.UNKNOWN),
+        (bob.attempt, State.SENT_ATTEMPT),
+    ]
+    sender.step(results=[result(ann), result(bob)])
+    assert store.doubts(sender.session) == []
+    assert store.epochs([ann.attempt.id, bob.attempt.id, NOWHERE]) == {
+        ann.attempt.id: 1,
+        bob.attempt.id: 1,
+    }
+
+
+# ── the end of a session ──
+
+
+def test_the_last_step_records_begins_nothing_and_ends_the_session(store: Store) -> None:
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    ann = sender.begin_one()
+    reply = sender.step(results=[result(ann)], want=5, close=True)
+    assert (reply.fenced, list(reply.rows)) == (False, [])
+    assert reply.ledger.sent == 1
+    assert sender.step(want=1).fenced
+
+
+def test_a_closed_session_that_left_something_open_is_reaped_too(store: Store, factory: StoreFactory) -> None:
+    """Else its messages stay in the air and the mailout never completes."""
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    claimed = sender.begin_one()
+    sender.step(close=True)
+    assert store.reap(GRACE) == 0
+    factory.set_now(NOON + LEASE + GRACE + 1)
+    assert store.reap(GRACE) == 1
+    assert state_of(store, claimed.attempt.id) is State.UNKNOWN
+
+
+def test_a_session_is_reaped_after_its_lease_and_the_grace_not_before(
+    store: Store, factory: StoreFactory
+) -> None:
+    """Early: a slow sender is taken for dead. Never: its messages hang."""
+    id = mailout(store, ANN, BOB)
+    sender, alive = Sender(store, id), Sender(store, id)
+    sender.begin(1)
+    factory.set_now(NOON + 10)
+    sender.step()  # renews the lease
+    factory.set_now(NOON + 10 + LEASE + GRACE - 1)
+    alive.begin(1)
+    assert store.reap(GRACE) == 0
+    factory.set_now(NOON + 10 + LEASE + GRACE + 1)
+    assert store.reap(GRACE) == 1
+    assert store.reap(GRACE) == 0
+    assert states(store, id) == {ANN: State.UNKNOWN, BOB: State.SENT_ATTEMPT}
+    assert not alive.step().fenced
+    assert_ledger(store, id)
+
+
+# ── halts ──
+
+
+def test_a_stop_asked_through_the_store_reaches_its_sessions(store: Store) -> None:
+    one, other = mailout(store, ANN, ref="one"), mailout(store, ref="other")
+    mine, second, theirs = Sender(store, one), Sender(store, one), Sender(store, other)
+    assert store.request_stop(one) == 2
+    assert [sender.step(want=1).halt for sender in (mine, second, theirs)] == [Halt.STOP, Halt.STOP, None]
+    mine.step(close=True)
+    assert store.request_stop(None) == 2
+    assert theirs.step(want=1).halt is Halt.STOP
+
+
+def test_a_stopped_session_still_records(store: Store) -> None:
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    ann = sender.begin_one()
+    store.request_stop(id)
+    reply = sender.step(results=[result(ann)], want=1)
+    assert (reply.halt, list(reply.rows), reply.ledger.sent) == (Halt.STOP, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "until", "halt"),
+    [
+        (DeferReason.PAUSED, None, Halt.PAUSED),
+        (DeferReason.REPUTATION, None, Halt.DEFERRED),
+        (DeferReason.RATE_PER_HOUR, NOON + 3600, Halt.DEFERRED),
+    ],
+)
+def test_a_deferred_mailout_begins_nothing(
+    store: Store, reason: DeferReason, until: float | None, halt: Halt
+) -> None:
+    """A person who pauses a mailout expects that it stops, also under a sender that is at work."""
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    ann = sender.begin_one()
+    store.defer(id, reason, until)
+    reply = sender.step(want=1, results=[result(ann)])
+    assert (reply.halt, list(reply.rows)) == (halt, [])
+    assert states(store, id) == {ANN: State.SENT, BOB: State.PENDING}
+    store.resume(id)
+    store.start(id, "worker")
+    assert [row.email for row in sender.begin()] == [BOB]
+
+
+def test_when_everything_is_paused_nobody_begins(store: Store) -> None:
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    assert not store.all_paused()
+    store.pause_all(True)
+    store.pause_all(True)
+    assert store.all_paused()
+    assert sender.step(want=1).halt is Halt.ALL_PAUSED
+    store.pause_all(False)
+    assert sender.begin_one().email == ANN
+
+
+def test_a_cancelled_mailout_begins_nothing_and_keeps_nothing_waiting(store: Store) -> None:
+    """What comes back from a sender after the cancel must not wait for ever."""
+    id = mailout(store, ANN, BOB, CAT)
+    sender = Sender(store, id)
+    ann, bob = sender.begin(2)
+    store.cancel(id)
+    reply = sender.step(
+        want=1,
+        results=[result(ann, State.RETRY_SCHEDULED, retry_in=1.0)],
+        withdraw=[bob.attempt],
+    )
+    assert (reply.halt, list(reply.rows)) == (Halt.CANCELLED, [])
+    assert set(states(store, id).values()) == {State.SUPPRESSED}
+    assert reply.ledger.suppressed == 3
+    assert_ledger(store, id)
+
+
+def test_nothing_is_begun_before_the_audience_is_whole(store: Store) -> None:
+    """Else the order of sending would depend on who was quicker."""
+    subscribe(store, ANN, BOB)
+    id = enqueue(store)
+    store.freeze_subscribers(id, chunk=1)
+    store.start(id, "worker")
+    sender = Sender(store, id)
+    reply = sender.step(want=5)
+    assert (reply.halt, list(reply.rows)) == (Halt.NOT_FROZEN, [])
+    freeze(store, id)
+    assert len(sender.begin(5)) == 2
+
+
+# ── who leaves ──
+
+
+@pytest.mark.parametrize("status", ["unsubscribed", "bounced"])
+def test_who_leaves_before_his_turn_is_not_written_to(store: Store, status: str) -> None:
+    """Mail after an unsubscribe is what subscribers (and the law) forgive least."""
+    id = mailout(store, ANN, BOB)
+    store.set_status(ANN, status)
+    assert [row.email for row in Sender(store, id).begin(10)] == [BOB]
+    assert states(store, id)[ANN] is State.SUPPRESSED
+    assert_ledger(store, id)
+
+
+def test_who_leaves_between_two_attempts_gets_no_second_one(store: Store, factory: StoreFactory) -> None:
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    sender.step(results=[result(sender.begin_one(), State.RETRY_SCHEDULED, retry_in=1.0)])
+    store.set_status(ANN, "unsubscribed")
+    factory.set_now(NOON + 2)
+    assert sender.begin() == []
+    assert states(store, id) == {ANN: State.SUPPRESSED}
+
+
+def test_who_leaves_the_list_is_not_written_to_for_that_list(store: Store, factory: StoreFactory) -> None:
+    id = mailout(store, ANN, BOB, list_key="weekly")
+    factory.raw(
+        "UPDATE subscriptions SET unsubscribed_at = ? WHERE email = ? AND list_key = ?", (NOON, ANN, "weekly")
+    )
+    assert [row.email for row in Sender(store, id).begin(10)] == [BOB]
+    other = mailout(store, ref="to everybody")
+    assert [row.email for row in Sender(store, other).begin(10)] == [ANN, BOB]
+
+
+def test_a_step_that_only_suppresses_asks_for_another(store: Store) -> None:
+    """The sender must not take an empty reply for the end."""
+    id = mailout(store, ANN, BOB)
+    store.set_status(ANN, "unsubscribed")
+    sender = Sender(store, id)
+    reply = sender.step(want=1)
+    assert (list(reply.rows), reply.next_due_at) == ([], NOON)
+    assert sender.begin_one().email == BOB
+
+
+def test_a_test_run_reaches_people_who_are_no_subscribers(store: Store) -> None:
+    """TEST_EMAILS are the editors, not the audience."""
+    from mailout.ports import Recipient
+    from tests.contract.scenes import handed_mailout
+
+    id = handed_mailout(store, Recipient("editor@example.org"), is_test=True)
+    assert [row.email for row in Sender(store, id).begin(5)] == ["editor@example.org"]

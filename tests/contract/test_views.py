@@ -1,0 +1,266 @@
+"""One truth, each seed's vocabulary: what the views tell of a message, in order and by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mailout.delivery.protocol import Attempt
+from mailout.delivery.states import State
+from mailout.ids import article_id
+from mailout.ports import Recipient, Store
+from tests.clocks import NOON
+from tests.contract.scenes import Sender, handed_mailout, mailout, moment, result
+from tests.contract.stores import StoreFactory
+
+ANN, BOB = "ann@example.org", "bob@example.org"
+BEGUN = ["RECEIVED", "VALIDATED", "SENT_ATTEMPT"]
+THROTTLED = {
+    "code": "SES_THROTTLED",
+    "category": "TRANSIENT_ERROR",
+    "message": "Maximum sending rate exceeded",
+    "original_code": "TooManyRequestsException",
+}
+REJECTED = {
+    "code": "SES_MESSAGE_REJECTED",
+    "category": "PERMANENT_ERROR",
+    "message": "Address is not verified",
+    "original_code": "MessageRejected",
+}
+
+
+@pytest.fixture
+def sender(store: Store) -> Sender:
+    return Sender(store, mailout(store, ANN), lease=10**6)
+
+
+def told(store: Store, attempt: Attempt) -> list[str]:
+    return [event["type"] for event in store.message_events(attempt.id)]
+
+
+def metadata(store: Store, attempt: Attempt, type: str, which: int = 0) -> Mapping[str, Any]:
+    found = [event for event in store.message_events(attempt.id) if event["type"] == type]
+    return found[which]["metadata"]
+
+
+def test_a_message_that_was_sent_tells_every_step(
+    store: Store, factory: StoreFactory, sender: Sender
+) -> None:
+    claimed = sender.begin_one()
+    factory.set_now(NOON + 1.25)
+    sender.step(results=[result(claimed, message_id="ses-1", duration_ms=42)])
+    events = store.message_events(claimed.attempt.id)
+    assert [event["type"] for event in events] == [*BEGUN, "SENT"]
+    assert [moment(event["created_at"]) for event in events] == [NOON, NOON, NOON, NOON + 1.25]
+    assert [event["metadata"]["attempt"] for event in events] == [1, 1, 1, 1]
+    assert events[3]["metadata"] == {"sesMessageId": "ses-1", "durationMs": 42, "attempt": 1}
+
+
+def test_a_message_that_waits_has_no_events_yet(store: Store, sender: Sender) -> None:
+    (row,) = store.messages(sender.campaign_id)
+    assert store.message_events(row["id"]) == []
+
+
+def test_a_retry_then_sent_tells_both_attempts_in_seed_002s_names(
+    store: Store, factory: StoreFactory, sender: Sender
+) -> None:
+    first = sender.begin_one()
+    transient = result(first, State.RETRY_SCHEDULED, retry_in=4.2, duration_ms=7, **THROTTLED)
+    sender.step(results=[transient])
+    factory.set_now(NOON + 5)
+    sender.step(results=[result(sender.begin_one(), message_id="ses-2", duration_ms=9)])
+    assert told(store, first.attempt) == [*BEGUN, "RETRY_SCHEDULED", *BEGUN, "SENT"]
+    assert metadata(store, first.attempt, "RETRY_SCHEDULED") == {
+        "attempt": 1,
+        "errorCode": "SES_THROTTLED",
+        "errorCategory": "TRANSIENT_ERROR",
+        "errorMessage": "Maximum sending rate exceeded",
+        "originalCode": "TooManyRequestsException",
+        "willRetry": True,
+        "nextAttemptNumber": 2,
+        "backoffDelay": 4200,
+        "durationMs": 7,
+    }
+    assert metadata(store, first.attempt, "RECEIVED", 1) == {"attempt": 2}
+    assert metadata(store, first.attempt, "SENT") == {"sesMessageId": "ses-2", "durationMs": 9, "attempt": 2}
+
+
+def test_a_failure_tells_why_and_stays_told_after_a_retry(
+    store: Store, factory: StoreFactory, sender: Sender
+) -> None:
+    """What happened does not change because somebody tries again."""
+    first = sender.begin_one()
+    sender.step(results=[result(first, State.FAILED, duration_ms=3, **REJECTED)])
+    before = store.message_events(first.attempt.id)
+    assert [event["type"] for event in before] == [*BEGUN, "FAILED"]
+    assert metadata(store, first.attempt, "FAILED") == {
+        "attempt": 1,
+        "errorCode": "SES_MESSAGE_REJECTED",
+        "errorCategory": "PERMANENT_ERROR",
+        "errorMessage": "Address is not verified",
+        "originalCode": "MessageRejected",
+        "willRetry": False,
+        "durationMs": 3,
+    }
+    factory.set_now(NOON + 60)
+    store.retry_failed(sender.campaign_id)
+    assert store.message_events(first.attempt.id) == before
+    sender.step(results=[result(sender.begin_one())])
+    assert told(store, first.attempt) == [*BEGUN, "FAILED", *BEGUN, "SENT"]
+
+
+def test_an_unknown_that_was_settled_tells_the_doubt_and_the_word(store: Store, sender: Sender) -> None:
+    claimed = sender.begin_one()
+    sender.step(results=[result(claimed, State.UNKNOWN, code="TIMEOUT", message="No answer in 30 s")])
+    assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN"]
+    doubt = metadata(store, claimed.attempt, "UNKNOWN")
+    assert (doubt["errorCode"], doubt["errorMessage"]) == ("TIMEOUT", "No answer in 30 s")
+    store.settle(sender.campaign_id, State.SENT, wait=0.0)
+    assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", "SENT"]
+    assert metadata(store, claimed.attempt, "SENT")["settled"] is True
+
+
+def test_an_unknown_sent_again_tells_both_attempts(store: Store, sender: Sender) -> None:
+    claimed = sender.begin_one()
+    sender.step(results=[result(claimed, State.UNKNOWN)])
+    store.settle(sender.campaign_id, State.PENDING, wait=0.0)
+    sender.step(results=[result(sender.begin_one())])
+    assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", "PENDING", *BEGUN, "SENT"]
+
+
+def test_an_unknown_settled_as_failed_and_retried_is_told_once(store: Store, sender: Sender) -> None:
+    claimed = sender.begin_one()
+    sender.step(results=[result(claimed, State.UNKNOWN)])
+    store.settle(sender.campaign_id, State.FAILED, wait=0.0)
+    assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", "FAILED"]
+    store.retry_failed(sender.campaign_id)
+    assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", "FAILED"]
+
+
+@pytest.mark.parametrize("late", [State.SENT, State.FAILED, State.RETRY_SCHEDULED])
+def test_a_late_result_follows_the_doubt_without_a_second_attempt(
+    store: Store, sender: Sender, late: State
+) -> None:
+    """One attempt told twice would be taken for a message sent twice."""
+    claimed = sender.begin_one()
+    sender.step(results=[result(claimed, State.UNKNOWN)])
+    sender.step(results=[result(claimed, late)])
+    assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", late]
+
+
+def test_a_withdrawn_attempt_is_not_told(store: Store, sender: Sender) -> None:
+    claimed = sender.begin_one()
+    sender.step(withdraw=[claimed.attempt])
+    assert told(store, claimed.attempt) == []
+    sender.step(results=[result(sender.begin_one())])
+    assert told(store, claimed.attempt) == [*BEGUN, "SENT"]
+
+
+def test_an_event_after_a_transient_error_ends_the_same_attempt(store: Store, sender: Sender) -> None:
+    claimed = sender.begin_one()
+    sender.step(results=[result(claimed, State.RETRY_SCHEDULED, retry_in=9.0)])
+    store.confirm(claimed.attempt, "ses-3")
+    assert told(store, claimed.attempt) == [*BEGUN, "RETRY_SCHEDULED", "SENT"]
+
+
+def test_a_rejected_message_tells_that_it_was_accepted_first(store: Store, sender: Sender) -> None:
+    claimed = sender.begin_one()
+    sender.step(results=[result(claimed, message_id="ses-4")])
+    store.revoke(claimed.attempt, "REJECTED", "Bad content")
+    assert told(store, claimed.attempt) == [*BEGUN, "SENT", "FAILED"]
+    assert metadata(store, claimed.attempt, "SENT")["sesMessageId"] == "ses-4"
+    assert metadata(store, claimed.attempt, "FAILED")["errorCode"] == "REJECTED"
+
+
+def test_a_failed_validation_is_told_as_received_and_refused(store: Store, sender: Sender) -> None:
+    claimed = sender.begin_one()
+    sender.step(
+        results=[
+            result(claimed, State.VALIDATION_FAILED, code="INVALID_TEMPLATE", category="VALIDATION_ERROR")
+        ]
+    )
+    assert told(store, claimed.attempt) == ["RECEIVED", "VALIDATION_FAILED"]
+    refused = metadata(store, claimed.attempt, "VALIDATION_FAILED")
+    assert (refused["errorCode"], refused["willRetry"]) == ("INVALID_TEMPLATE", False)
+
+
+def test_a_recipient_that_is_gone_is_told_as_received_and_refused(store: Store) -> None:
+    id = handed_mailout(store, Recipient(ANN, recipient_id="r-1"), is_test=True)
+    Sender(store, id).begin()
+    (row,) = store.messages(id)
+    assert [event["type"] for event in store.message_events(row["id"])] == ["RECEIVED", "VALIDATION_FAILED"]
+
+
+def test_email_logs_hold_seed_002s_record(store: Store, factory: StoreFactory) -> None:
+    id = mailout(store, ANN, BOB, company_id="acme")
+    sender = Sender(store, id)
+    ann, bob = sender.begin(2)
+    factory.set_now(NOON + 2)
+    failed = result(bob, State.FAILED, duration_ms=5, **REJECTED)
+    sender.step(results=[result(ann, message_id="ses-1", duration_ms=42), failed])
+    sent, refused = factory.raw('SELECT * FROM email_logs ORDER BY "to"')
+    assert (sent["outbox_id"], sent["company_id"], sent["to"], sent["subject"]) == (
+        ann.attempt.id,
+        "acme",
+        ANN,
+        "News",
+    )
+    assert (sent["status"], sent["ses_message_id"], sent["attempts"], sent["duration_ms"]) == (
+        "SENT",
+        "ses-1",
+        1,
+        42,
+    )
+    assert (sent["error_code"], sent["error_reason"], sent["failed_at"]) == (None, None, None)
+    assert (moment(sent["created_at"]), moment(sent["sent_at"])) == (NOON, NOON + 2)
+    assert (refused["status"], refused["error_code"]) == ("FAILED", "SES_MESSAGE_REJECTED")
+    assert refused["error_reason"] == "Address is not verified"
+    assert (refused["sent_at"], moment(refused["failed_at"])) == (None, NOON + 2)
+
+
+def test_delivery_history_tells_what_an_articles_batch_delivered(store: Store, factory: StoreFactory) -> None:
+    id = handed_mailout(
+        store,
+        Recipient(ANN),
+        Recipient(BOB),
+        id=article_id("spring", "batch-1"),
+        ref="article",
+        is_test=True,
+        campaign_tag="spring",
+        send_batch_id="batch-1",
+    )
+    sender = Sender(store, id)
+    ann, bob = sender.begin(2)
+    sender.step(results=[result(ann, message_id="ses-1"), result(bob, State.FAILED)])
+    (row,) = factory.raw("SELECT * FROM delivery_history")
+    assert moment(row["sent_at"]) == NOON
+    assert (row["email"], row["campaign_tag"], row["send_batch_id"], row["provider_message_id"]) == (
+        ANN,
+        "spring",
+        "batch-1",
+        "ses-1",
+    )
+
+
+def test_send_logs_have_a_line_for_each_message_tried_to_the_end(store: Store, factory: StoreFactory) -> None:
+    id = mailout(store, ANN, BOB, "cat@example.org")
+    sender = Sender(store, id)
+    ann, bob = sender.begin(2)
+    sender.step(results=[result(ann, message_id="ses-1"), result(bob, State.FAILED, **REJECTED)])
+    sent, failed = factory.raw("SELECT * FROM send_logs ORDER BY email")
+    assert (sent["campaign_id"], sent["email"], sent["provider"], sent["status"], sent["message_id"]) == (
+        id,
+        ANN,
+        "folder",
+        "sent",
+        "ses-1",
+    )
+    assert (sent["error_message"], moment(sent["sent_at"]), moment(sent["created_at"])) == (None, NOON, NOON)
+    assert (failed["email"], failed["status"], failed["error_message"]) == (
+        BOB,
+        "failed",
+        "Address is not verified",
+    )
+    assert (failed["message_id"], failed["sent_at"]) == (None, None)
