@@ -30,9 +30,10 @@ from mailout.errors import Abort, AbortCode, NotFound, SettingsError, UsageError
 from mailout.ports import Clock, ErrorRecord, Journals, Recipient, Store, Transport
 from mailout.queue.limits import Limits, buckets, why_it_ended, why_not_now
 from mailout.queue.model import Mailout, NewMailout, Status
-from mailout.reporting.csv_files import CsvPart, write_csv
+from mailout.reporting.files import csv_path, html_path
 from mailout.reporting.html import write_html
 from mailout.reporting.redact import redact
+from mailout.reporting.rows import CsvPart, write_csv
 from mailout.reporting.summary import Summary, summarise
 from mailout.settings import Settings
 
@@ -104,7 +105,7 @@ class Engine:
         with self._aborts_written_down(manuscript):
             known = None if is_test else self._known(manuscript)
             if known is None:
-                self._check_settings(is_test)
+                self._check_ready(is_test)
                 self.render(manuscript)
         return self._id(manuscript, is_test)
 
@@ -135,7 +136,7 @@ class Engine:
         return mailout if mailout.content_hash else None
 
     def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
-        self._check_settings(is_test)
+        self._check_ready(is_test)
         document, content = self.render(manuscript)
         mailout = self.store.enqueue(
             NewMailout(
@@ -155,10 +156,16 @@ class Engine:
         )
         return self.store.set_content(mailout.id, content.hash, content.subject)
 
-    def _check_settings(self, is_test: bool) -> None:
+    def _check_ready(self, is_test: bool) -> None:
+        """A sender and somebody to send to: a real mailout to nobody would be done, and could not be repeated."""
         self._from_email()
         if is_test:
             self._test_recipients()
+        elif not self.store.subscriber_counts()["active"]:
+            raise UsageError(
+                "There is nobody to send it to: the store has no active subscriber.",
+                remedy="Import some first: mailout subscribers import FILE.csv",
+            )
 
     def _id(self, manuscript: Manuscript, is_test: bool) -> str:
         if not is_test:
@@ -296,10 +303,10 @@ class Engine:
 
     def report(self, id: str) -> Reports:
         """The CSV and the report page, made anew from the store."""
-        summary = summarise(self.store, id)
-        csv, html = self.reports / f"{id}.csv", self.reports / f"{id}.html"
+        summary = summarise(self.store, id, transport=self._transport.name)
+        csv, html = csv_path(self.reports, id), html_path(self.reports, id)
         write_csv(self.store, id, csv)
-        write_html(summary, html)
+        write_html(summary, html, self.limits.timezone)
         return Reports(summary, csv, html)
 
     # ── the whole story ──
