@@ -32,6 +32,7 @@ class Caller:
         compose: Callable[[Claimed], Mail],
         clock: Clock,
         rate: float,
+        group_size: int,
         timing: Timing,
         retry: RetryPlan,
     ) -> None:
@@ -40,7 +41,7 @@ class Caller:
         self._clock = clock
         self._timing = timing
         self._retry = retry
-        self._interval = 1 / rate if rate else 0.0
+        self._interval = group_size / rate if rate else 0.0
         self.tolerance = tolerated_lateness(rate)
         self._lock = threading.Lock()
         self._free_at = 0.0  # no call of this process starts earlier
@@ -96,7 +97,7 @@ class Caller:
             now = self._clock.monotonic()
         if self.must_end or now >= self.lease_until - self._timing.call_limit - self._timing.margin:
             return False
-        self._free_at = now + len(group.rows) * self._interval
+        self._free_at = now + self._interval
         return True
 
     def _call(self, mails: Sequence[Mail], rows: Sequence[Claimed]) -> None:

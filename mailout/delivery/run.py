@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from mailout.delivery.calls import Caller
 from mailout.delivery.lanes import Group, Lanes
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
-from mailout.delivery.pacing import bulk_size
 from mailout.delivery.protocol import (
     Attempt,
     Claimed,
@@ -27,6 +26,7 @@ from mailout.ports import Clock, Journal, Journals, Outbox, Transport
 log = logging.getLogger("mailout.sender")
 
 LEAD = 0.05
+HORIZON = 1.0
 CURSOR_SECONDS = 30.0
 """The cursor spares the store from walking over what is done; now and then it starts again from 0."""
 IDLE_SECONDS = 0.5
@@ -48,6 +48,7 @@ class Run:
         stop: threading.Event,
         caller: Caller,
         lanes: Lanes,
+        group_size: int,
         campaign_id: str | None,
         deadline: float | None,
     ) -> None:
@@ -62,7 +63,7 @@ class Run:
         self._lanes = lanes
         self._campaign_id = campaign_id
         self._deadline = deadline
-        self._group_size = 1 if transport.max_batch == 1 else bulk_size(options.rate, transport.max_batch)
+        self._group_size = group_size
         self._session = ""
         self._journal: Journal | None = None
         self._n = 0
@@ -84,12 +85,12 @@ class Run:
         try:
             while True:
                 reply = self._step(self._want())
+                if reply is not None and reply.rows:
+                    self._lanes.offer(self._groups(reply))
                 self._reap_when_idle(reply)
                 ending = self._ending(reply)
                 if ending is not None:
                     return self._finish(ending)
-                if reply is not None and reply.rows:
-                    self._lanes.offer(self._groups(reply))
                 self._wait(reply)
         except BaseException:
             self._end_abruptly()
@@ -137,7 +138,7 @@ class Run:
     def _until_slot(self, reply: StepReply | None) -> float:
         if reply is None or reply.next_slot_at is None:
             return math.inf
-        return max(0.001, reply.next_slot_at - reply.now - LEAD)
+        return max(0.001, reply.next_slot_at - reply.now - HORIZON / 2)
 
     def _until_due(self, reply: StepReply | None) -> float:
         """Nothing is in our hands: how long until something can be."""
@@ -264,6 +265,8 @@ class Run:
                         scope=self._options.pace_scope,
                         rate=self._options.rate,
                         lead=LEAD + self._round_trip,
+                        horizon=HORIZON,
+                        group=self._group_size,
                         throttled=throttled,
                     ),
                     results=results,
@@ -342,7 +345,9 @@ class Run:
             # Slots come at the account's pace: more than these would be missed while calls last.
             gap = self._group_size * (1 / reach - 1 / rate)
             want = min(want, self._group_size * (lanes + math.floor(self._caller.tolerance / gap)))
-        return int(max(0, min(self._options.batch_size, want - held)))
+        want = max(0, min(self._options.batch_size, want - held))
+        # A call that is not full takes a full one's time: ask for whole ones.
+        return int(want if want < self._group_size else want - want % self._group_size)
 
     def _low_water(self) -> int:
         """Ask for more while there is still enough in hand to cover the round trip."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from mailout.delivery.calls import Caller
 from mailout.delivery.lanes import InlineLanes, Lanes, ThreadLanes
 from mailout.delivery.options import Observer, RunReport, SenderOptions
+from mailout.delivery.pacing import bulk_size
 from mailout.delivery.protocol import Claimed
 from mailout.delivery.recovery import recover
 from mailout.delivery.run import Run
@@ -47,8 +48,15 @@ class Sender:
         """Send until there is nothing left, or something ends it. `deadline` is on the monotonic clock."""
         options = self._options
         recover(self._store, self._journals, options.timing.reap_grace)
+        group_size = bulk_size(options.rate, min(self._transport.max_batch, options.batch_size))
         caller = Caller(
-            self._transport, self._compose, self._clock, options.rate, options.timing, options.retry
+            self._transport,
+            self._compose,
+            self._clock,
+            options.rate,
+            group_size,
+            options.timing,
+            options.retry,
         )
         lanes: Lanes = InlineLanes(caller) if options.inline else ThreadLanes(options.concurrency, caller)
         run = Run(
@@ -61,6 +69,7 @@ class Sender:
             stop=self._stop,
             caller=caller,
             lanes=lanes,
+            group_size=group_size,
             campaign_id=campaign_id,
             deadline=deadline,
         )

@@ -256,7 +256,8 @@ class Movement:
             " unknown = unknown + :unknown,"
             " status = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
             "               THEN 'PENDING' ELSE status END,"
-            " completed_at = CASE WHEN pending + :pending > 0 THEN NULL ELSE completed_at END,"
+            " completed_at = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
+            "                     THEN NULL ELSE completed_at END,"
             " outcome = CASE WHEN outcome IS NULL OR pending + :pending > 0 THEN NULL"
             "                WHEN failed + :failed + unknown + :unknown = 0 THEN 'sent' ELSE 'failed' END"
             " WHERE id = :id",

@@ -70,17 +70,18 @@ class SqliteOutbox:
     def reap(self, grace: float) -> int:
         with self.db.write() as tx:
             now = self.db.clock.now()
-            over = now - grace
-            tx.execute(
-                "UPDATE sender_sessions SET closed_at = ? WHERE closed_at IS NULL AND lease_until < ?",
-                (now, over),
-            )
-            # Also what a session left open when it closed itself.
+            dead = tx.execute(
+                "UPDATE sender_sessions SET closed_at = ?"
+                " WHERE closed_at IS NULL AND lease_until < ? RETURNING id",
+                (now, now - grace),
+            ).fetchall()
+            if not dead:
+                return 0
             rows = tx.execute(
-                "SELECT * FROM email_outbox INDEXED BY email_outbox_doubt"
-                " WHERE state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT'"
-                " AND session_id IN (SELECT id FROM sender_sessions WHERE lease_until < ?) ORDER BY seq",
-                (over,),
+                "SELECT * FROM email_outbox WHERE state = 'SENT_ATTEMPT'"
+                " AND state IN ('SENT_ATTEMPT', 'UNKNOWN')"  # names the index
+                " AND session_id IN (SELECT value FROM json_each(?)) ORDER BY seq",
+                (json.dumps([row["id"] for row in dead]),),
             ).fetchall()
             move = Movement(tx, now)
             for row in rows:
