@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -29,9 +30,10 @@ from mailout.errors import Abort, AbortCode, NotFound, SettingsError, UsageError
 from mailout.ports import Clock, ErrorRecord, Journals, Recipient, Store, Transport
 from mailout.queue.limits import Limits, buckets, why_it_ended, why_not_now
 from mailout.queue.model import Mailout, NewMailout, Status
-from mailout.reporting.csv_files import CsvPart, write_csv
+from mailout.reporting.files import csv_path, html_path
 from mailout.reporting.html import write_html
 from mailout.reporting.redact import redact
+from mailout.reporting.rows import CsvPart, write_csv
 from mailout.reporting.summary import Summary, summarise
 from mailout.settings import Settings
 
@@ -90,11 +92,27 @@ class Engine:
 
         Whatever would stop it later stops it here, before the queue knows of it: nothing is half-done.
         """
-        manuscript = self._source_of(ref).load(ref)
+        manuscript = self.manuscript(ref)
         is_test = manuscript.is_test if test is None else test
-        try:
+        with self._aborts_written_down(manuscript):
             known = None if is_test else self._known(manuscript)
             return known or self._write_down(manuscript, is_test)
+
+    def look_over(self, ref: str, test: bool | None = None) -> str:
+        """The id it would be taken up under, or the error that would stop it. Writes nothing to the queue."""
+        manuscript = self.manuscript(ref)
+        is_test = manuscript.is_test if test is None else test
+        with self._aborts_written_down(manuscript):
+            known = None if is_test else self._known(manuscript)
+            if known is None:
+                self._check_ready(is_test)
+                self.render(manuscript)
+        return self._id(manuscript, is_test)
+
+    @contextmanager
+    def _aborts_written_down(self, manuscript: Manuscript) -> Iterator[None]:
+        try:
+            yield
         except Abort as abort:
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=manuscript.ref)
             self.store.record_errors([error])
@@ -118,14 +136,11 @@ class Engine:
         return mailout if mailout.content_hash else None
 
     def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
-        self._from_email()
-        if is_test:
-            self._test_recipients()
+        self._check_ready(is_test)
         document, content = self.render(manuscript)
-        run = self.store.next_test_run(manuscript.ref) if is_test else 0
         mailout = self.store.enqueue(
             NewMailout(
-                id=ids.test_run_id(manuscript.ref, run) if is_test else ids.mailout_id(manuscript.ref),
+                id=self._id(manuscript, is_test),
                 kind=manuscript.kind,
                 ref=manuscript.ref,
                 subject=content.subject,
@@ -140,6 +155,22 @@ class Engine:
             [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in problems]
         )
         return self.store.set_content(mailout.id, content.hash, content.subject)
+
+    def _check_ready(self, is_test: bool) -> None:
+        """A sender and somebody to send to: a real mailout to nobody would be done, and could not be repeated."""
+        self._from_email()
+        if is_test:
+            self._test_recipients()
+        elif not self.store.subscriber_counts()["active"]:
+            raise UsageError(
+                "There is nobody to send it to: the store has no active subscriber.",
+                remedy="Import some first: mailout subscribers import FILE.csv",
+            )
+
+    def _id(self, manuscript: Manuscript, is_test: bool) -> str:
+        if not is_test:
+            return ids.mailout_id(manuscript.ref)
+        return ids.test_run_id(manuscript.ref, self.store.next_test_run(manuscript.ref))
 
     def manuscript(self, ref: str) -> Manuscript:
         return self._source_of(ref).load(ref)
@@ -205,10 +236,12 @@ class Engine:
         finally:
             self._sender = None
 
-    def stop(self) -> None:
-        """Finish what is in hand and end. Safe in a signal handler."""
-        if self._sender is not None:
-            self._sender.stop()
+    def stop(self) -> bool:
+        """Finish what is in hand and end; False: nothing is being sent. Safe in a signal handler."""
+        sender = self._sender
+        if sender is not None:
+            sender.stop()
+        return sender is not None
 
     def _composer(self, mailout: Mailout) -> Composer:
         return Composer(
@@ -270,10 +303,10 @@ class Engine:
 
     def report(self, id: str) -> Reports:
         """The CSV and the report page, made anew from the store."""
-        summary = summarise(self.store, id)
-        csv, html = self.reports / f"{id}.csv", self.reports / f"{id}.html"
+        summary = summarise(self.store, id, transport=self._transport.name)
+        csv, html = csv_path(self.reports, id), html_path(self.reports, id)
         write_csv(self.store, id, csv)
-        write_html(summary, html)
+        write_html(summary, html, self.limits.timezone)
         return Reports(summary, csv, html)
 
     # ── the whole story ──

@@ -40,9 +40,9 @@ def report(mailout_id: str, progress: UUID | None = None) -> str:
         description="The ledger: where every recipient stands",
     )
     create_markdown_artifact(
-        markdown_report(summary), key=f"report-{mailout_id}", description=f"How “{summary.subject}” went"
+        markdown_report(summary), key=f"report-{mailout_id}", description=f"How “{summary.mailout.subject}” went"
     )
-    ledger = summary.ledger
+    ledger = summary.mailout.ledger
     if progress is not None and ledger.recipients:
         done = 100 * (ledger.recipients - ledger.pending - ledger.in_flight) / ledger.recipients
         update_progress_artifact(progress, progress=done)

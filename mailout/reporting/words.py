@@ -47,12 +47,25 @@ class NextStep:
     """Something for a person to do."""
 
     advice: str
-    command: str | None = None
+    command: str
 
 
 def count(n: int, one: str, many: str | None = None) -> str:
     """`1 message`, `1,234 messages`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def share(n: int, whole: int) -> str:
+    """Never 100 % while one is missing, never 0 % while there is one."""
+    if n == 0 or whole == 0:
+        return "0 %"
+    return "100 %" if n == whole else f"{min(99.9, max(0.1, 100 * n / whole)):.1f} %"
+
+
+def first_of(addresses: Sequence[str], total: int) -> str:
+    """`a@example.org, b@example.org and 3 more`."""
+    more = total - len(addresses)
+    return ", ".join(addresses) + (f" and {more:,} more" if more > 0 else "")
 
 
 def headline(mailout: Mailout) -> str:
@@ -124,7 +137,7 @@ def next_steps(mailout: Mailout) -> Sequence[NextStep]:
                 f"mailout queue settle {id} --as sent",
             ),
             NextStep(
-                "If they surely did not arrive, send to them again (somebody may get it twice):",
+                "If they did not arrive, send them again (should that be wrong, somebody gets it twice):",
                 f"mailout queue settle {id} --as pending",
             ),
         ]
