@@ -29,6 +29,10 @@ class SqliteOutbox:
         session = str(uuid.uuid4())
         with self.db.write() as tx:
             now = self.db.clock.now()
+            if campaign_id is not None:
+                known = tx.execute("SELECT 1 FROM campaign_queue WHERE id = ?", (campaign_id,)).fetchone()
+                if known is None:
+                    raise NotFound(f"There is no mailout {campaign_id}.")
             tx.execute(
                 "INSERT INTO sender_sessions (id, campaign_id, worker, transport, lease_until, opened_at)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
