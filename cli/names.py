@@ -1,4 +1,4 @@
-"""How people name a mailout or a message: an id, its beginning, a Markdown file, a Notion page, an address."""
+"""How people name a mailout or a message: an id or its beginning, a file, a Notion page, an address."""
 
 from __future__ import annotations
 

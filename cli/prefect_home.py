@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+SERVER = "prefect.server.api.server:create_app"
+
 PROFILE = """\
 # Read by every prefect command with this PREFECT_HOME: nothing reports home.
 active = "mailout"
@@ -63,9 +65,9 @@ def server() -> Iterator[None]:
         its server to say so."""
 
         def _run_uvicorn_command(self) -> subprocess.Popen[bytes]:
+            options = f"--host 127.0.0.1 --port {self.port} --log-level error --lifespan on"
             return subprocess.Popen(
-                [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
-                + ["--host", "127.0.0.1", "--port", str(self.port), "--log-level", "error", "--lifespan", "on"],
+                [sys.executable, "-m", "uvicorn", "--factory", SERVER, *options.split()],
                 env={
                     **os.environ,
                     **get_current_settings().to_environment_variables(exclude_unset=True),

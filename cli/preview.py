@@ -7,13 +7,19 @@ from typing import Annotated
 
 import typer
 
+from cli.engine import open_engine
 from cli.output import Json, print_json, say
+from cli.show import near
+from mailout.content.model import UNSUBSCRIBE_URL
+from mailout.content.preview import write_preview
+from mailout.errors import UsageError
 
-EXAMPLE = "Example: mailout preview examples/newsletter.md --out preview"
+app = typer.Typer()
 
 SOMEBODY = "reader@example.org"
 
 
+@app.command(epilog="Example: mailout preview examples/newsletter.md --out preview")
 def preview(
     ref: Annotated[str, typer.Argument(help="A Markdown file, or a Notion page (its id or address).")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write to; it is made if need be.")],
@@ -23,11 +29,6 @@ def preview(
 
     Nothing is sent and nothing is queued.
     """
-    from cli.engine import open_engine
-    from cli.show import near
-    from mailout.content.preview import write_preview
-    from mailout.errors import UsageError
-
     engine = open_engine()
     manuscript = engine.manuscript(ref)
     document, content = engine.render(manuscript)
@@ -38,7 +39,7 @@ def preview(
             document,
             content,
             out,
-            {"unsubscribe_url": link},
+            {UNSUBSCRIBE_URL: link},
             to=SOMEBODY,
             from_email=settings.from_email or "nobody@example.org",
             from_name=manuscript.from_name or settings.from_name or "",
@@ -47,7 +48,9 @@ def preview(
             date=engine.clock.now(),
         )
     except OSError as error:
-        raise UsageError(f"{out} cannot be written to: {error.strerror}.", remedy="Choose another folder.") from error
+        raise UsageError(
+            f"{out} cannot be written to: {error.strerror}.", remedy="Choose another folder."
+        ) from error
     if json:
         print_json(about)
         return

@@ -1,4 +1,4 @@
-"""How far it is: a bar on a terminal, a line now and then elsewhere. Read from the store, as anybody could."""
+"""How far it is: a bar on a terminal, a line now and then elsewhere. Read from the store alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ LEARNING_SECONDS = 2.0
 
 
 @contextmanager
-def showing(settings: Settings, mailout_id: str, *, first: str = "Preparing", quiet: bool = False) -> Iterator[None]:
+def showing(
+    settings: Settings, mailout_id: str, *, first: str = "Preparing", quiet: bool = False
+) -> Iterator[None]:
     """While the mailout is sent, show how far it is."""
     if quiet:
         yield

@@ -11,16 +11,20 @@ from typing import Annotated, Any
 import typer
 
 from cli import prefect_home
-from cli.output import Json, note, print_json, say
+from cli.engine import open_engine
+from cli.output import Json, note, print_json
+from cli.progress import showing
 from cli.show import show_reports
+from mailout import wiring
 from mailout.engine import Engine
 from mailout.queue.model import Mailout, MailoutOutcome, Status
 
-EXAMPLE = "Example: mailout send examples/newsletter.md --test"
+app = typer.Typer()
 
 DONE, FAILED, DEFERRED = 0, 1, 75
 
 
+@app.command(epilog="Example: mailout send examples/newsletter.md --test")
 def send(
     ref: Annotated[str, typer.Argument(help="A Markdown file, or a Notion page (its id or address).")],
     test: Annotated[
@@ -42,9 +46,6 @@ def send(
     Stop it with Ctrl-C whenever you like: what is in hand is finished, and the same command goes on with the
     rest. Exit codes: 0 sent, 1 failed, 2 wrong usage or settings, 75 it has to wait (it says for what).
     """
-    from cli.engine import open_engine
-    from cli.progress import showing
-
     engine = open_engine()
     id = engine.look_over(ref, test)
     stop = Stop(engine)
@@ -68,7 +69,6 @@ def run_flow(engine: Engine, ref: str, test: bool | None, *, verbose: bool = Fal
     prefect_home.prepare(engine.settings.mailout_home.absolute(), verbose=verbose)
     with prefect_home.server():
         from flows.send_mailout import send_mailout
-        from mailout import wiring
 
         wiring.use(engine)
         state: Any = send_mailout(ref, test, return_state=True)
@@ -93,7 +93,9 @@ class Stop:
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        before = {
+            number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        }
         try:
             yield
         finally:
@@ -120,7 +122,9 @@ def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None
     code = exit_code(mailout)
     if mailout.status is Status.PROCESSING:
         if stopped_by is not None:
-            note("Stopped. Nothing is lost and nothing goes out twice: the same command goes on with the rest.")
+            note(
+                "Stopped. Nothing is lost and nothing goes out twice: the same command goes on with the rest."
+            )
             code = 128 + stopped_by
         elif engine.store.all_paused():
             note("Everything is paused. To go on: mailout queue resume --all, then send again.")

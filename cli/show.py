@@ -15,7 +15,7 @@ from cli.output import out, say
 from mailout.engine import Engine, Reports
 from mailout.queue.model import Mailout, MailoutOutcome, Status
 from mailout.reporting.moments import iso, spoken
-from mailout.reporting.plain import status_lines, summary_lines, total_line
+from mailout.reporting.plain import status_lines, summary_lines
 from mailout.reporting.words import WHY
 
 
@@ -44,8 +44,6 @@ def show_mailouts(mailouts: Sequence[Mailout], zone: tzinfo) -> None:
             mailout.id[:SHORT], subject, standing(mailout, zone), f"{ledger.sent:,} of {ledger.recipients:,}"
         )
     out.print(table, soft_wrap=False)
-    say()
-    say(total_line(mailouts))
 
 
 def standing(mailout: Mailout, zone: tzinfo) -> str:
@@ -69,12 +67,22 @@ def standing(mailout: Mailout, zone: tzinfo) -> str:
 
 def mailout_dict(mailout: Mailout) -> dict[str, Any]:
     """Every column, in the words of SPEC §6; times in ISO 8601, UTC."""
-    times = ("scheduled_at", "deferred_until", "locked_at", "created_at", "frozen_at", "started_at", "completed_at")
+    times = (
+        "scheduled_at",
+        "deferred_until",
+        "locked_at",
+        "created_at",
+        "frozen_at",
+        "started_at",
+        "completed_at",
+    )
     return asdict(mailout) | {name: iso(getattr(mailout, name)) for name in times}
 
 
 def message_dict(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    times = {name: iso(value) for name, value in row.items() if name.endswith("_at") and isinstance(value, float)}
+    times = {
+        name: iso(value) for name, value in row.items() if name.endswith("_at") and isinstance(value, float)
+    }
     return dict(row) | times | {"events": [dict(event) for event in events]}
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from cli.engine import open_engine
+from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
+from cli.show import mailout_dict, message_dict, show_mailouts
+from mailout.engine import Engine
+from mailout.reporting.plain import summary_lines
+from mailout.reporting.summary import summarise
 
-EXAMPLE = "Example: mailout status 3f2a, or: mailout status newsletter.md --message ana@example.org"
+app = typer.Typer()
 
 RECENT = 10
 
 
+@app.command(epilog="Example: mailout status newsletter.md --message ana@example.org")
 def status(
     id: Annotated[
         str | None,
@@ -25,9 +32,6 @@ def status(
     json: Json = False,
 ) -> None:
     """How things stand: everything at a glance, one mailout, or one message with all its steps."""
-    from cli.engine import open_engine
-    from cli.names import find_mailout, find_message
-
     engine = open_engine()
     mailout = find_mailout(engine, id) if id else None
     if message:
@@ -38,15 +42,17 @@ def status(
         _overview(engine, json)
 
 
-def _overview(engine: Any, json: bool) -> None:
-    from cli.show import mailout_dict, show_mailouts
-
+def _overview(engine: Engine, json: bool) -> None:
     people = engine.store.subscriber_counts()
     mailouts = engine.store.mailouts(limit=RECENT)
     paused = engine.store.all_paused()
     if json:
         print_json(
-            {"subscribers": dict(people), "all_paused": paused, "mailouts": [mailout_dict(m) for m in mailouts]}
+            {
+                "subscribers": dict(people),
+                "all_paused": paused,
+                "mailouts": [mailout_dict(m) for m in mailouts],
+            }
         )
         return
     say("Subscribers: " + ", ".join(f"{n:,} {name}" for name, n in people.items()))
@@ -59,10 +65,7 @@ def _overview(engine: Any, json: bool) -> None:
         say("No mailouts yet. The first one: mailout send FILE.md --test")
 
 
-def _mailout(engine: Any, id: str, json: bool) -> None:
-    from mailout.reporting.plain import summary_lines
-    from mailout.reporting.summary import summarise
-
+def _mailout(engine: Engine, id: str, json: bool) -> None:
     summary = summarise(engine.store, id)
     errors = engine.store.errors(id, limit=20)
     if json:
@@ -74,9 +77,7 @@ def _mailout(engine: Any, id: str, json: bool) -> None:
         say(f"To look at: {text} ({code})")
 
 
-def _message(engine: Any, id: str, json: bool) -> None:
-    from cli.show import message_dict
-
+def _message(engine: Engine, id: str, json: bool) -> None:
     row = engine.store.message(id)
     events = engine.store.message_events(id)
     if json:

@@ -6,22 +6,24 @@ import csv
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
+from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
-
-if TYPE_CHECKING:
-    from mailout.audience.csv_import import CsvImport
-    from mailout.engine import Engine
-    from mailout.ports import ImportCounts
+from mailout.audience.addresses import Dropped, normalise
+from mailout.audience.csv_import import CsvImport, read_subscribers
+from mailout.engine import Engine
+from mailout.errors import UsageError
+from mailout.ports import ImportCounts
+from mailout.reporting.moments import iso
 
 app = typer.Typer(help="The people on your list: import, export, look one up.", no_args_is_help=True)
 
-COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids", "attributes")
+COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")
 
 IN_WORDS = {
     "empty": "no address",
@@ -37,19 +39,22 @@ IN_WORDS = {
 }
 
 
-@app.command("import", epilog="Example: mailout subscribers import people.csv --list newsletter --rejects left-out.csv")
+@app.command(
+    "import", epilog="Example: mailout subscribers import people.csv --list newsletter --rejects left-out.csv"
+)
 def import_(
-    file: Annotated[Path, typer.Argument(help="A CSV file whose first line names the columns; `email` is one.")],
-    list_key: Annotated[str | None, typer.Option("--list", help="Put everybody in it on this list, too.")] = None,
+    file: Annotated[
+        Path, typer.Argument(help="A CSV file whose first line names the columns; `email` is one.")
+    ],
+    list_key: Annotated[
+        str | None, typer.Option("--list", help="Put everybody in it on this list, too.")
+    ] = None,
     rejects: Annotated[
         Path | None, typer.Option("--rejects", help="Write the rows that were left out to this CSV file.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Read people from a CSV file. Who has unsubscribed or bounced stays so, whatever the file says."""
-    from cli.engine import open_engine
-    from mailout.audience.csv_import import read_subscribers
-
     engine = open_engine()
     found = read_subscribers(file)
     counts = import_into(engine, found, list_key)
@@ -65,10 +70,6 @@ def import_(
 
 
 def import_into(engine: Engine, found: CsvImport, list_key: str | None = None) -> ImportCounts:
-    from dataclasses import replace
-
-    from mailout.ports import ImportCounts
-
     totals: dict[str, int] = asdict(ImportCounts())
     for batch in found.batches():
         if list_key is not None:
@@ -79,8 +80,10 @@ def import_into(engine: Engine, found: CsvImport, list_key: str | None = None) -
 
 
 def show_import(found: CsvImport, counts: ImportCounts) -> None:
-    say(f"{found.rows:,} rows, {found.people:,} people: {counts.added:,} new, {counts.updated:,} changed,"
-        f" {counts.unchanged:,} as they were.")
+    say(
+        f"{found.rows:,} rows, {found.people:,} people: {counts.added:,} new, {counts.updated:,} changed,"
+        f" {counts.unchanged:,} as they were."
+    )
     if counts.kept_status:
         say(f"{counts.kept_status:,} had left or bounced before, and the file does not change that.")
     for reason, n in found.dropped.items():
@@ -96,18 +99,18 @@ def _write_rejects(found: CsvImport, path: Path) -> None:
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
 def export(
-    out: Annotated[Path | None, typer.Option("--out", help="The file to write; without it, to the terminal.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write; without it, to the terminal.")
+    ] = None,
 ) -> None:
     """Write everybody as CSV, in the form that `import` reads."""
-    from cli.engine import open_engine
-
     engine = open_engine()
     written = 0
     with _writing(out) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS[:-1])
+        writer.writerow(COLUMNS)
         for row in _everybody(engine):
-            writer.writerow([_cell(row[name]) for name in COLUMNS[:-1]])
+            writer.writerow([_cell(row[name]) for name in COLUMNS])
             written += 1
     if out is not None:
         note(f"{written:,} people written to {out}.")
@@ -126,8 +129,6 @@ def _cell(value: Any) -> str:
 
 @contextmanager
 def _writing(path: Path | None) -> Iterator[TextIO]:
-    from mailout.errors import UsageError
-
     if path is None:
         yield sys.stdout
         return
@@ -135,7 +136,9 @@ def _writing(path: Path | None) -> Iterator[TextIO]:
         with path.open("w", encoding="utf-8", newline="") as file:
             yield file
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.", remedy="Choose another place.") from error
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}.", remedy="Choose another place."
+        ) from error
 
 
 @app.command("show", epilog="Example: mailout subscribers show ana@example.org")
@@ -144,11 +147,6 @@ def show(
     json: Json = False,
 ) -> None:
     """One person: status, lists, and everything the import knew."""
-    from cli.engine import open_engine
-    from mailout.audience.addresses import Dropped, normalise
-    from mailout.errors import UsageError
-    from mailout.reporting.moments import iso
-
     norm = normalise(email)
     if isinstance(norm, Dropped):
         raise UsageError(f"{email} is no address: {IN_WORDS[norm.value]}.")

@@ -157,7 +157,7 @@ class Engine:
         return self.store.set_content(mailout.id, content.hash, content.subject)
 
     def _check_ready(self, is_test: bool) -> None:
-        """A sender and somebody to send to: a real mailout to nobody would be done, and could not be repeated."""
+        """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
         self._from_email()
         if is_test:
             self._test_recipients()
@@ -306,7 +306,7 @@ class Engine:
         summary = summarise(self.store, id, transport=self._transport.name)
         csv, html = csv_path(self.reports, id), html_path(self.reports, id)
         write_csv(self.store, id, csv)
-        write_html(summary, html, self.limits.timezone)
+        write_html(summary, html, self.limits.timezone, csv=csv)
         return Reports(summary, csv, html)
 
     # ── the whole story ──

@@ -40,7 +40,9 @@ def report(mailout_id: str, progress: UUID | None = None) -> str:
         description="The ledger: where every recipient stands",
     )
     create_markdown_artifact(
-        markdown_report(summary), key=f"report-{mailout_id}", description=f"How “{summary.mailout.subject}” went"
+        markdown_report(summary),
+        key=f"report-{mailout_id}",
+        description=f"How “{summary.mailout.subject}” went",
     )
     ledger = summary.mailout.ledger
     if progress is not None and ledger.recipients:

@@ -6,8 +6,28 @@ from dataclasses import replace
 from pathlib import Path
 
 from mailout.content.document import Media
+from mailout.content.manuscript import Manuscript
 from mailout.content.markdown import MarkdownMailout, parse_markdown
 from mailout.errors import Abort, AbortCode, UsageError
+from mailout.queue.model import Kind
+
+
+class MarkdownFiles:
+    """Manuscripts on disk: a `Source` for paths."""
+
+    def load(self, ref: str) -> Manuscript:
+        path = Path(ref)
+        mailout = read_markdown(path)
+        front = mailout.front
+        return Manuscript(
+            kind=Kind.MARKDOWN,
+            ref=front.id or path.name,
+            document=mailout.document,
+            is_test=bool(front.test),
+            list_key=front.list_key,
+            from_name=front.from_name,
+            read_media=read_picture,
+        )
 
 
 def read_markdown(path: Path) -> MarkdownMailout:
