@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mailout.content.model import clean
 from mailout.content.notion.blocks import MAX_BLOCKS, Block, within_limits
-from mailout.content.notion.html import nodes_html
+from mailout.content.notion.html import page_html
 from mailout.content.notion.links import page_id_of, page_url
 from mailout.content.notion.nodes import Nodes, Paragraph
 from mailout.content.notion.reading import Reader
@@ -30,7 +30,7 @@ __all__ = [
     "replace_media",
 ]
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def render(blocks: Sequence[Block]) -> Rendered:
@@ -44,7 +44,7 @@ def render(blocks: Sequence[Block]) -> Rendered:
         lost = f"only the page's first {MAX_BLOCKS} blocks are in the mail"
         problems += (Problem("content_too_long", lost, ""),)
     return Rendered(
-        html=_sendable(nodes_html(nodes)) if text else "",
+        html=_sendable(page_html(nodes)) if text else "",
         text=text,
         problems=problems,
         media=reader.media if text else (),

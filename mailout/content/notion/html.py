@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -28,7 +28,7 @@ from mailout.content.notion.nodes import (
     ToDos,
     Toggle,
 )
-from mailout.content.notion.rich_text import inline_html, plain
+from mailout.content.notion.rich_text import Spans, inline_html, plain
 from mailout.content.notion.styles import color_class
 
 BOX = '<table role="presentation" cellpadding="0" cellspacing="0" border="0"'
@@ -44,7 +44,15 @@ class Place:
     """Where in the page a node stands."""
 
     width: int = BODY_WIDTH
-    lists: int = 0  # how many lists surround it
+    depth: int = 0  # how many times it is indented
+    in_item: bool = False  # straight under a list item, where lists stand closer
+
+    def deeper(self, by: int = 26, *, in_item: bool = False) -> Place:
+        return Place(self.width - by, self.depth + 1, in_item)
+
+
+def page_html(nodes: Nodes) -> str:
+    return f'<div class="n-page">\n{nodes_html(nodes)}\n</div>'
 
 
 def nodes_html(nodes: Nodes, place: Place | None = None) -> str:
@@ -54,12 +62,12 @@ def nodes_html(nodes: Nodes, place: Place | None = None) -> str:
 
 def _paragraph(node: Paragraph, place: Place) -> str:
     words = inline_html(node.spans) or "&#160;"
-    return f"<p{_class('n-p', node.color)}>{words}</p>{_indented(node.children, place)}"
+    return f"<p{_class('n-p', node.color, filled=True)}>{words}</p>{_indented(node.children, place)}"
 
 
 def _heading(node: Heading, place: Place) -> str:
     tag = f"h{node.level}"
-    heading = f"<{tag}{_class(f'n-{tag}', node.color)}>{inline_html(node.spans)}</{tag}>"
+    heading = f"<{tag}{_class(f'n-{tag}', node.color, filled=True)}>{inline_html(node.spans)}</{tag}>"
     return (heading if node.spans else "") + _indented(node.children, place)
 
 
@@ -74,7 +82,7 @@ def _numbers(node: Numbers, place: Place) -> str:
 
 
 def _items(items: tuple[Item, ...], place: Place) -> str:
-    inside = replace(place, lists=place.lists + 1)
+    inside = place.deeper(in_item=True)
     return "\n".join(
         f"<li{_class('n-item', item.color)}>"
         f"{_with_children(inline_html(item.spans), item.children, inside)}</li>"
@@ -90,7 +98,7 @@ def _todo(item: Item, place: Place) -> str:
     words = inline_html(item.spans)
     if item.checked:
         words = f'<span class="n-done">{words}</span>'
-    body = _with_children(words, item.children, replace(place, lists=place.lists + 1))
+    body = _with_children(words, item.children, place.deeper(in_item=True))
     return (
         f'<tr><td class="n-box" valign="top">{"☑" if item.checked else "☐"}</td>'
         f'<td{_class("n-todo", item.color)} valign="top">{body}</td></tr>'
@@ -98,12 +106,12 @@ def _todo(item: Item, place: Place) -> str:
 
 
 def _toggle(node: Toggle, place: Place) -> str:
-    head = f"<p{_class('n-p', node.color)}>▾ {inline_html(node.spans)}</p>"
+    head = f"<p{_class('n-p', node.color, filled=True)}>▾ {inline_html(node.spans)}</p>"
     return head + _indented(node.children, place)
 
 
 def _quote(node: Quote, place: Place) -> str:
-    body = _with_children(inline_html(node.spans), node.children, place)
+    body = _said(node.spans, node.children, place.deeper(19))
     return f"<blockquote{_class('n-quote', node.color)}>{body}</blockquote>"
 
 
@@ -113,7 +121,7 @@ def _callout(node: Callout, place: Place) -> str:
         if node.icon
         else ""
     )
-    body = _with_children(inline_html(node.spans), node.children, replace(place, width=place.width - 72))
+    body = _said(node.spans, node.children, place.deeper(72))
     box = f'{BOX} width="100%"{_class("n-callout", node.color)}>'
     return f'{box}<tr>{icon}<td class="n-said" valign="top">{body}</td></tr></table>'
 
@@ -121,8 +129,8 @@ def _callout(node: Callout, place: Place) -> str:
 def _code(node: Code, _: Place) -> str:
     # <code> first: a line break straight after <pre> would be lost.
     source = f'<pre class="n-pre"><code>{inline_html(node.spans, verbatim=True)}</code></pre>'
-    box = f'{BOX} width="100%" class="n-code"><tr><td class="n-source">{source}</td></tr></table>'
-    return box + _caption(node.caption)
+    inside = source + _caption(node.caption)
+    return f'{BOX} width="100%" class="n-code"><tr><td class="n-source">{inside}</td></tr></table>'
 
 
 def _equation(node: Equation, _: Place) -> str:
@@ -175,7 +183,7 @@ def _columns(node: Columns, place: Place) -> str:
     for number, column in enumerate(node.columns, start=1):
         last = " n-last" if number == len(node.columns) else ""
         width = int(place.width * column.share) - (0 if last else 14)
-        body = nodes_html(column.children, replace(place, width=width))
+        body = nodes_html(column.children, Place(width, place.depth))
         cells.append(
             f'<td class="n-column{last}" width="{round(column.share * 100)}%" valign="top">\n{body}\n</td>'
         )
@@ -195,23 +203,35 @@ def _with_children(words: str, children: Nodes, place: Place) -> str:
 def _indented(children: Nodes, place: Place) -> str:
     if not children:
         return ""
-    deeper = replace(place, width=place.width - 22, lists=place.lists + 1)
-    margin = ' class="n-indent"' if place.lists < DEEP else ""
-    return f"\n<div{margin}>\n{nodes_html(children, deeper)}\n</div>"
+    margin = ' class="n-indent"' if place.depth < DEEP else ""
+    return f"\n<div{margin}>\n{nodes_html(children, place.deeper(22))}\n</div>"
 
 
-def _caption(spans: Any) -> str:
+def _said(spans: Spans, children: Nodes, place: Place) -> str:
+    """The words of a box; a paragraph of their own once something follows them."""
+    words = inline_html(spans)
+    if words and children:
+        words = f'<p class="n-p">{words}</p>'
+    return _with_children(words, children, place)
+
+
+def _caption(spans: Spans) -> str:
     return f'<p class="n-caption">{inline_html(spans)}</p>' if spans else ""
 
 
-def _class(name: str, color: str) -> str:
+def _class(name: str, color: str, *, filled: bool = False) -> str:
+    """`filled`: a background of its own needs some room around the words."""
     colored = color_class(color)
-    return f' class="{name} {colored}"' if colored else f' class="{name}"'
+    if not colored:
+        return f' class="{name}"'
+    room = " n-filled" if filled and colored.startswith("n-bg-") else ""
+    return f' class="{name} {colored}{room}"'
 
 
 def _list_class(place: Place) -> str:
-    names = ["n-list", *(["n-sub"] if place.lists else []), *(["n-deep"] if place.lists >= DEEP else [])]
-    return f' class="{" ".join(names)}"'
+    close = " n-sub" if place.in_item else ""
+    deep = " n-deep" if place.depth >= DEEP else ""
+    return f' class="n-list{close}{deep}"'
 
 
 _WRITERS: Mapping[type, Callable[[Any, Place], str]] = {

@@ -48,12 +48,11 @@ def page_id_of(ref: str) -> str | None:
     ref = ref.strip()
     if _ID.fullmatch(ref):
         return _dashed(ref)
-    address = urlsplit(ref if "://" in ref else f"https://{ref}")
     try:
-        host = address.hostname or ""
+        address = urlsplit(ref if "://" in ref else f"https://{ref}")
     except ValueError:
         return None
-    if address.scheme not in ("https", "http", "notion") or not _HOSTS.search(host):
+    if address.scheme not in ("https", "http", "notion") or not _HOSTS.search(address.hostname or ""):
         return None
     for peek in parse_qs(address.query).get("p", []):
         if found := _dashed(peek):

@@ -44,6 +44,7 @@ def color_class(color: str) -> str | None:
 
 _RULES = f"""\
 .n-p {{ margin: 0 0 14px; line-height: 1.6; }}
+.n-filled {{ padding: 8px 12px; border-radius: 4px; }}
 .n-h1, .n-h2, .n-h3, .n-h4 {{ line-height: 1.3; font-weight: 700; }}
 .n-h1 {{ margin: 32px 0 12px; font-size: 26px; }}
 .n-h2 {{ margin: 28px 0 10px; font-size: 21px; }}
@@ -93,6 +94,9 @@ _RULES = f"""\
 .n-columns {{ width: 100%; table-layout: fixed; }}
 .n-column {{ padding: 0 14px 0 0; vertical-align: top; }}
 .n-last {{ padding-right: 0; }}
+.n-page > :first-child, .n-column > :first-child {{ margin-top: 0; }}
+.n-quote > :last-child, .n-said > :last-child, .n-todo > :last-child {{ margin-bottom: 0; }}
+.n-source > .n-caption {{ margin: 10px 0 0; }}
 .n-toc {{ margin: 0 0 14px; line-height: 1.7; color: #6b6a66; }}
 """
 
