@@ -22,7 +22,8 @@ PLAIN = {
 
 def id_of(name: str) -> str:
     """The same name is always the same id."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"notion/{name}"))
+    sound = name.encode("utf-8", "backslashreplace").decode()
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"notion/{sound}"))
 
 
 def text(content: str, href: str | None = None, **style: Any) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -75,7 +76,7 @@ class Reader:
             **dict.fromkeys(("bookmark", "embed", "link_preview"), self._link),
             **dict.fromkeys(("child_page", "child_database", "link_to_page"), self._page_link),
             "table": self._table,
-            "table_row": lambda block: self._row_alone(block),
+            "table_row": self._row_alone,
             "column_list": self._columns,
             "column": lambda block: self.nodes(block.children),
             "synced_block": lambda block: self.nodes(block.children),
@@ -179,10 +180,13 @@ class Reader:
         return ((Heading(3, title),) if title else ()) + self.nodes(block.children)
 
     def _contents(self, _: Block) -> Iterable[Node]:
+        return (Contents(self._headings),) if self._headings else ()
+
+    @cached_property
+    def _headings(self) -> tuple[tuple[int, str], ...]:
         found = ((_HEADING.fullmatch(block.type), block) for block in walk(self._page))
-        entries = tuple((int(match[1]), plain(self._spans(block))) for match, block in found if match)
-        entries = tuple((level, words) for level, words in entries if words)
-        return (Contents(entries),) if entries else ()
+        entries = ((int(match[1]), plain(self._spans(block))) for match, block in found if match)
+        return tuple((level, words) for level, words in entries if words)
 
     # ── Files and links ──────────────────────────────────────────────────────────────────────────
 
