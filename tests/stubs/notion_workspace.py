@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from tests.stubs.notion_pages import Json, every_block, id_of, rich
+from tests.stubs.notion_letter import every_block
+from tests.stubs.notion_pages import Json, id_of, rich
 
 MAILOUTS, ERRORS, LETTER = id_of("mailouts"), id_of("errors"), id_of("letter")
 

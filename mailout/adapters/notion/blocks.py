@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from mailout.adapters.notion.calls import Json, NotionCalls
-from mailout.content.notion.blocks import MAX_BLOCKS, Block
+from mailout.content.notion.blocks import MAX_BLOCKS, Block, walk
+from mailout.content.notion.links import page_id_of
 from mailout.errors import SourceError, SourceUnavailable
 
 MAX_READ_DEPTH = 100
@@ -23,21 +25,34 @@ class BlockReader:
 
     def __init__(self, calls: NotionCalls) -> None:
         self._calls = calls
-        self._read = 0
+        self._left = MAX_BLOCKS
+        self._cut = False
+        self._originals: dict[str, list[Block]] = {}  # synced blocks: one reading serves every copy
 
     def tree(self, page_id: str) -> list[Block]:
-        return list(self._children(page_id, (page_id,)))
+        id = page_id_of(page_id) or page_id
+        blocks = list(self._children(id, (id,)))
+        if self._cut:
+            blocks.append(
+                Block(id, "unsupported", trouble="the page is longer than a mail can be; its end is left out")
+            )
+        return blocks
 
     def _children(self, id: str, above: tuple[str, ...]) -> Iterator[Block]:
         answers = self._calls.pages(
             f"reading the blocks of {id}", lambda api, paging: api.blocks.children.list(id, **paging)
         )
         for answer in answers:
-            if self._read > MAX_BLOCKS:
-                return  # the renderer counts as well, and reports it
-            self._read += 1
-            if not (answer.get("in_trash") or answer.get("archived")):
-                yield self._block(answer, above)
+            if answer.get("in_trash") or answer.get("archived"):
+                continue
+            if not self._room(1):
+                return
+            yield self._block(answer, above)
+
+    def _room(self, blocks: int) -> bool:
+        self._left -= blocks
+        self._cut = self._cut or self._left < 0
+        return not self._cut
 
     def _block(self, answer: Json, above: tuple[str, ...]) -> Block:
         kind, id = str(answer.get("type")), str(answer.get("id"))
@@ -77,15 +92,26 @@ class BlockReader:
                 return Block.of(answer, children, f"the block contains itself (by way of {id})")
             if len(above) > MAX_READ_DEPTH:
                 return Block.of(answer, children, f"what is nested deeper than {MAX_READ_DEPTH} is left out")
+            if id in self._originals:
+                children.extend(self._again(id))
+                continue
             try:
-                children.extend(self._children(id, (*above, id)))
+                found = list(self._children(id, (*above, id)))
             except SourceUnavailable:
                 raise
             except SourceError as error:
                 if lenient is None:
                     raise
                 return Block.of(answer, children, f"{lenient}: {error.message}")
+            if answer.get("type") == "synced_block":
+                self._originals[id] = found
+            children.extend(found)
         return Block.of(answer, children)
+
+    def _again(self, id: str) -> list[Block]:
+        """A synced block once more. It counts again: copies of copies can double at every level."""
+        size = sum(1 for _ in islice(walk(self._originals[id]), MAX_BLOCKS))
+        return self._originals[id] if self._room(size) else []
 
 
 def _mapping(value: Any) -> Json:

@@ -56,6 +56,7 @@ class NotionSource:
 
     def __init__(self, config: NotionConfig, clock: Clock) -> None:
         self._config = config
+        self._clock = clock
         self._calls = NotionCalls(config.token, clock, base_url=config.base_url, timeout=config.timeout)
         self._data_sources: dict[str, str] = {}  # by database
         self._warned: set[str] = set()
@@ -145,7 +146,7 @@ class NotionSource:
         for row in rows:
             body = {
                 "parent": {"type": "data_source_id", "data_source_id": source},
-                "properties": _error_properties(row, schema, page_id),
+                "properties": _error_properties(row, schema, page_id, self._clock.now()),
             }
             self._calls.make("recording an error", partial(_create, body), repeatable=False)
         return len(rows)
@@ -216,12 +217,12 @@ def _create(body: Mapping[str, Any], api: Client) -> Any:
     return api.pages.create(**body)
 
 
-def _error_properties(row: ErrorRecord, schema: Json, page_id: str | None) -> dict[str, Any]:
+def _error_properties(row: ErrorRecord, schema: Json, page_id: str | None, now: float) -> dict[str, Any]:
     """One row as the errors database's own types take it."""
     values: dict[str, Value] = {
         one.name: getattr(row, one.name) for one in fields(row) if one.name in ERROR_PROPERTIES
     }
-    values["timestamp"] = row.at
+    values["timestamp"] = row.at or now
     body: dict[str, Any] = {}
     for key, value in values.items():
         name = ERROR_PROPERTIES[key]

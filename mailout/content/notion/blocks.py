@@ -27,13 +27,16 @@ class Block:
     def of(
         cls, answer: Mapping[str, Any], children: Iterable[Block] = (), trouble: str | None = None
     ) -> Block:
-        """From the API's JSON. An `unsupported` block is named by the type that it hides."""
+        """From the API's JSON."""
         kind = str(answer.get("type") or "unsupported")
         data = answer.get(kind)
         data = data if isinstance(data, Mapping) else {}
-        if kind == "unsupported":
-            kind = str(data.get("block_type") or kind)
         return cls(str(answer.get("id") or ""), kind, data, tuple(children), trouble)
+
+    @property
+    def name(self) -> str:
+        """Its type as people know it: an `unsupported` block says which type it hides."""
+        return str(self.data.get("block_type") or self.type) if self.type == "unsupported" else self.type
 
 
 def walk(blocks: Iterable[Block]) -> Iterator[Block]:

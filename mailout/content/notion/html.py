@@ -174,8 +174,12 @@ def _table(node: Table, _: Place) -> str:
             else:
                 cells.append(f'<td class="n-cell">{words}</td>')
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    table = '<table cellpadding="0" cellspacing="0" border="0" width="100%" class="n-table">'
-    return f'<div class="n-scroll">{table}\n' + "\n".join(rows) + "\n</table></div>"
+    # The box has a fixed layout: a wide table scrolls in it instead of widening the whole mail.
+    opening = (
+        f'{BOX} width="100%" class="n-wide"><tr><td><div class="n-scroll">'
+        '<table cellpadding="0" cellspacing="0" border="0" width="100%" class="n-table">'
+    )
+    return f"{opening}\n" + "\n".join(rows) + "\n</table></div></td></tr></table>"
 
 
 def _columns(node: Columns, place: Place) -> str:

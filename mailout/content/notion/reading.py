@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from mailout.content.notion.blocks import Block, walk
-from mailout.content.notion.links import file_name, page_url, safe_url, web_url
+from mailout.content.notion.files import Shelf
+from mailout.content.notion.links import page_url, safe_url
 from mailout.content.notion.nodes import (
     Bullets,
     Callout,
@@ -32,7 +33,7 @@ from mailout.content.notion.nodes import (
     ToDos,
     Toggle,
 )
-from mailout.content.notion.rendered import Media, Problem, placeholder
+from mailout.content.notion.rendered import Media, Problem
 from mailout.content.notion.rich_text import Span, Spans, plain, spans_of
 
 UNSUPPORTED = "content_block_unsupported"
@@ -61,7 +62,7 @@ class Reader:
     def __init__(self, page: Sequence[Block]) -> None:
         self._page = page
         self._problems: list[Problem] = []
-        self._media: dict[str, Media] = {}
+        self._shelf = Shelf()
         self._readers: Mapping[str, Callable[[Block], Iterable[Node]]] = {
             "paragraph": self._paragraph,
             **{f"heading_{level}": self._heading for level in range(1, 5)},
@@ -92,7 +93,7 @@ class Reader:
 
     @property
     def media(self) -> tuple[Media, ...]:
-        return tuple(self._media.values())
+        return self._shelf.media
 
     def nodes(self, blocks: Iterable[Block]) -> Nodes:
         """Neighbours of one list type become one list; everything else stands for itself."""
@@ -112,7 +113,7 @@ class Reader:
         if reader:
             return reader(block)
         if not block.trouble:
-            self._report(block, f"Notion's block type {block.type!r} has no form in a mail")
+            self._report(block, f"Notion's block type {block.name!r} has no form in a mail")
         words = self._spans(block)
         shown: Nodes = (Paragraph(words),) if words else ()
         return shown + self.nodes(block.children)
@@ -120,7 +121,7 @@ class Reader:
     # ── Words ────────────────────────────────────────────────────────────────────────────────────
 
     def _spans(self, block: Block, key: str = "rich_text") -> Spans:
-        return spans_of(block.data.get(key), self._host)
+        return spans_of(block.data.get(key), self._shelf.host)
 
     def _paragraph(self, block: Block) -> Iterable[Node]:
         spans = _icon_text(block.data.get("icon")) + self._spans(block)
@@ -137,7 +138,7 @@ class Reader:
         return (Quote(self._spans(block), _color(block), self.nodes(block.children)),)
 
     def _callout(self, block: Block) -> Iterable[Node]:
-        icon = self._icon(block)
+        icon = self._shelf.icon(block) or _icon_text(block.data.get("icon"))
         return (Callout(icon, self._spans(block), _color(block), self.nodes(block.children)),)
 
     def _code(self, block: Block) -> Iterable[Node]:
@@ -161,9 +162,10 @@ class Reader:
         if kind == "bulleted_list_item":
             return Bullets(tuple(items))
         first = blocks[0].data
-        start = first.get("list_start_index")
+        start: Any = first.get("list_start_index")
         style = str(first.get("list_format") or "numbers")
-        return Numbers(tuple(items), start if isinstance(start, int) else 1, style)
+        counted = isinstance(start, int) and not isinstance(start, bool)
+        return Numbers(tuple(items), start if counted else 1, style)
 
     def _tab(self, block: Block) -> Iterable[Node]:
         """Its paragraphs are the labels; what is under a label hangs from it."""
@@ -191,7 +193,7 @@ class Reader:
     # ── Files and links ──────────────────────────────────────────────────────────────────────────
 
     def _image(self, block: Block) -> Iterable[Node]:
-        url, name = self._address(block, "image")
+        url, name = self._shelf.file(block)
         caption = self._spans(block, "caption")
         alt = plain(caption) or name or "Image"
         if url is None:
@@ -200,7 +202,7 @@ class Reader:
         return (Picture(url, alt, caption),)
 
     def _file(self, block: Block) -> Iterable[Node]:
-        url, name = self._address(block, block.type)
+        url, name = self._shelf.file(block)
         caption = self._spans(block, "caption")
         if url is None:
             self._report(block, f"{block.type} without an address that a mail can carry")
@@ -225,38 +227,6 @@ class Reader:
         name = str(block.data.get("title") or "")
         return (Card(SIGNS[block.type], name, url),) if name or url else ()
 
-    def _address(self, block: Block, kind: str) -> tuple[str | None, str]:
-        """Where a file block's file is, and what it is called. Hosted ones get a placeholder."""
-        source = block.data.get(str(block.data.get("type")))
-        url = web_url(source.get("url")) if isinstance(source, Mapping) else None
-        name = str(block.data.get("name") or "")
-        if url is None:
-            return None, name
-        if block.data.get("type") != "external":
-            name = name or file_name(url)
-            return self._host(block.id, url, kind, name), name
-        # Addresses such as youtube.com/watch have no file name worth reading.
-        guessed = file_name(url)
-        return url, name or (guessed if "." in guessed else "")
-
-    def _host(self, key: str, url: str, kind: str, name: str) -> str:
-        key = re.sub(r"[^0-9A-Za-z-]", "-", key)
-        self._media.setdefault(key, Media(key, url, kind, name))
-        return placeholder(key)
-
-    def _icon(self, block: Block) -> Spans:
-        """A callout's icon: an emoji, or a picture of its own."""
-        icon = block.data.get("icon")
-        if not isinstance(icon, Mapping):
-            return ()
-        kind = str(icon.get("type"))
-        source = icon.get(kind)
-        url = web_url(source.get("url")) if isinstance(source, Mapping) else None
-        if url is None:
-            return _icon_text(icon)
-        address = url if kind == "external" else self._host(f"{block.id}-icon", url, "icon", file_name(url))
-        return (Span("•", image=address),)
-
     # ── Tables and columns ───────────────────────────────────────────────────────────────────────
 
     def _table(self, block: Block) -> Iterable[Node]:
@@ -277,7 +247,7 @@ class Reader:
         cells = row.data.get("cells")
         if not isinstance(cells, Sequence) or isinstance(cells, str):
             return ()
-        return tuple(spans_of(cell, self._host) for cell in cells)
+        return tuple(spans_of(cell, self._shelf.host) for cell in cells)
 
     def _row_alone(self, block: Block) -> Iterable[Node]:
         cells = self._cells(block)

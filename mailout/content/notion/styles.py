@@ -43,6 +43,7 @@ def color_class(color: str) -> str | None:
 
 
 _RULES = f"""\
+.n-page {{ overflow-wrap: anywhere; word-break: break-word; }}
 .n-p {{ margin: 0 0 14px; line-height: 1.6; }}
 .n-filled {{ padding: 8px 12px; border-radius: 4px; }}
 .n-h1, .n-h2, .n-h3, .n-h4 {{ line-height: 1.3; font-weight: 700; }}
@@ -72,7 +73,7 @@ _RULES = f"""\
 .n-source {{ padding: 14px 16px; }}
 .n-pre {{
   margin: 0; font-family: Menlo, Consolas, 'Courier New', monospace; font-size: 13px;
-  line-height: 1.5; white-space: pre-wrap; word-wrap: break-word; overflow-wrap: anywhere;
+  line-height: 1.5; white-space: pre-wrap;
 }}
 .n-inline {{
   padding: 1px 5px; font-family: Menlo, Consolas, 'Courier New', monospace; font-size: 0.88em;
@@ -85,11 +86,15 @@ _RULES = f"""\
 .n-emoji {{ width: 1.15em; height: 1.15em; vertical-align: -0.2em; border: 0; }}
 .n-caption {{ margin: 6px 0 14px; font-size: 13px; line-height: 1.5; color: #6b6a66; }}
 .n-card {{ margin: 0 0 14px; width: 100%; border: 1px solid #d6d4cf; border-radius: 6px; }}
-.n-card-in {{ padding: 12px 16px; line-height: 1.5; word-break: break-word; overflow-wrap: anywhere; }}
+.n-card-in {{ padding: 12px 16px; line-height: 1.5; }}
 .n-where {{ font-size: 13px; color: #6b6a66; }}
-.n-scroll {{ margin: 0 0 14px; overflow-x: auto; }}
+.n-wide {{ margin: 0 0 14px; width: 100%; table-layout: fixed; }}
+.n-scroll {{ overflow-x: auto; }}
 .n-table {{ width: 100%; border-collapse: collapse; font-size: 15px; line-height: 1.5; }}
-.n-cell {{ padding: 7px 10px; border: 1px solid #d6d4cf; text-align: left; vertical-align: top; }}
+.n-cell {{
+  padding: 7px 10px; border: 1px solid #d6d4cf; text-align: left; vertical-align: top;
+  word-break: normal; overflow-wrap: break-word;
+}}
 .n-head {{ font-weight: 700; background-color: #f1f1ef; color: {ON_LIGHT}; }}
 .n-columns {{ width: 100%; table-layout: fixed; }}
 .n-column {{ padding: 0 14px 0 0; vertical-align: top; }}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import httpx
@@ -10,7 +11,8 @@ import pytest
 from mailout.content.notion import Block, render
 from mailout.content.notion.blocks import walk
 from mailout.errors import SourceNotFound
-from tests.stubs.notion_pages import Json, block, blocks, every_block, id_of, p, rich, words
+from tests.stubs.notion_letter import every_block
+from tests.stubs.notion_pages import Json, block, blocks, id_of, p, rich, words
 from tests.stubs.notion_workspace import LETTER, MAILOUTS, mailout_page, workspace
 from tests.unit.adapters.notion.conftest import NOW, Notion, Start
 
@@ -42,6 +44,28 @@ def test_a_synced_copy_shows_the_original(start: Start) -> None:
     original = block("synced_block", {"synced_from": None}, p("said once"), id=id_of("o"))
     copy = block("synced_block", {"synced_from": {"block_id": id_of("o")}}, id=id_of("c"))
     assert render(read(start, original, copy)).text == "said once\n\nsaid once"
+
+
+def test_copies_of_one_original_cost_one_reading(start: Start) -> None:
+    original = block("synced_block", {"synced_from": None}, p("said"), id=id_of("o"))
+    copies = [
+        block("synced_block", {"synced_from": {"block_id": id_of("o")}}, id=id_of(f"c{n}")) for n in range(20)
+    ]
+    notion = start(workspace(blocks={LETTER: [original, *copies]}))
+    assert render(notion.source.load_blocks(LETTER)).text.count("said") == 21
+    assert notion.source.calls == 2
+
+
+def test_copies_of_copies_come_to_an_end_and_somebody_is_told(start: Start) -> None:
+    """Thirty synced blocks, each with two copies of the next, would be a thousand million blocks."""
+
+    def copy(n: int, which: str) -> Json:
+        return block("synced_block", {"synced_from": {"block_id": id_of(f"o{n}")}}, id=id_of(f"{which}{n}"))
+
+    levels = {id_of(f"o{n}"): [copy(n + 1, "a"), copy(n + 1, "b")] for n in range(30)}
+    loaded = read(start, copy(0, "a"), p("after"), also=levels | {id_of("o30"): [p("x")]})
+    assert len(list(islice(walk(loaded), 30_000))) < 30_000
+    assert any("longer than a mail" in problem.message for problem in render(loaded).problems)
 
 
 def test_an_original_on_a_page_nobody_shared_is_reported(start: Start) -> None:

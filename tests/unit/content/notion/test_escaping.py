@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from mailout.content.model import MARK_CLOSE, MARK_OPEN
 from mailout.content.notion import STYLES, render
+from tests.stubs.notion_letter import every_block
 from tests.stubs.notion_pages import (
     block,
     blocks,
-    every_block,
     external,
     formula,
     mention,

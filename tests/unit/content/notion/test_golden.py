@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mailout.content.notion import render
-from tests.stubs.notion_pages import blocks, every_block
+from tests.stubs.notion_letter import every_block
+from tests.stubs.notion_pages import blocks
 
 GOLDEN = Path(__file__).parent / "golden"
 

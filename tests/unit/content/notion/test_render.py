@@ -6,13 +6,12 @@ import pytest
 
 from mailout.content.notion import Block, Media, Rendered, render, replace_media
 from mailout.errors import Abort, AbortCode
+from tests.stubs.notion_letter import ORIGINAL, every_block
 from tests.stubs.notion_pages import (
-    ORIGINAL,
     Json,
     block,
     blocks,
     column,
-    every_block,
     external,
     hosted,
     p,
