@@ -5,16 +5,14 @@ blocks → `reading` (what Notion means) → nodes → `html` and `text` (how a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from mailout.content.model import clean
 from mailout.content.notion.blocks import MAX_BLOCKS, Block, within_limits
 from mailout.content.notion.html import page_html
 from mailout.content.notion.links import page_id_of, page_url
 from mailout.content.notion.nodes import Nodes, Paragraph
 from mailout.content.notion.reading import Reader
-from mailout.content.notion.rendered import Media, Problem, Rendered, replace_media
+from mailout.content.notion.rendered import Media, Problem, Rendered, mailable, replace_media
 from mailout.content.notion.styles import STYLES
 from mailout.content.notion.text import nodes_text
 
@@ -30,21 +28,19 @@ __all__ = [
     "replace_media",
 ]
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-
 
 def render(blocks: Sequence[Block]) -> Rendered:
     """The body of a mail: the same blocks give the same bytes, a page without words two empty strings."""
     page, cut = within_limits(blocks)
     reader = Reader(page)
     nodes = _trimmed(reader.nodes(page))
-    text = _sendable(nodes_text(nodes))
+    text = mailable(nodes_text(nodes))
     problems = reader.problems
     if cut:
         lost = f"only the page's first {MAX_BLOCKS} blocks are in the mail"
         problems += (Problem("content_too_long", lost, ""),)
     return Rendered(
-        html=_sendable(page_html(nodes)) if text else "",
+        html=mailable(page_html(nodes)) if text else "",
         text=text,
         problems=problems,
         media=reader.media if text else (),
@@ -61,8 +57,3 @@ def _blank(node: object) -> bool:
     return (
         isinstance(node, Paragraph) and not node.children and not "".join(s.text for s in node.spans).strip()
     )
-
-
-def _sendable(rendered: str) -> str:
-    """Without our own marks, control characters and halves of letters: no mail can carry them."""
-    return _CONTROL.sub("", clean(rendered)).encode("utf-8", "replace").decode()

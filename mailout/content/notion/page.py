@@ -8,8 +8,8 @@ from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from typing import Any
 
-from mailout.content.model import clean
 from mailout.content.notion.links import page_id_of
+from mailout.content.notion.rendered import mailable
 
 TEXT_LIMIT = 2_000
 """Characters in one item of rich text, counted as Notion does (UTF-16)."""
@@ -93,7 +93,7 @@ def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC)
     return NotionPage(
         id=page_id_of(id) or id,
         url=str(answer.get("url") or ""),
-        subject=" ".join(clean(_text(found["subject"])).split()),
+        subject=" ".join(mailable(_text(found["subject"])).split()),
         status=_text(status) or None,
         status_kind=kind if kind in KINDS["status"] else None,
         is_test=(found["is_test"] or {}).get("checkbox") is True,

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
 
+from mailout.content.model import clean
 from mailout.errors import Abort, AbortCode
 
 SCHEME = "notion-media:"
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _PLACEHOLDER = re.compile(rf"{SCHEME}([0-9A-Za-z-]+)")
 
 
@@ -43,6 +45,11 @@ class Rendered:
     text: str
     problems: tuple[Problem, ...] = ()
     media: tuple[Media, ...] = ()
+
+
+def mailable(written: str) -> str:
+    """Without our own marks, control characters and halves of letters: no mail can carry them."""
+    return _CONTROL.sub("", clean(written)).encode("utf-8", "replace").decode()
 
 
 def placeholder(key: str) -> str:
