@@ -13,10 +13,12 @@ from mailout.content.notion.links import page_id_of, page_url
 from mailout.content.notion.nodes import Nodes, Paragraph
 from mailout.content.notion.reading import Reader
 from mailout.content.notion.rendered import Media, Problem, Rendered, mailable, replace_media
-from mailout.content.notion.styles import STYLES
+from mailout.content.notion.styles import HEAD_STYLES, INLINE_STYLES, STYLES
 from mailout.content.notion.text import nodes_text
 
 __all__ = [
+    "HEAD_STYLES",
+    "INLINE_STYLES",
     "STYLES",
     "Block",
     "Media",

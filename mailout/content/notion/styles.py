@@ -138,9 +138,13 @@ def _tones_dark() -> str:
     )
 
 
-STYLES = (
-    _RULES
-    + _tones()
-    + f"@media (prefers-color-scheme: dark) {{\n{_DARK}{_tones_dark()}}}\n"
-    + f"@media (max-width: 480px) {{\n{_NARROW}}}\n"
+INLINE_STYLES = _RULES + _tones()
+"""What becomes `style` attributes and need not travel with the mail."""
+
+HEAD_STYLES = (
+    f"@media (prefers-color-scheme: dark) {{\n{_DARK}{_tones_dark()}}}\n"
+    f"@media (max-width: 480px) {{\n{_NARROW}}}\n"
 )
+"""What must stay in the mail's head."""
+
+STYLES = INLINE_STYLES + HEAD_STYLES
