@@ -81,7 +81,7 @@ def test_line_breaks_are_kept() -> None:
         ("link_preview", {"url": "https://e.org/p"}, "https://e.org/p", "https://e.org/p"),
         ("custom_emoji", {"id": "1", "name": "party", "url": "https://e.org/p.png"}, "", ":party:"),
         ("template_mention", {"type": "template_mention_user", "template_mention_user": "me"}, "", "@Me"),
-        ("agent", {"id": "1"}, "@Helper", "@Helper"),
+        ("brand_new", {"id": "1"}, "@Somebody", "@Somebody"),
     ],
 )
 def test_mentions_say_what_notion_shows(kind: str, value: dict[str, Any], written: str, said: str) -> None:
