@@ -110,6 +110,10 @@ class Doubt:
 class Outbox(Protocol):
     """Messages and the sessions that send them."""
 
+    def now(self) -> float:
+        """The store's time: the one that slots, leases and limits go by."""
+        ...
+
     def open_session(self, campaign_id: str | None, *, worker: str, transport: str, lease: float) -> str: ...
     def step(self, step: Step) -> StepReply: ...
     def session_step(self, session: str) -> int | None:
@@ -289,7 +293,6 @@ class Store(Outbox, Queue, Subscribers, Records, Protocol):
 
     name: str
 
-    def now(self) -> float: ...
     def check(self) -> None:
         """Reachable, the right key, the right schema: else one clear error."""
         ...

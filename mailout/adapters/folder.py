@@ -36,7 +36,7 @@ class FolderTransport:
     """
 
     name = "folder"
-    max_batch = 50
+    max_batch = 1
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory

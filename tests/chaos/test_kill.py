@@ -77,11 +77,12 @@ def test_a_frozen_sender_that_wakes_after_it_was_given_up(tmp_path: Path) -> Non
     frozen.send_signal(signal.SIGSTOP)
     home.finish()
     assert home.mailout().status is Status.COMPLETED
-    before = len(home.files())
     frozen.send_signal(signal.SIGCONT)
     frozen.communicate(timeout=60)
-    assert len(home.files()) <= before + 1  # at most the call it was in the middle of
-    nobody_twice_and_nobody_lost(home, unknown=60)
+    # What it held and had not called is withdrawn, however late; the same command sends it.
+    if home.mailout().status is not Status.COMPLETED:
+        home.finish()
+    nobody_twice_and_nobody_lost(home, unknown=1)
 
 
 def test_two_senders_share_one_mailout_and_one_rate(tmp_path: Path) -> None:
