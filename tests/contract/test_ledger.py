@@ -130,9 +130,13 @@ class Sending(RuleBasedStateMachine):
     @precondition(lambda self: self.begun)
     @rule(who=st.integers(0, 2), which=st.integers(0, 50), state=st.sampled_from([State.SENT, State.FAILED]))
     def an_old_attempt_speaks(self, who: int, which: int, state: State) -> None:
-        attempt = self.begun[which % len(self.begun)][0]
-        if attempt in self._current((State.SENT_ATTEMPT, State.UNKNOWN)):
-            return  # it is not old
+        current = self._current((State.SENT_ATTEMPT, State.UNKNOWN))
+        old = [attempt for attempt, _, _ in self.begun if attempt not in current]
+        in_the_air = {attempt.id for attempt in current}
+        choice = [attempt for attempt in old if attempt.id in in_the_air] or old  # where it would hurt
+        if not choice:
+            return
+        attempt = choice[which % len(choice)]
         before = self.store.message(attempt.id)
         self._step(self.senders[who], results=[result(attempt, state)], withdraw=[attempt])
         assert self.store.message(attempt.id) == before

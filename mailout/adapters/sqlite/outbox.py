@@ -29,6 +29,10 @@ class SqliteOutbox:
         session = str(uuid.uuid4())
         with self.db.write() as tx:
             now = self.db.clock.now()
+            if campaign_id is not None:
+                known = tx.execute("SELECT 1 FROM campaign_queue WHERE id = ?", (campaign_id,)).fetchone()
+                if known is None:
+                    raise NotFound(f"There is no mailout {campaign_id}.")
             tx.execute(
                 "INSERT INTO sender_sessions (id, campaign_id, worker, transport, lease_until, opened_at)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -175,7 +179,10 @@ class SqliteOutbox:
             " AND state IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
             (campaign_id, after, json.dumps(list(states or State)), limit),
         )
-        return [dict(row) for row in rows]
+        names = rows[0].keys() if rows else []
+        return [
+            dict(zip(names, row, strict=True)) for row in rows
+        ]  # dict(row) looks up each name: 4 × slower
 
     def usage(self, scope: str, kind: str, key: str) -> int:
         rows = self.db.read(
