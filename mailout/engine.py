@@ -192,6 +192,8 @@ class Engine:
         """Write the audience into the outbox, once. A crash in between goes on where it was."""
         mailout = self.store.mailout(id)
         if mailout.frozen_at is None and mailout.is_test:
+            for written, reason in parse_test_emails(self.settings.test_emails).rejected:
+                log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
             self.store.freeze_recipients(id, self._test_recipients())
         elif mailout.frozen_at is None:
             while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK) is not None:
@@ -200,8 +202,6 @@ class Engine:
 
     def _test_recipients(self) -> Sequence[Recipient]:
         parsed = parse_test_emails(self.settings.test_emails)
-        for written, reason in parsed.rejected:
-            log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
         if not parsed.addresses:
             raise Abort(
                 AbortCode.TEST_EMAILS_EMPTY,
