@@ -7,12 +7,10 @@ import socket
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from mailout.adapters.aws import AwsAccess
 from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
-from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
 from mailout.delivery.protocol import Timing
@@ -61,6 +59,10 @@ def limits_of(settings: Settings) -> Limits:
 def _transport(settings: Settings, clock: Clock) -> Transport:
     """Nothing leaves the machine unless `MAILOUT_TRANSPORT=ses`."""
     if settings.mailout_transport == "ses":
+        # boto3 takes a quarter of a second to import: only for whoever uses it.
+        from mailout.adapters.aws import AwsAccess
+        from mailout.adapters.ses import SesConfig, SesMode, SesTransport
+
         return SesTransport(
             SesConfig(
                 from_email=settings.from_email or "",

@@ -73,7 +73,11 @@ class Refusing:
     """A transport that refuses one address for good."""
 
     name = "folder"
+    scope = "folder"
     max_batch = 1
+
+    def allowance(self) -> None:
+        return None
 
     def __init__(self, inner: Any, refused: str) -> None:
         self._inner, self._refused = inner, refused
