@@ -100,7 +100,7 @@ class Database:
 
 
 def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
-    """The switch does not heed the busy timeout: of several that open a fresh file, all but one are refused."""
+    """The switch does not heed the busy timeout: opening a fresh file together, all but one are refused."""
     until = time.monotonic() + patience
     while True:
         try:
