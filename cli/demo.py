@@ -23,7 +23,7 @@ from mailout.errors import Abort, AbortCode, UsageError
 from mailout.reporting.plain import summary_lines
 from mailout.settings import Settings, load_settings
 
-app = typer.Typer()
+app = typer.Typer(rich_markup_mode=None)
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 HOME = Path(".mailout-demo")

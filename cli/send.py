@@ -20,7 +20,7 @@ from mailout.engine import Engine
 from mailout.errors import MailoutError
 from mailout.queue.model import Mailout, MailoutOutcome, Status
 
-app = typer.Typer()
+app = typer.Typer(rich_markup_mode=None)
 
 DONE, FAILED, DEFERRED = 0, 1, 75
 GO_ON = "Nothing is lost and nothing goes out twice: the same command goes on with the rest."
@@ -28,7 +28,9 @@ GO_ON = "Nothing is lost and nothing goes out twice: the same command goes on wi
 
 @app.command(epilog="Example: mailout send examples/newsletter.md --test")
 def send(
-    ref: Annotated[str, typer.Argument(help="A Markdown file, or a Notion page (its id or address).")],
+    ref: Annotated[
+        str, typer.Argument(metavar="REF", help="A Markdown file, or a Notion page (its id or address).")
+    ],
     test: Annotated[
         bool | None,
         typer.Option(
