@@ -14,7 +14,7 @@ from mailout.content.model import UNSUBSCRIBE_URL
 from mailout.content.preview import write_preview
 from mailout.errors import UsageError
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 SOMEBODY = "reader@example.org"
 

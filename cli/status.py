@@ -14,7 +14,7 @@ from mailout.engine import Engine
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.summary import summarise
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 RECENT = 10
 

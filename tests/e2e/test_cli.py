@@ -92,6 +92,15 @@ def test_a_home_that_cannot_be_written_to_is_named(mailout: Commands) -> None:
     assert "MAILOUT_HOME" in ended.one_line
 
 
+def test_a_prefect_server_that_is_away_is_named_and_nothing_is_queued(mailout: Commands) -> None:
+    mailout.people("ana@example.org")
+    ended = mailout("send", mailout.letter(), PREFECT_API_URL="http://127.0.0.1:9/api")
+    assert ended.code == 2
+    assert "PREFECT_API_URL" in ended.err.splitlines()[-1]
+    assert "Traceback" not in ended.err
+    assert mailout.queue() == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
