@@ -12,7 +12,6 @@ from mailout.ports import Store
 from tests.clocks import FakeClock
 from tests.contract.stores import FACTORIES, StoreFactory
 
-
 MEMORY = Path("/dev/shm")
 
 

@@ -11,13 +11,14 @@ from typing import Any
 from mailout.content.model import Content
 from mailout.delivery.protocol import Attempt, Bucket, Claimed, Ledger, Pace, Result, Step, StepReply
 from mailout.delivery.states import COLUMN_OF, State
-from mailout.ids import mailout_id
+from mailout.ids import mailout_id, uuid_of
 from mailout.ports import Recipient, Store, SubscriberRow
 from mailout.queue.model import Kind, NewMailout
 
 LEASE = 60.0
 GRACE = 20.0
 ACCOUNT = "ses:eu-west-1"
+NOWHERE = uuid_of("nothing has this id")
 LETTER = Content("News", "<p>Hello</p>", "Hello")
 
 

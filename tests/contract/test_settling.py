@@ -10,7 +10,7 @@ from mailout.errors import NotFound, StoreError
 from mailout.ports import Store
 from mailout.queue.model import MailoutOutcome, Status
 from tests.clocks import NOON
-from tests.contract.scenes import Sender, assert_ledger, mailout, result, state_of, states
+from tests.contract.scenes import NOWHERE, Sender, assert_ledger, mailout, result, state_of, states
 from tests.contract.stores import StoreFactory
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -162,7 +162,7 @@ def test_an_event_of_an_older_attempt_says_nothing_of_this_one(store: Store) -> 
     sender.step(withdraw=[old])
     new = sender.begin_one().attempt
     assert not store.confirm(old, "ses-1")
-    assert not store.confirm(Attempt("no-such-message", 1), "ses-1")
+    assert not store.confirm(Attempt(NOWHERE, 1), "ses-1")
     assert state_of(store, new.id) is State.SENT_ATTEMPT
     sender.step(results=[result(new)])
     assert not store.revoke(old, "REJECTED", "")
@@ -188,5 +188,5 @@ def test_a_rejected_message_turns_the_mailout_failed(store: Store) -> None:
 
 
 def test_a_message_that_is_not_there_is_named(store: Store) -> None:
-    with pytest.raises(NotFound, match="no-such-message"):
-        store.message("no-such-message")
+    with pytest.raises(NotFound, match=NOWHERE):
+        store.message(NOWHERE)

@@ -1,24 +1,20 @@
-"""`step` under every fault that the protocol knows: nothing is begun twice, nothing is forgotten."""
+"""`step`: what it gives, and what results and withdrawals do. (Faults of the sender: test_sessions.)"""
 
 from __future__ import annotations
 
 import pytest
 
-from mailout.delivery.protocol import Attempt, Halt
+from mailout.delivery.protocol import Attempt
 from mailout.delivery.states import State
-from mailout.ports import Store
-from mailout.queue.model import DeferReason
+from mailout.ports import Recipient, Store
 from tests.clocks import NOON
 from tests.contract.scenes import (
-    GRACE,
-    LEASE,
+    NOWHERE,
     Sender,
     assert_ledger,
-    enqueue,
-    freeze,
+    handed_mailout,
     mailout,
     result,
-    state_of,
     states,
     subscribe,
 )
@@ -180,7 +176,7 @@ def test_a_result_with_an_old_epoch_changes_nothing(store: Store) -> None:
 def test_a_result_for_a_message_that_is_not_there_is_ignored(store: Store) -> None:
     """A journal of another store must not stop this one."""
     id = mailout(store, ANN)
-    reply = Sender(store, id).step(results=[result(Attempt("no-such-message", 1))])
+    reply = Sender(store, id).step(results=[result(Attempt(NOWHERE, 1))])
     assert not reply.fenced
     assert_ledger(store, id)
 
@@ -220,233 +216,6 @@ def test_a_message_given_back_waits_with_its_reason_and_all_its_attempts(store: 
     (row,) = store.messages(id)
     assert (row["state"], row["attempts"], row["next_attempt_at"]) == ("PENDING", 0, NOON + 2)
     assert (row["error_code"], row["error_message"]) == ("SES_THROTTLED", "Slower")
-
-
-# ── fencing, lost replies ──
-
-
-def test_a_step_with_a_number_that_was_used_begins_nothing(store: Store) -> None:
-    """A late copy of a lost request would begin messages that nobody sends."""
-    id = mailout(store, ANN, BOB)
-    sender = Sender(store, id)
-    sender.step(want=1)
-    sender.step()
-    for late in (1, 2):
-        reply = sender.step(n=late, want=5)
-        assert (reply.fenced, reply.rows) == (True, ())
-    assert store.mailout(id).ledger.in_flight == 1
-
-
-def test_a_reaped_session_is_fenced_and_its_results_still_count(store: Store, factory: StoreFactory) -> None:
-    """The mail has left: forgetting its result would leave a person to settle it."""
-    id = mailout(store, ANN, BOB, CAT)
-    sender = Sender(store, id)
-    ann, bob, _ = sender.begin(3)
-    factory.set_now(NOON + LEASE + GRACE + 1)
-    assert store.reap(GRACE) == 3
-    reply = sender.step(want=5, results=[result(ann)], withdraw=[bob.attempt])
-    assert (reply.fenced, reply.rows) == (True, ())
-    assert states(store, id) == {ANN: State.SENT, BOB: State.PENDING, CAT: State.UNKNOWN}
-    assert_ledger(store, id)
-
-
-def test_a_session_that_nobody_opened_is_fenced(store: Store) -> None:
-    id = mailout(store, ANN)
-    stranger = Sender(store, id)
-    stranger.session = "5d0a7d8e-6a52-4d0e-8c4f-6f8f9f0c1d2e"
-    assert stranger.step(want=1).fenced
-    assert store.session_step(stranger.session) is None
-
-
-def test_after_a_lost_reply_recover_tells_what_is_begun(store: Store) -> None:
-    """Without it, messages begun by the lost step would stay in the air until the reap, as unknown."""
-    id = mailout(store, ANN, BOB, CAT)
-    sender = Sender(store, id)
-    (known,) = sender.begin(1)
-    sender.step(want=1)  # its reply is lost
-    recovered = sender.step(recover=True).recovered
-    unknown_to_it = [attempt for attempt in recovered if attempt != known.attempt]
-    assert len(recovered) == 2
-    sender.step(results=[result(known)], withdraw=unknown_to_it)
-    assert states(store, id) == {ANN: State.SENT, BOB: State.PENDING, CAT: State.PENDING}
-    assert sender.step(recover=True).recovered == []
-
-
-def test_recover_does_not_tell_what_the_same_step_records_or_begins(store: Store) -> None:
-    """A sender withdraws what it does not know: it must not hear of what it is just being given."""
-    id = mailout(store, ANN, BOB)
-    sender = Sender(store, id)
-    (ann,) = sender.begin(1)
-    reply = sender.step(recover=True, results=[result(ann)], want=1)
-    assert (reply.recovered, [row.email for row in reply.rows]) == ([], [BOB])
-
-
-def test_recover_tells_only_of_its_own_session(store: Store) -> None:
-    id = mailout(store, ANN, BOB)
-    one, other = Sender(store, id), Sender(store, id)
-    one.begin(1)
-    (bob,) = other.begin(1)
-    assert other.step(recover=True).recovered == [bob.attempt]
-
-
-def test_the_store_remembers_the_last_step_of_a_session(store: Store) -> None:
-    """A restored backup shows by it: the machine's journal has gone further."""
-    id = mailout(store, ANN)
-    sender = Sender(store, id)
-    assert store.session_step(sender.session) == 0
-    sender.step()
-    sender.step()
-    assert store.session_step(sender.session) == 2
-
-
-def test_doubts_are_what_a_session_left_open(store: Store, factory: StoreFactory) -> None:
-    id = mailout(store, ANN, BOB)
-    sender = Sender(store, id)
-    ann, bob = sender.begin(2)
-    sender.step(results=[result(ann, State.UNKNOWN)])
-    assert [(d.attempt, d.state) for d in store.doubts(sender.session)] == [
-        (ann.attempt, State.UNKNOWN),
-        (bob.attempt, State.SENT_ATTEMPT),
-    ]
-    sender.step(results=[result(ann), result(bob)])
-    assert store.doubts(sender.session) == []
-    assert store.epochs([ann.attempt.id, bob.attempt.id, "stranger"]) == {
-        ann.attempt.id: 1,
-        bob.attempt.id: 1,
-    }
-
-
-# ── the end of a session ──
-
-
-def test_the_last_step_records_begins_nothing_and_ends_the_session(store: Store) -> None:
-    id = mailout(store, ANN, BOB)
-    sender = Sender(store, id)
-    ann = sender.begin_one()
-    reply = sender.step(results=[result(ann)], want=5, close=True)
-    assert (reply.fenced, list(reply.rows)) == (False, [])
-    assert reply.ledger.sent == 1
-    assert sender.step(want=1).fenced
-
-
-def test_a_closed_session_that_left_something_open_is_reaped_too(store: Store, factory: StoreFactory) -> None:
-    """Else its messages stay in the air and the mailout never completes."""
-    id = mailout(store, ANN)
-    sender = Sender(store, id)
-    claimed = sender.begin_one()
-    sender.step(close=True)
-    assert store.reap(GRACE) == 0
-    factory.set_now(NOON + LEASE + GRACE + 1)
-    assert store.reap(GRACE) == 1
-    assert state_of(store, claimed.attempt.id) is State.UNKNOWN
-
-
-def test_a_session_is_reaped_after_its_lease_and_the_grace_not_before(
-    store: Store, factory: StoreFactory
-) -> None:
-    """Early: a slow sender is taken for dead. Never: its messages hang."""
-    id = mailout(store, ANN, BOB)
-    sender, alive = Sender(store, id), Sender(store, id)
-    sender.begin(1)
-    factory.set_now(NOON + 10)
-    sender.step()  # renews the lease
-    factory.set_now(NOON + 10 + LEASE + GRACE - 1)
-    alive.begin(1)
-    assert store.reap(GRACE) == 0
-    factory.set_now(NOON + 10 + LEASE + GRACE + 1)
-    assert store.reap(GRACE) == 1
-    assert store.reap(GRACE) == 0
-    assert states(store, id) == {ANN: State.UNKNOWN, BOB: State.SENT_ATTEMPT}
-    assert not alive.step().fenced
-    assert_ledger(store, id)
-
-
-# ── halts ──
-
-
-def test_a_stop_asked_through_the_store_reaches_its_sessions(store: Store) -> None:
-    one, other = mailout(store, ANN, ref="one"), mailout(store, ref="other")
-    mine, second, theirs = Sender(store, one), Sender(store, one), Sender(store, other)
-    assert store.request_stop(one) == 2
-    assert [sender.step(want=1).halt for sender in (mine, second, theirs)] == [Halt.STOP, Halt.STOP, None]
-    mine.step(close=True)
-    assert store.request_stop(None) == 2
-    assert theirs.step(want=1).halt is Halt.STOP
-
-
-def test_a_stopped_session_still_records(store: Store) -> None:
-    id = mailout(store, ANN, BOB)
-    sender = Sender(store, id)
-    ann = sender.begin_one()
-    store.request_stop(id)
-    reply = sender.step(results=[result(ann)], want=1)
-    assert (reply.halt, list(reply.rows), reply.ledger.sent) == (Halt.STOP, [], 1)
-
-
-@pytest.mark.parametrize(
-    ("reason", "until", "halt"),
-    [
-        (DeferReason.PAUSED, None, Halt.PAUSED),
-        (DeferReason.REPUTATION, None, Halt.DEFERRED),
-        (DeferReason.RATE_PER_HOUR, NOON + 3600, Halt.DEFERRED),
-    ],
-)
-def test_a_deferred_mailout_begins_nothing(
-    store: Store, reason: DeferReason, until: float | None, halt: Halt
-) -> None:
-    """A person who pauses a mailout expects that it stops, also under a sender that is at work."""
-    id = mailout(store, ANN, BOB)
-    sender = Sender(store, id)
-    ann = sender.begin_one()
-    store.defer(id, reason, until)
-    reply = sender.step(want=1, results=[result(ann)])
-    assert (reply.halt, list(reply.rows)) == (halt, [])
-    assert states(store, id) == {ANN: State.SENT, BOB: State.PENDING}
-    store.resume(id)
-    store.start(id, "worker")
-    assert [row.email for row in sender.begin()] == [BOB]
-
-
-def test_when_everything_is_paused_nobody_begins(store: Store) -> None:
-    id = mailout(store, ANN)
-    sender = Sender(store, id)
-    assert not store.all_paused()
-    store.pause_all(True)
-    store.pause_all(True)
-    assert store.all_paused()
-    assert sender.step(want=1).halt is Halt.ALL_PAUSED
-    store.pause_all(False)
-    assert sender.begin_one().email == ANN
-
-
-def test_a_cancelled_mailout_begins_nothing_and_keeps_nothing_waiting(store: Store) -> None:
-    """What comes back from a sender after the cancel must not wait for ever."""
-    id = mailout(store, ANN, BOB, CAT)
-    sender = Sender(store, id)
-    ann, bob = sender.begin(2)
-    store.cancel(id)
-    reply = sender.step(
-        want=1,
-        results=[result(ann, State.RETRY_SCHEDULED, retry_in=1.0)],
-        withdraw=[bob.attempt],
-    )
-    assert (reply.halt, list(reply.rows)) == (Halt.CANCELLED, [])
-    assert set(states(store, id).values()) == {State.SUPPRESSED}
-    assert reply.ledger.suppressed == 3
-    assert_ledger(store, id)
-
-
-def test_nothing_is_begun_before_the_audience_is_whole(store: Store) -> None:
-    """Else the order of sending would depend on who was quicker."""
-    subscribe(store, ANN, BOB)
-    id = enqueue(store)
-    store.freeze_subscribers(id, chunk=1)
-    store.start(id, "worker")
-    sender = Sender(store, id)
-    reply = sender.step(want=5)
-    assert (reply.halt, list(reply.rows)) == (Halt.NOT_FROZEN, [])
-    freeze(store, id)
-    assert len(sender.begin(5)) == 2
 
 
 # ── who leaves ──
@@ -494,8 +263,5 @@ def test_a_step_that_only_suppresses_asks_for_another(store: Store) -> None:
 
 def test_a_test_run_reaches_people_who_are_no_subscribers(store: Store) -> None:
     """TEST_EMAILS are the editors, not the audience."""
-    from mailout.ports import Recipient
-    from tests.contract.scenes import handed_mailout
-
     id = handed_mailout(store, Recipient("editor@example.org"), is_test=True)
     assert [row.email for row in Sender(store, id).begin(5)] == ["editor@example.org"]

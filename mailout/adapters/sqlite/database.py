@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mailout.delivery.states import TRANSITIONS
-from mailout.errors import StoreMismatch, StoreUnavailable, TransitionRefused
+from mailout.errors import StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
 from mailout.ids import message_id
 from mailout.ports import Clock
 
@@ -103,7 +103,7 @@ def _translated(path: Path) -> Iterator[None]:
     except sqlite3.IntegrityError as error:
         if "transition refused" in str(error):
             raise TransitionRefused(str(error)) from error
-        raise
+        raise StoreError(f"The store refused it: {error}.") from error
     except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
         text = str(error)
         if isinstance(error, sqlite3.OperationalError) and not text.startswith("no such"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.delivery.protocol import Result
@@ -13,6 +13,7 @@ from mailout.delivery.states import COLUMN_OF, Column, State, allowed
 from mailout.errors import TransitionRefused
 
 _REMEMBER = "history = json_insert(coalesce(history, '[]'), '$[#]', json(:entry))"
+_NO_ERROR = {"error_code": None, "error_category": None, "error_message": None, "original_code": None}
 
 
 class Movement:
@@ -112,27 +113,30 @@ class Movement:
 
     def settle(self, row: sqlite3.Row, to: State) -> None:
         """UNKNOWN → what a person says. The epoch rises: a late result of the old attempt changes nothing."""
-        entry: dict[str, Any] = {"type": to.value, "settled": True}
-        common: dict[str, Any] = {"epoch": row["epoch"] + 1, "unknown_at": None}
-        if to is State.SENT:
-            self._to(row, to, entry, sent_at=self.now, **common)
-        elif to is State.FAILED:
-            self._to(row, to, entry, failed_at=self.now, **common)
-        else:
-            entry["attempt_at"] = row["attempt_at"]
-            self._to(row, to, entry, attempt_at=None, **common)
+        columns: dict[State, dict[str, Any]] = {
+            State.SENT: {"sent_at": self.now, **_NO_ERROR},
+            State.FAILED: {"failed_at": self.now},
+            State.PENDING: {"attempt_at": None},
+        }
+        entry = {"type": to.value, "settled": True}
+        self._to(row, to, entry, epoch=row["epoch"] + 1, unknown_at=None, **columns[to])
 
     def retry(self, row: sqlite3.Row) -> None:
         """FAILED → PENDING: a person asks for it, with all attempts before it again."""
-        entry = {"type": "FAILED", "at": row["failed_at"], "attempt_at": row["attempt_at"]}
-        entry |= {
+        entry: dict[str, Any] | None = {
+            "type": "FAILED",
+            "at": row["failed_at"],
             "errorCode": row["error_code"],
             "errorCategory": row["error_category"],
             "errorMessage": row["error_message"],
             "originalCode": row["original_code"],
-            "willRetry": True,
+            "willRetry": False,
+            "durationMs": row["duration_ms"],
         }
-        self._to(row, State.PENDING, entry, attempts=0, attempt_at=None, failed_at=None)
+        last = _last_entry(row)
+        if (last.get("type"), last.get("epoch")) == ("FAILED", row["epoch"]):
+            entry = None  # a person had settled it so
+        self._to(row, State.PENDING, entry, attempts=0, attempt_at=None, failed_at=None, sent_at=None)
 
     def confirm(self, row: sqlite3.Row, message_id: str | None) -> None:
         """An event knows that this attempt was accepted."""
@@ -140,9 +144,12 @@ class Movement:
 
     def revoke(self, row: sqlite3.Row, code: str, message: str) -> None:
         """SENT → FAILED: the provider took it and then rejected it."""
+        entry = {"type": "SENT", "at": row["sent_at"]}
+        entry |= {"sesMessageId": row["ses_message_id"], "durationMs": row["duration_ms"]}
         self._to(
             row,
             State.FAILED,
+            entry,
             error_code=code,
             error_category="PERMANENT_ERROR",
             error_message=message,
@@ -164,7 +171,6 @@ class Movement:
         delay = result.retry_in or 0.0
         entry = {
             "type": "RETRY_SCHEDULED",
-            "attempt_at": row["attempt_at"],
             "errorCode": result.code,
             "errorCategory": result.category,
             "errorMessage": result.message,
@@ -192,12 +198,22 @@ class Movement:
         assignments = [f"{name} = :{name}" for name in columns]
         if entry is not None:
             assignments.append(_REMEMBER)
-            columns["entry"] = json.dumps({"at": self.now, "attempt": row["attempts"], **entry})
+            columns["entry"] = json.dumps(self._entry(row, columns) | entry)
         self.tx.execute(
             f"UPDATE email_outbox SET {', '.join(assignments)} WHERE seq = :seq",  # noqa: S608
             {**columns, "seq": row["seq"]},
         )
         self._count(row, state)
+
+    def _entry(self, row: sqlite3.Row, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """What every line of the history holds. The first one of an epoch also tells when it began."""
+        epoch = row["epoch"]
+        return {
+            "at": self.now,
+            "attempt": row["attempts"],
+            "epoch": columns.get("epoch", epoch),
+            "attempt_at": None if _last_entry(row).get("epoch") == epoch else row["attempt_at"],
+        }
 
     def _count(self, row: sqlite3.Row, after: State) -> None:
         if row["campaign_id"] is not None:
@@ -240,7 +256,8 @@ class Movement:
             " unknown = unknown + :unknown,"
             " status = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
             "               THEN 'PENDING' ELSE status END,"
-            " completed_at = CASE WHEN pending + :pending > 0 THEN NULL ELSE completed_at END,"
+            " completed_at = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
+            "                     THEN NULL ELSE completed_at END,"
             " outcome = CASE WHEN outcome IS NULL OR pending + :pending > 0 THEN NULL"
             "                WHEN failed + :failed + unknown + :unknown = 0 THEN 'sent' ELSE 'failed' END"
             " WHERE id = :id",
@@ -258,6 +275,11 @@ class Movement:
         if rows:
             self.suppress(rows, "the mailout was cancelled")
             self.write()
+
+
+def _last_entry(row: sqlite3.Row) -> Mapping[str, Any]:
+    history: list[Mapping[str, Any]] = json.loads(row["history"] or "[]")
+    return history[-1] if history else {}
 
 
 def minute_key(moment: float) -> str:

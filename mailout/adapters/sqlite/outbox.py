@@ -110,7 +110,10 @@ class SqliteOutbox:
     def retry_failed(self, campaign_id: str) -> int:
         with self.db.write() as tx:
             move = Movement(tx, self.db.clock.now())
-            rows = _chosen(tx, campaign_id, State.FAILED, None)
+            cancelled = tx.execute(
+                "SELECT 1 FROM campaign_queue WHERE id = ? AND status = 'CANCELLED'", (campaign_id,)
+            ).fetchone()
+            rows = [] if cancelled else _chosen(tx, campaign_id, State.FAILED, None)
             for row in rows:
                 move.retry(row)
             move.write()
@@ -130,6 +133,8 @@ class SqliteOutbox:
         message_id: str | None = None,
         error: tuple[str, str] | None = None,
     ) -> bool:
+        if attempt.epoch < 1:
+            return False  # nothing has begun under it
         with self.db.write() as tx:
             row = tx.execute("SELECT * FROM email_outbox WHERE id = ?", (attempt.id,)).fetchone()
             if row is None or row["epoch"] != attempt.epoch or row["state"] not in before:

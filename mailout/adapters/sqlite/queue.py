@@ -131,6 +131,7 @@ class SqliteQueue:
         with self.db.write() as tx:
             tx.execute(
                 "UPDATE campaign_queue SET status = 'COMPLETED', completed_at = ?,"
+                " deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
                 " outcome = CASE WHEN failed + unknown = 0 THEN 'sent' ELSE 'failed' END"
                 " WHERE id = ? AND status IN ('PENDING', 'PROCESSING') AND frozen_at IS NOT NULL"
                 " AND pending + in_flight = 0",
@@ -170,7 +171,7 @@ class SqliteQueue:
                 (now, id),
             ).fetchone()
             mailout = _only([mailout] if mailout else [], id)
-            if mailout["frozen_at"] is not None:
+            if mailout["frozen_at"] is not None or mailout["status"] == Status.CANCELLED:
                 return None
             parameters = {
                 "id": id,
@@ -198,7 +199,7 @@ class SqliteQueue:
         with self.db.write() as tx:
             now = self.db.clock.now()
             mailout = _get(tx, id)
-            if mailout.frozen_at is not None:
+            if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
                 return 0
             before = tx.total_changes
             tx.executemany(

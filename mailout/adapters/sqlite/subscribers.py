@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,25 +30,25 @@ class SqliteSubscribers:
     def import_subscribers(self, rows: Sequence[SubscriberRow]) -> ImportCounts:
         with self.db.write() as tx:
             now = self.db.clock.now()
+            keys = json.dumps([row.email_norm for row in rows])
             known = {
                 row["email_norm"]: dict(row)
                 for row in tx.execute(
-                    "SELECT * FROM subscribers WHERE email_norm IN (SELECT value FROM json_each(?))",
-                    (json.dumps([row.email_norm for row in rows]),),
+                    "SELECT * FROM subscribers WHERE email_norm IN (SELECT value FROM json_each(?))", (keys,)
                 )
             }
-            merged = {row.email_norm: _merge(known.get(row.email_norm), row, now) for row in rows}
-            changed = [row for key, row in merged.items() if row != known.get(key)]
-            tx.executemany(_WRITE, changed)
-            tx.executemany(
-                "INSERT INTO subscriptions (email, list_key) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                [(row.email_norm, key) for row in rows for key in row.lists],
-            )
-        added = sum(1 for row in changed if row["email_norm"] not in known)
+            merged: dict[str, dict[str, Any]] = {}
+            for row in rows:  # one by one: an address that comes twice keeps its stronger status
+                key = row.email_norm
+                merged[key] = _merge(merged.get(key) or known.get(key), row, now)
+            changed = {key for key, row in merged.items() if row != known.get(key)}
+            tx.executemany(_WRITE, [merged[key] for key in merged if key in changed])
+            joined = _join_lists(tx, rows, keys)
+        added = merged.keys() - known.keys()
         return ImportCounts(
-            added=added,
-            updated=len(changed) - added,
-            unchanged=len(rows) - len(changed),
+            added=len(added),
+            updated=len((changed | joined) - added),
+            unchanged=len(merged.keys() - changed - joined),
             kept_status=sum(1 for row in rows if merged[row.email_norm]["status"] != row.status),
         )
 
@@ -83,6 +84,20 @@ class SqliteSubscribers:
                     "UPDATE subscribers SET status = ?, status_updated_at = ? WHERE email_norm = ?",
                     (after, self.db.clock.now(), email_norm),
                 )
+
+
+def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[str]:
+    """Who came onto a list. Who has left one stays off it: only he himself may come back."""
+    known = {
+        (row["email"], row["list_key"])
+        for row in tx.execute(
+            "SELECT email, list_key FROM subscriptions WHERE email IN (SELECT value FROM json_each(?))",
+            (keys,),
+        )
+    }
+    new = {(row.email_norm, key) for row in rows for key in row.lists} - known
+    tx.executemany("INSERT INTO subscriptions (email, list_key) VALUES (?, ?)", sorted(new))
+    return {email for email, _ in new}
 
 
 def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict[str, Any]:

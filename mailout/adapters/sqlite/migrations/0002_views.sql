@@ -22,20 +22,26 @@ LEFT JOIN campaign_queue q ON q.id = o.campaign_id
 LEFT JOIN contents c ON c.hash = coalesce(o.content_id, q.content_hash);
 
 -- Every attempt of every message: those that ended otherwise from `history`, the last one from its columns.
+-- A line of the history carries the epoch after it: what it has told of that epoch, the columns leave out.
 CREATE VIEW message_attempts AS
 SELECT o.id, o.seq, h.key AS place,
        json_extract(h.value, '$.type') AS type,
        json_extract(h.value, '$.at') AS at,
        json_extract(h.value, '$.attempt_at') AS attempt_at,
        json_extract(h.value, '$.attempt') AS attempt,
-       json_remove(h.value, '$.type', '$.at', '$.attempt_at') AS metadata
+       json_remove(h.value, '$.type', '$.at', '$.attempt_at', '$.epoch') AS metadata
 FROM email_outbox o, json_each(o.history) h
 WHERE o.history IS NOT NULL
 UNION ALL
 SELECT o.id, o.seq, 1000000,
-       CASE WHEN o.state IN ('SENT', 'FAILED', 'VALIDATION_FAILED') THEN o.state END,
+       CASE WHEN o.state IN ('SENT', 'FAILED', 'VALIDATION_FAILED')
+             AND NOT (json_extract(o.history, '$[#-1].epoch') IS o.epoch
+                      AND json_extract(o.history, '$[#-1].type') IS o.state) THEN o.state END,
        CASE o.state WHEN 'SENT' THEN o.sent_at ELSE o.failed_at END,
-       o.attempt_at, o.attempts,
+       CASE WHEN json_extract(o.history, '$[#-1].epoch') IS o.epoch THEN NULL
+            WHEN o.state = 'VALIDATION_FAILED' THEN coalesce(o.attempt_at, o.failed_at)
+            ELSE o.attempt_at END,
+       o.attempts,
        CASE o.state
            WHEN 'SENT' THEN json_object('sesMessageId', o.ses_message_id, 'durationMs', o.duration_ms,
                                         'attempt', o.attempts)

@@ -1,0 +1,156 @@
+"""Freezing: who is written to is decided once, in order, and survives a crash half-way."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mailout.content.model import Content
+from mailout.errors import NotFound
+from mailout.ids import message_id
+from mailout.ports import Recipient, Store
+from mailout.queue.model import Status
+from tests.clocks import NOON, FakeClock
+from tests.contract.scenes import (
+    NOWHERE,
+    Sender,
+    assert_ledger,
+    enqueue,
+    freeze,
+    handed_mailout,
+    mailout,
+    subscribe,
+)
+from tests.contract.stores import StoreFactory
+
+ANN, BOB, CAT, DAN = (f"{name}@example.org" for name in ("ann", "bob", "cat", "dan"))
+
+
+def frozen(store: Store, id: str) -> list[str]:
+    return [row["email"] for row in store.messages(id)]
+
+
+def test_the_audience_is_every_active_subscriber_in_the_order_of_addresses(store: Store) -> None:
+    subscribe(store, CAT, ANN)
+    subscribe(store, BOB, status="unsubscribed")
+    subscribe(store, DAN, status="bounced")
+    id = enqueue(store)
+    assert freeze(store, id) == 2
+    assert frozen(store, id) == [ANN, CAT]
+    assert (store.mailout(id).ledger.recipients, store.mailout(id).ledger.pending) == (2, 2)
+    assert store.mailout(id).frozen_at == NOON
+
+
+def test_a_message_has_the_id_that_its_mailout_and_address_give_it(store: Store) -> None:
+    """Invariant 2: a replay meets itself, in Python and in SQL."""
+    id = mailout(store, ANN, "bücher@xn--bcher-kva.example")
+    assert {row["id"] for row in store.messages(id)} == {
+        message_id(id, row["email"]) for row in store.messages(id)
+    }
+
+
+def test_a_list_reaches_those_who_are_still_on_it(store: Store, factory: StoreFactory) -> None:
+    subscribe(store, ANN, BOB, lists=["weekly"])
+    subscribe(store, CAT, lists=["daily"])
+    subscribe(store, DAN)
+    factory.raw("UPDATE subscriptions SET unsubscribed_at = ? WHERE email = ?", (NOON, BOB))
+    id = enqueue(store, list_key="weekly")
+    freeze(store, id)
+    assert frozen(store, id) == [ANN]
+
+
+def test_who_subscribes_while_it_is_written_is_not_in_it(store: Store, factory: StoreFactory) -> None:
+    """Else the audience would depend on how quick the store is."""
+    subscribe(store, ANN, CAT)
+    id = enqueue(store)
+    assert store.freeze_subscribers(id, chunk=1) == 1
+    factory.set_now(NOON + 1)
+    subscribe(store, BOB, DAN)
+    freeze(store, id, chunk=1)
+    assert frozen(store, id) == [ANN, CAT]
+
+
+def test_a_crash_between_two_parts_costs_nobody_and_doubles_nobody(
+    store: Store, factory: StoreFactory
+) -> None:
+    subscribe(store, ANN, BOB, CAT, DAN)
+    id = enqueue(store)
+    assert store.freeze_subscribers(id, chunk=3) == 3
+    assert store.mailout(id).frozen_at is None
+    assert_ledger(store, id)
+    another = factory.open_again()
+    assert freeze(another, id, chunk=3) == 1
+    assert frozen(another, id) == [ANN, BOB, CAT, DAN]
+    assert_ledger(another, id)
+
+
+def test_a_replay_adds_nobody(store: Store) -> None:
+    id = mailout(store, ANN)
+    subscribe(store, BOB)
+    assert store.freeze_subscribers(id) is None
+    assert store.freeze_recipients(id, [Recipient(CAT)]) == 0
+    assert frozen(store, id) == [ANN]
+
+
+def test_an_empty_audience_is_frozen_too(store: Store) -> None:
+    """A mailout to nobody completes; it does not hang."""
+    id = enqueue(store)
+    assert store.freeze_subscribers(id) is None
+    store.start(id, "worker")
+    assert store.complete(id).status is Status.COMPLETED
+
+
+def test_a_mailout_cancelled_while_it_is_written_gets_no_more_messages(store: Store) -> None:
+    """They would wait in it for ever, and its ledger would never settle."""
+    subscribe(store, ANN, BOB)
+    id = enqueue(store)
+    store.freeze_subscribers(id, chunk=1)
+    store.cancel(id)
+    assert store.freeze_subscribers(id, chunk=1) is None
+    other = enqueue(store, "other")
+    store.cancel(other)
+    assert store.freeze_recipients(other, [Recipient(ANN)]) == 0
+    for cancelled in (id, other):
+        assert store.mailout(cancelled).ledger.pending == 0
+        assert_ledger(store, cancelled)
+
+
+def test_an_audience_that_is_handed_in_keeps_what_it_says_of_each(store: Store) -> None:
+    variant = store.put_content(Content("Variant", "<p>B</p>", "B"))
+    id = handed_mailout(
+        store,
+        Recipient(BOB, from_name="Shop", content_id=variant, variables={"name": "Bob"}),
+        Recipient(ANN),
+        Recipient(ANN),
+        is_test=True,
+    )
+    ann, bob = Sender(store, id).begin(5)
+    assert (ann.email, bob.email) == (ANN, BOB)
+    assert (ann.content_id, bob.content_id) == (store.mailout(id).content_hash, variant)
+    assert (bob.from_name, bob.variables) == ("Shop", {"name": "Bob"})
+    assert_ledger(store, id)
+
+
+def test_no_audience_without_a_mailout(store: Store) -> None:
+    with pytest.raises(NotFound):
+        store.freeze_subscribers(NOWHERE)
+    with pytest.raises(NotFound):
+        store.freeze_recipients(NOWHERE, [Recipient(ANN)])
+
+
+LOCAL = st.text("abcxyz019._+-", min_size=1, max_size=4)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(names=st.sets(LOCAL, max_size=12), chunk=st.integers(1, 5))
+def test_in_parts_of_any_size_the_audience_is_the_same(
+    factory: StoreFactory, names: set[str], chunk: int
+) -> None:
+    """Invariant 1: the order is that of the bytes, on every store."""
+    store = factory.make(FakeClock())
+    emails = {f"{name}@example.org" for name in names}
+    subscribe(store, *emails)
+    id = enqueue(store)
+    assert freeze(store, id, chunk=chunk) == len(emails)
+    assert frozen(store, id) == sorted(emails)

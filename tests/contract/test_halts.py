@@ -1,0 +1,108 @@
+"""Why a step begins nothing although something is due."""
+
+from __future__ import annotations
+
+import pytest
+
+from mailout.delivery.protocol import Halt
+from mailout.delivery.states import State
+from mailout.ports import Store
+from mailout.queue.model import DeferReason
+from tests.clocks import NOON
+from tests.contract.scenes import (
+    Sender,
+    assert_ledger,
+    enqueue,
+    freeze,
+    mailout,
+    result,
+    states,
+    subscribe,
+)
+
+ANN, BOB, CAT = "ann@example.org", "bob@example.org", "cat@example.org"
+
+
+def test_a_stop_asked_through_the_store_reaches_its_sessions(store: Store) -> None:
+    one, other = mailout(store, ANN, ref="one"), mailout(store, ref="other")
+    mine, second, theirs = Sender(store, one), Sender(store, one), Sender(store, other)
+    assert store.request_stop(one) == 2
+    assert [sender.step(want=1).halt for sender in (mine, second, theirs)] == [Halt.STOP, Halt.STOP, None]
+    mine.step(close=True)
+    assert store.request_stop(None) == 2
+    assert theirs.step(want=1).halt is Halt.STOP
+
+
+def test_a_stopped_session_still_records(store: Store) -> None:
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    ann = sender.begin_one()
+    store.request_stop(id)
+    reply = sender.step(results=[result(ann)], want=1)
+    assert (reply.halt, list(reply.rows), reply.ledger.sent) == (Halt.STOP, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "until", "halt"),
+    [
+        (DeferReason.PAUSED, None, Halt.PAUSED),
+        (DeferReason.REPUTATION, None, Halt.DEFERRED),
+        (DeferReason.RATE_PER_HOUR, NOON + 3600, Halt.DEFERRED),
+    ],
+)
+def test_a_deferred_mailout_begins_nothing(
+    store: Store, reason: DeferReason, until: float | None, halt: Halt
+) -> None:
+    """A person who pauses a mailout expects that it stops, also under a sender that is at work."""
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    ann = sender.begin_one()
+    store.defer(id, reason, until)
+    reply = sender.step(want=1, results=[result(ann)])
+    assert (reply.halt, list(reply.rows)) == (halt, [])
+    assert states(store, id) == {ANN: State.SENT, BOB: State.PENDING}
+    store.resume(id)
+    store.start(id, "worker")
+    assert [row.email for row in sender.begin()] == [BOB]
+
+
+def test_when_everything_is_paused_nobody_begins(store: Store) -> None:
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    assert not store.all_paused()
+    store.pause_all(True)
+    store.pause_all(True)
+    assert store.all_paused()
+    assert sender.step(want=1).halt is Halt.ALL_PAUSED
+    store.pause_all(False)
+    assert sender.begin_one().email == ANN
+
+
+def test_a_cancelled_mailout_begins_nothing_and_keeps_nothing_waiting(store: Store) -> None:
+    """What comes back from a sender after the cancel must not wait for ever."""
+    id = mailout(store, ANN, BOB, CAT)
+    sender = Sender(store, id)
+    ann, bob = sender.begin(2)
+    store.cancel(id)
+    reply = sender.step(
+        want=1,
+        results=[result(ann, State.RETRY_SCHEDULED, retry_in=1.0)],
+        withdraw=[bob.attempt],
+    )
+    assert (reply.halt, list(reply.rows)) == (Halt.CANCELLED, [])
+    assert set(states(store, id).values()) == {State.SUPPRESSED}
+    assert reply.ledger.suppressed == 3
+    assert_ledger(store, id)
+
+
+def test_nothing_is_begun_before_the_audience_is_whole(store: Store) -> None:
+    """Else the order of sending would depend on who was quicker."""
+    subscribe(store, ANN, BOB)
+    id = enqueue(store)
+    store.freeze_subscribers(id, chunk=1)
+    store.start(id, "worker")
+    sender = Sender(store, id)
+    reply = sender.step(want=5)
+    assert (reply.halt, list(reply.rows)) == (Halt.NOT_FROZEN, [])
+    freeze(store, id)
+    assert len(sender.begin(5)) == 2

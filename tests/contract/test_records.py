@@ -1,0 +1,59 @@
+"""Contents by hash, error records, dead letters."""
+
+from __future__ import annotations
+
+import pytest
+
+from mailout.content.model import Content, mark
+from mailout.errors import NotFound
+from mailout.ports import ErrorRecord, Store
+from tests.clocks import NOON
+from tests.contract.scenes import enqueue
+from tests.contract.stores import StoreFactory
+
+
+def test_content_comes_back_to_the_byte(store: Store) -> None:
+    """Two renders of the same page are byte-identical, so what is kept must be too."""
+    content = Content("Жизнь 📨", f"<p>{mark('unsubscribe_url')}</p>\r\n\t", "line\n\n" + mark("name"))
+    id = store.put_content(content)
+    assert id == content.hash
+    assert store.content(id) == content
+    assert store.put_content(content) == id
+
+
+def test_content_that_is_not_there_is_named(store: Store) -> None:
+    with pytest.raises(NotFound, match="no-such-hash"):
+        store.content("no-such-hash")
+
+
+def test_errors_are_read_newest_first_and_by_mailout(store: Store, factory: StoreFactory) -> None:
+    id = enqueue(store)
+    full = ErrorRecord(
+        "INVALID_RECIPIENT", "No such user", "delivery", "ses", id, "a@example.org", 3, NOON - 9
+    )
+    store.record_errors([full])
+    factory.set_now(NOON + 5)
+    store.record_errors([ErrorRecord("first", "", "content"), ErrorRecord("second", "", "content")])
+    assert [error.code for error in store.errors()] == ["second", "first", "INVALID_RECIPIENT"]
+    assert [error.at for error in store.errors()] == [NOON + 5, NOON + 5, NOON - 9]
+    assert store.errors(id) == [full]
+    assert len(store.errors(limit=2)) == 2
+
+
+def test_a_dead_letter_is_kept_whole(store: Store, factory: StoreFactory) -> None:
+    payload = {"email": "ann@example.org", "deep": {"list": [1, None, "ж"]}}
+    store.dead_letter("article", payload, "permanent failure")
+    factory.set_now(NOON + 1)
+    store.dead_letter("article", payload, "later")
+    later, first = store.dead_letters()
+    assert (first["topic"], first["payload"], first["error"]) == ("article", payload, "permanent failure")
+    assert first["created_at"] == NOON
+    assert later["error"] == "later"
+    assert len(store.dead_letters(limit=1)) == 1
+
+
+def test_a_store_says_what_it_is_and_that_it_answers(store: Store, factory: StoreFactory) -> None:
+    store.check()
+    assert store.name
+    factory.set_now(NOON + 3)
+    assert store.now() == NOON + 3

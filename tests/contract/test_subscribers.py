@@ -1,0 +1,161 @@
+"""Subscribers: what an import may change, and how the list is read."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mailout.audience.status import PRIORITY
+from mailout.errors import NotFound
+from mailout.ports import ImportCounts, Store, SubscriberRow
+from tests.clocks import NOON, FakeClock
+from tests.contract.scenes import subscribe
+from tests.contract.stores import StoreFactory
+
+ANN, BOB = "ann@example.org", "bob@example.org"
+STATUSES = list(PRIORITY)
+
+
+def row(email: str = ANN, **fields: object) -> SubscriberRow:
+    return SubscriberRow(email, email, **fields)  # type: ignore[arg-type]
+
+
+def test_a_new_subscriber_is_written_as_the_file_has_him(store: Store) -> None:
+    counts = store.import_subscribers(
+        [
+            SubscriberRow(
+                "Ann@Example.org",
+                ANN,
+                from_name="Ann's shop",
+                ocd_ids=["ocd-division/country:us"],
+                attributes={"город": "Пермь"},
+                lists=["weekly", "daily"],
+            )
+        ]
+    )
+    found = store.subscriber(ANN)
+    assert counts == ImportCounts(added=1)
+    assert (found["email"], found["email_norm"], found["status"]) == ("Ann@Example.org", ANN, "active")
+    assert (found["from_name"], found["created_at"]) == ("Ann's shop", NOON)
+    assert (found["ocd_ids"], found["attributes"]) == (["ocd-division/country:us"], {"город": "Пермь"})
+    assert [(entry["list_key"], entry["unsubscribed_at"]) for entry in found["lists"]] == [
+        ("daily", None),
+        ("weekly", None),
+    ]
+
+
+@pytest.mark.parametrize("known", STATUSES)
+@pytest.mark.parametrize("incoming", STATUSES)
+def test_an_import_never_lowers_a_status(store: Store, known: str, incoming: str) -> None:
+    """Invariant 6: an old file must not bring back who has left."""
+    subscribe(store, ANN, status=known)
+    counts = store.import_subscribers([row(status=incoming)])
+    kept = PRIORITY[incoming] < PRIORITY[known]
+    assert store.subscriber(ANN)["status"] == (known if kept else incoming)
+    assert counts.kept_status == int(kept)
+
+
+@pytest.mark.parametrize("order", list(permutations(STATUSES)))
+def test_twice_in_one_file_the_stronger_status_stays(store: Store, order: tuple[str, ...]) -> None:
+    store.import_subscribers([row(status=status) for status in order])
+    assert store.subscriber(ANN)["status"] == "bounced"
+
+
+def test_a_bounce_brings_its_type(store: Store) -> None:
+    subscribe(store, ANN)
+    store.import_subscribers([row(status="bounced", bounce_type="Permanent", bounce_subtype="General")])
+    store.import_subscribers([row(status="active", bounce_type="Transient")])
+    found = store.subscriber(ANN)
+    assert (found["bounce_type"], found["bounce_subtype"]) == ("Permanent", "General")
+
+
+def test_a_second_import_adds_to_what_is_known(store: Store, factory: StoreFactory) -> None:
+    """A file with fewer columns must not empty the others."""
+    store.import_subscribers(
+        [row(from_name="Shop", ocd_ids=["a"], attributes={"city": "Rome", "tier": "1"}, lists=["weekly"])]
+    )
+    factory.set_now(NOON + 60)
+    store.import_subscribers([row(attributes={"tier": "2", "lang": "it"}, lists=["daily"])])
+    found = store.subscriber(ANN)
+    assert found["attributes"] == {"city": "Rome", "tier": "2", "lang": "it"}
+    assert (found["from_name"], found["ocd_ids"], found["created_at"]) == ("Shop", ["a"], NOON)
+    assert [entry["list_key"] for entry in found["lists"]] == ["daily", "weekly"]
+    store.import_subscribers([row(from_name="New shop")])
+    assert store.subscriber(ANN)["from_name"] == "New shop"
+
+
+def test_an_import_does_not_subscribe_anew_who_left_a_list(store: Store, factory: StoreFactory) -> None:
+    subscribe(store, ANN, lists=["weekly"])
+    factory.raw("UPDATE subscriptions SET unsubscribed_at = ?", (NOON,))
+    counts = store.import_subscribers([row(lists=["weekly"])])
+    (entry,) = store.subscriber(ANN)["lists"]
+    assert entry["unsubscribed_at"] is not None
+    assert (counts.updated, counts.unchanged) == (0, 1)
+
+
+def test_the_counts_tell_what_changed(store: Store) -> None:
+    """A person checks an import by them."""
+    subscribe(store, "same@example.org", "named@example.org", "listed@example.org")
+    subscribe(store, "gone@example.org", status="unsubscribed")
+    counts = store.import_subscribers(
+        [
+            row("same@example.org"),
+            row("named@example.org", from_name="Shop"),
+            row("listed@example.org", lists=["weekly"]),
+            row("gone@example.org"),
+            row("new@example.org"),
+        ]
+    )
+    assert counts == ImportCounts(added=1, updated=2, unchanged=2, kept_status=1)
+
+
+def test_the_same_file_again_changes_nothing(store: Store, factory: StoreFactory) -> None:
+    rows = [row(ANN, attributes={"b": "1", "a": "2"}, ocd_ids=["x"], lists=["weekly"]), row(BOB)]
+    store.import_subscribers(rows)
+    before = store.subscribers()
+    factory.set_now(NOON + 60)
+    assert store.import_subscribers(rows) == ImportCounts(unchanged=2)
+    assert store.subscribers() == before
+
+
+def test_nothing_imported_is_nothing_changed(store: Store) -> None:
+    assert store.import_subscribers([]) == ImportCounts()
+
+
+def test_the_list_is_read_by_key_past_a_thousand(store: Store) -> None:
+    """An API that caps its answers would leave out everybody after the first thousand."""
+    emails = [f"p{number:05}@example.org" for number in range(2345)]
+    subscribe(store, *reversed(emails), lists=["weekly"])
+    read, after = [], ""
+    while page := store.subscribers(after=after):
+        read += [found["email_norm"] for found in page]
+        after = read[-1]
+        assert len(page) <= 1000
+        assert page[0]["lists"] == ["weekly"]
+    assert read == emails
+    assert store.subscriber_counts() == {"active": 2345, "unsubscribed": 0, "bounced": 0}
+    assert len(store.subscribers(limit=7)) == 7
+
+
+def test_a_subscriber_who_is_not_there_is_named(store: Store) -> None:
+    with pytest.raises(NotFound, match="nobody@"):
+        store.subscriber("nobody@example.org")
+    store.set_status("nobody@example.org", "bounced")
+    assert store.subscriber_counts() == {"active": 0, "unsubscribed": 0, "bounced": 0}
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(STATUSES), st.booleans()), min_size=1, max_size=6))
+def test_in_any_order_the_strongest_word_wins(factory: StoreFactory, words: list[tuple[str, bool]]) -> None:
+    """Invariant 6, through events and imports alike."""
+    store = factory.make(FakeClock())
+    subscribe(store, ANN)
+    for status, imported in words:
+        if imported:
+            store.import_subscribers([row(status=status)])
+        else:
+            store.set_status(ANN, status)
+    assert store.subscriber(ANN)["status"] == max((word for word, _ in words), key=PRIORITY.__getitem__)
