@@ -122,7 +122,7 @@ begin
         pending = q.pending + d.pending, in_flight = q.in_flight + d.in_flight, sent = q.sent + d.sent,
         failed = q.failed + d.failed, suppressed = q.suppressed + d.suppressed, unknown = q.unknown + d.unknown,
         status = case when q.status = 'COMPLETED' and q.pending + d.pending > 0 then 'PENDING' else q.status end,
-        completed_at = case when q.pending + d.pending > 0 then null else q.completed_at end,
+        completed_at = case when q.status = 'COMPLETED' and q.pending + d.pending > 0 then null else q.completed_at end,
         outcome = case when q.outcome is null or q.pending + d.pending > 0 then null
                        when q.failed + d.failed + q.unknown + d.unknown = 0 then 'sent' else 'failed' end
     from (

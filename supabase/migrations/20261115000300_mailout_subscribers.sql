@@ -117,27 +117,24 @@ begin
     where s.email_problem = 'not_ascii' and mailout_trim(s.email) = given.email
       and not exists (select 1 from subscribers other where other.email_norm = given.email_norm);
     with given as (
-        select distinct on (r.email_norm) r.*
-        from rows from (jsonb_to_recordset(people) as (
+        select * from jsonb_to_recordset(people) as r (
             email text, email_norm text, status text, from_name text, bounce_type text, bounce_subtype text,
-            ocd_ids jsonb, attributes jsonb)) with ordinality
-            as r (email, email_norm, status, from_name, bounce_type, bounce_subtype, ocd_ids, attributes, place)
-        order by r.email_norm, r.place desc
+            ocd_ids jsonb, attributes jsonb, lists jsonb, statuses jsonb)
     ), known as (
-        select s.* from subscribers s where s.email_norm in (select email_norm from given)
+        select s.* from subscribers s where s.email_norm in (select g.email_norm from given g)
         order by s.email_norm for update
     ), merged as (
-        select g.email_norm, s.id is not null as is_known, s.status as status_before,
-               case when mailout_rank(g.status) >= mailout_rank(s.status) then g.status else s.status end as status,
-               case when mailout_rank(g.status) >= mailout_rank(s.status)
-                    then coalesce(nullif(g.bounce_type, ''), s.bounce_type) else s.bounce_type end as bounce_type,
-               case when mailout_rank(g.status) >= mailout_rank(s.status)
-                    then coalesce(nullif(g.bounce_subtype, ''), s.bounce_subtype) else s.bounce_subtype
-               end as bounce_subtype,
+        select g.email_norm, wins,
+               case when wins then g.status else s.status end as status,
+               case when wins then coalesce(nullif(g.bounce_type, ''), s.bounce_type)
+                    else s.bounce_type end as bounce_type,
+               case when wins then coalesce(nullif(g.bounce_subtype, ''), s.bounce_subtype)
+                    else s.bounce_subtype end as bounce_subtype,
                coalesce(nullif(g.from_name, ''), s.from_name) as from_name,
                case when g.ocd_ids <> '[]' then g.ocd_ids else s.ocd_ids end as ocd_ids,
                s.attributes || g.attributes as attributes
         from given g join known s on s.email_norm = g.email_norm
+        cross join lateral (select mailout_rank(g.status) >= mailout_rank(s.status) as wins) compared
     ), updated as (
         update subscribers s
         set status = m.status, bounce_type = m.bounce_type, bounce_subtype = m.bounce_subtype,
@@ -157,22 +154,26 @@ begin
         from given g where not exists (select 1 from known s where s.email_norm = g.email_norm)
         order by g.email_norm
         returning email_norm
+    ), joined as (  -- who has left a list stays off it: only he himself may come back
+        insert into subscriptions (email, list_key)
+        select g.email_norm, list.key from given g, jsonb_array_elements_text(g.lists) as list (key)
+        order by 1, 2 on conflict do nothing
+        returning email
+    ), changed as (
+        select email_norm from updated union select email from joined except select email_norm from added
     )
     select jsonb_build_object(
         'added', (select count(*) from added),
-        'updated', (select count(*) from updated),
-        'unchanged', jsonb_array_length(people) - (select count(*) from added) - (select count(*) from updated),
-        'kept_status', (select count(*) from jsonb_to_recordset(people) as r (email_norm text, status text)
-                        join merged m on m.email_norm = r.email_norm where m.status <> r.status)
+        'updated', (select count(*) from changed),
+        'unchanged', (select count(*) from given) - (select count(*) from added) - (select count(*) from changed),
+        'kept_status', (
+            select count(*) from given g cross join lateral jsonb_array_elements_text(g.statuses) as said (status)
+            left join merged m on m.email_norm = g.email_norm
+            where said.status <> coalesce(m.status, g.status))
     ) into counts;
-    insert into subscriptions (email, list_key)
-    select distinct r.email_norm, list.key
-    from jsonb_to_recordset(people) as r (email_norm text, lists jsonb),
-         jsonb_array_elements_text(r.lists) as list (key)
-    on conflict do nothing;
     return counts;
 end $$;
-comment on function mailout_import_subscribers is 'Adds what a file knows. A status is never lowered.';
+comment on function mailout_import_subscribers is 'Adds what a file knows, each address once. A status is never lowered.';
 
 create or replace function mailout_subscriber(email_norm text) returns jsonb
 language sql stable set search_path = public as $$

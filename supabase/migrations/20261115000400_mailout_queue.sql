@@ -118,6 +118,7 @@ language plpgsql set search_path = public as $$
 begin
     update campaign_queue q
     set status = 'COMPLETED', completed_at = mailout_now(),
+        deferred_until = null, defer_reason = null, defer_note = null,
         outcome = case when q.failed + q.unknown = 0 then 'sent' else 'failed' end
     where q.id = mailout_to_uuid($1) and q.status in ('PENDING', 'PROCESSING') and q.frozen_at is not null
       and q.pending + q.in_flight = 0;
@@ -168,7 +169,7 @@ begin
     perform mailout_get($1);
     update campaign_queue q set freeze_started_at = coalesce(q.freeze_started_at, at)
     where q.id = mailout_to_uuid($1) returning * into mailout;
-    if mailout.frozen_at is not null then
+    if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
         return null;
     end if;
     with part as materialized (
@@ -204,7 +205,7 @@ declare
 begin
     perform mailout_get($1);
     select * into mailout from campaign_queue q where q.id = mailout_to_uuid($1) for update;
-    if mailout.frozen_at is not null then
+    if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
         return 0;
     end if;
     insert into email_outbox (id, campaign_id, company_id, recipient_id, email, from_name, content_id,

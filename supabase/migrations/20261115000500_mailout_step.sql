@@ -27,7 +27,7 @@ begin
     select * into mailout from campaign_queue q where q.id = lane;
     perform mailout_lock_usage(
         case when wants then step -> 'buckets' else '[]' end, array['all', mailout.company_id], uncharged);
-    if wants then
+    if wants or (step -> 'pace' ->> 'throttled')::boolean then
         insert into pace (scope) values (step -> 'pace' ->> 'scope') on conflict do nothing;
         perform 1 from pace p where p.scope = step -> 'pace' ->> 'scope' for update;
     end if;
@@ -48,12 +48,11 @@ begin
     reply := jsonb_build_object('now', mailout_seconds(at), 'fenced', false,
                                 'recovered', mailout_begun(sender.id, (step ->> 'recover')::boolean));
     halt := mailout_halt(mailout, lane, sender.stop_requested);
-    if halt is not null then
-        reply := reply || jsonb_build_object('halt', halt);
-        perform mailout_charge(uncharged);
-    elsif wants then
+    if halt is null and wants then
         reply := reply || mailout_begin(step, sender, mailout, at, uncharged);
     else
+        reply := reply || jsonb_build_object('halt', halt);
+        perform mailout_slow_down(step -> 'pace', at);
         perform mailout_charge(uncharged);
     end if;
     return reply || jsonb_build_object('ledger', mailout_seen(lane, at, (step ->> 'close')::boolean));
@@ -151,22 +150,21 @@ comment on function mailout_room is 'How many more the counters allow, and which
 create or replace function mailout_reserve(
     state pace, wish jsonb, at double precision, want integer,
     out free integer, out next_at double precision, out gap double precision,
-    out factor double precision, out factor_at double precision)
+    out told double precision, out told_at double precision)
 language plpgsql immutable set search_path = public as $$
 declare
+    factor double precision;
     rate double precision := wish ->> 'rate';
     starts_at double precision := at + (wish ->> 'lead')::double precision;
     ends_at double precision := starts_at + (wish ->> 'horizon')::double precision;
 begin
     factor := least(1.0, state.factor + greatest(0.0, at - state.factor_at) * (0.05 / 60));
-    factor_at := at;
-    if (wish ->> 'throttled')::boolean then
-        if at - state.factor_at >= 1.0 then
-            factor := greatest(0.05, factor * 0.7);
-        else  -- one throttled second slows once
-            factor := state.factor;
-            factor_at := state.factor_at;
-        end if;
+    told := state.factor;
+    told_at := least(state.factor_at, at);
+    if (wish ->> 'throttled')::boolean and at - state.factor_at >= 1.0 then  -- one throttled second slows once
+        factor := greatest(0.05, factor * 0.7);
+        told := factor;
+        told_at := at;
     end if;
     if rate = 0 and factor = 1.0 then
         free := greatest(0, want);
@@ -183,6 +181,14 @@ begin
 end $$;
 comment on function mailout_reserve is 'Slots start a round trip from now and end within the horizon: mailout.delivery.pacing.reserve.';
 
+create or replace function mailout_slow_down(wish jsonb, at timestamptz) returns void
+language sql volatile set search_path = public as $$
+    update pace p set next_at = r.next_at, factor = r.told, factor_at = r.told_at
+    from pace q cross join lateral mailout_reserve(q, wish, mailout_seconds(at), 0) r
+    where p.scope = q.scope and q.scope = wish ->> 'scope' and (wish ->> 'throttled')::boolean
+$$;
+comment on function mailout_slow_down is 'A step that begins nothing may still be the one that tells of a throttle.';
+
 -- ── What has happened ──
 
 create or replace function mailout_reports(step jsonb)
@@ -190,10 +196,13 @@ returns table (id uuid, epoch integer, state text, message_id text, code text, c
                original_code text, retry_in double precision, duration_ms integer,
                give_back boolean, uncharge boolean, withdrawn boolean)
 language sql immutable as $$
+    -- What may have been sent stays charged, whatever the sender says.
     select r.id, r.epoch, r.state, r.message_id, r.code, r.category,
-           case when r.state = 'UNKNOWN' then coalesce(r.message, 'no answer') else r.message end,
-           r.original_code, r.retry_in, r.duration_ms, r.give_back,
-           r.uncharge and r.state not in ('SENT', 'UNKNOWN'), false  -- what may have left stays charged
+           case when r.state = 'UNKNOWN' then coalesce(nullif(r.message, ''), 'no answer') else r.message end,
+           r.original_code, r.retry_in, r.duration_ms,
+           (r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+           (r.uncharge or r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+           false
     from jsonb_to_recordset(step -> 'results') as r (
         id uuid, epoch integer, state text, message_id text, code text, category text, message text,
         original_code text, retry_in double precision, duration_ms integer, give_back boolean, uncharge boolean)
@@ -210,7 +219,7 @@ language plpgsql set search_path = public as $$
 begin
     if exists (
         select 1 from mailout_reports(step) r
-        where not r.give_back and r.state not in ('SENT', 'FAILED', 'RETRY_SCHEDULED', 'UNKNOWN', 'VALIDATION_FAILED')
+        where r.state not in ('SENT', 'FAILED', 'RETRY_SCHEDULED', 'UNKNOWN', 'VALIDATION_FAILED', 'PENDING')
     ) then
         raise exception 'transition refused: a result must be an outcome' using errcode = 'ML001';
     end if;
@@ -225,9 +234,9 @@ language sql stable set search_path = public as $$
     from (
         select c.scope, c.kind, c.key, count(*)::integer as n
         from email_outbox o
-        join mailout_reports(step) r on r.id = o.id and r.epoch = o.epoch and (r.give_back or r.uncharge)
+        join mailout_reports(step) r on r.id = o.id and r.epoch = o.epoch and r.uncharge
         cross join lateral mailout_charges(o.company_id, o.attempt_at, o.charged_hour, o.charged_day) c
-        where o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.charged_day is not null
+        where o.state in ('SENT_ATTEMPT', 'UNKNOWN')
         group by c.scope, c.kind, c.key
     ) taken
 $$;
@@ -239,6 +248,8 @@ begin
     update email_outbox o
     set state = 'SENT', ses_message_id = r.message_id, sent_at = at, duration_ms = r.duration_ms,
         next_attempt_at = null, unknown_at = null,
+        charged_hour = case when not r.uncharge then o.charged_hour end,
+        charged_day = case when not r.uncharge then o.charged_day end,
         error_code = null, error_category = null, error_message = null, original_code = null
     from mailout_reports(step) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN')
@@ -249,7 +260,7 @@ begin
     -- Surely not accepted, and not the message's fault: as if it had never begun.
     update email_outbox o
     set state = 'PENDING', attempts = o.attempts - 1, attempt_at = null, session_id = null, unknown_at = null,
-        charged_hour = case when o.charged_day is null then o.charged_hour end, charged_day = null,
+        charged_hour = null, charged_day = null,
         next_attempt_at = at + make_interval(secs => nullif(r.retry_in, 0)),
         error_code = case when r.withdrawn then o.error_code else r.code end,
         error_category = case when r.withdrawn then o.error_category else r.category end,
@@ -257,42 +268,45 @@ begin
         original_code = case when r.withdrawn then o.original_code else r.original_code end
     from mailout_reports(step) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and r.give_back;
-    -- Every other outcome. The history keeps what the columns will forget.
     update email_outbox o
-    set state = r.state,
-        error_code = r.code, error_message = r.message,
-        error_category = case when r.state = 'UNKNOWN' then o.error_category else r.category end,
-        original_code = case when r.state = 'UNKNOWN' then o.original_code else r.original_code end,
-        duration_ms = case when r.state = 'UNKNOWN' then o.duration_ms else r.duration_ms end,
-        failed_at = case when r.state in ('FAILED', 'VALIDATION_FAILED') then at else o.failed_at end,
-        unknown_at = case r.state when 'UNKNOWN' then at when 'RETRY_SCHEDULED' then null else o.unknown_at end,
-        next_attempt_at = case when r.state = 'RETRY_SCHEDULED'
-                               then at + make_interval(secs => coalesce(r.retry_in, 0)) else o.next_attempt_at end,
-        charged_hour = case when r.uncharge and o.charged_day is not null then null else o.charged_hour end,
-        charged_day = case when r.uncharge then null else o.charged_day end,
-        history = case
-            when r.state = 'RETRY_SCHEDULED' then coalesce(o.history, '[]') || jsonb_build_object(
-                'at', mailout_seconds(at), 'attempt', o.attempts, 'type', r.state,
-                'attempt_at', mailout_seconds(o.attempt_at), 'errorCode', r.code, 'errorCategory', r.category,
-                'errorMessage', r.message, 'originalCode', r.original_code, 'willRetry', true,
-                'nextAttemptNumber', o.attempts + 1, 'backoffDelay', round(coalesce(r.retry_in, 0) * 1000),
-                'durationMs', r.duration_ms)
-            when r.state = 'UNKNOWN' then mailout_unknown_history(o, r.code, r.message, at)
-            else o.history
-        end
+    set state = 'UNKNOWN', error_code = r.code, error_message = r.message, unknown_at = at,
+        history = mailout_unknown_history(o, r.code, r.message, at)
+    from mailout_reports(step) r
+    where o.id = r.id and o.epoch = r.epoch and o.state = 'SENT_ATTEMPT' and r.state = 'UNKNOWN';
+    update email_outbox o
+    set state = r.state, duration_ms = r.duration_ms, unknown_at = null,
+        error_code = r.code, error_category = r.category, error_message = r.message, original_code = r.original_code,
+        charged_hour = case when not r.uncharge then o.charged_hour end,
+        charged_day = case when not r.uncharge then o.charged_day end,
+        failed_at = case when r.state = 'RETRY_SCHEDULED' then o.failed_at else at end,
+        next_attempt_at = case when r.state = 'RETRY_SCHEDULED' then
+            at + make_interval(secs => coalesce(r.retry_in, 0)) else o.next_attempt_at end,
+        history = case when r.state = 'RETRY_SCHEDULED' then
+            mailout_remember(o, at, o.epoch, jsonb_build_object(
+                'type', r.state, 'errorCode', r.code, 'errorCategory', r.category, 'errorMessage', r.message,
+                'originalCode', r.original_code, 'willRetry', true, 'nextAttemptNumber', o.attempts + 1,
+                'backoffDelay', round(coalesce(r.retry_in, 0) * 1000), 'durationMs', r.duration_ms))
+            else o.history end
     from mailout_reports(step) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and not r.give_back
-      and r.state <> 'SENT' and not (r.state = 'UNKNOWN' and o.state = 'UNKNOWN');
+      and r.state in ('FAILED', 'VALIDATION_FAILED', 'RETRY_SCHEDULED');
 end $$;
 comment on function mailout_record is 'Results count by epoch alone, also from a sender that was given up.';
 
-create or replace function mailout_unknown_history(o email_outbox, code text, why text, at timestamptz)
-returns jsonb
+create or replace function mailout_remember(o email_outbox, at timestamptz, epoch integer, entry jsonb) returns jsonb
 language sql immutable set search_path = public as $$
-    select coalesce(o.history, '[]') || jsonb_build_object(
-        'at', mailout_seconds(at), 'attempt', o.attempts, 'type', 'UNKNOWN', 'errorCode', code, 'errorMessage', why)
+    select coalesce(o.history, '[]') || (jsonb_build_object(
+        'at', mailout_seconds(at), 'attempt', o.attempts, 'epoch', $3,
+        'attempt_at', case when (o.history -> -1 -> 'epoch') is distinct from to_jsonb(o.epoch)
+                           then mailout_seconds(o.attempt_at) end) || entry)
 $$;
-comment on function mailout_unknown_history is 'A message''s history with the moment at which its attempt was lost.';
+comment on function mailout_remember is 'The history with one more line. The first line of an epoch also tells when it began.';
+
+create or replace function mailout_unknown_history(o email_outbox, code text, why text, at timestamptz) returns jsonb
+language sql immutable set search_path = public as $$
+    select mailout_remember(o, at, o.epoch, jsonb_build_object('type', 'UNKNOWN', 'errorCode', code, 'errorMessage', why))
+$$;
+comment on function mailout_unknown_history is 'The history with the moment at which an attempt was lost.';
 
 -- ── What is wanted ──
 
@@ -345,7 +359,7 @@ begin
     from mailout_claim(step, sender, mailout, at, slots.free, slots.next_at, slots.gap) c;
     update pace p
     set next_at = slots.next_at + jsonb_array_length(rows) * slots.gap,
-        factor = slots.factor, factor_at = slots.factor_at
+        factor = slots.told, factor_at = slots.told_at
     where p.scope = step -> 'pace' ->> 'scope';
     perform mailout_charge(charges || uncharged);
     return jsonb_build_object(

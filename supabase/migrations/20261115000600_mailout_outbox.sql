@@ -53,23 +53,22 @@ declare
     dead uuid[];
     lost integer;
 begin
-    with gone as (
+    -- Also those that closed themselves and left something open. A locked one makes a step just now, and lives.
+    dead := array(
         select s.id from sender_sessions s
-        where s.closed_at is null and s.lease_until < at - make_interval(secs => grace)
-        order by s.id for update skip locked  -- locked: it makes a step just now, and lives
-    ), closed as (
-        update sender_sessions s set closed_at = at from gone where s.id = gone.id returning s.id
-    )
-    select array_agg(id) into dead from closed;
-    if dead is null then
-        return 0;
-    end if;
+        where s.lease_until < at - make_interval(secs => grace)
+          and (s.closed_at is null or exists (
+               select 1 from email_outbox o
+               where o.session_id = s.id and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT'))
+        order by s.id for update skip locked);
+    update sender_sessions s set closed_at = at where s.id = any(dead) and s.closed_at is null;
     perform 1 from email_outbox o
-    where o.session_id = any(dead) and o.state = 'SENT_ATTEMPT' order by o.id for update;
+    where o.session_id = any(dead) and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT'
+    order by o.id for update;
     update email_outbox o
     set state = 'UNKNOWN', error_code = null, error_message = 'its sender disappeared', unknown_at = at,
         history = mailout_unknown_history(o, null, 'its sender disappeared', at)
-    where o.session_id = any(dead) and o.state = 'SENT_ATTEMPT';
+    where o.session_id = any(dead) and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT';
     get diagnostics lost = row_count;
     return lost;
 end $$;
@@ -130,11 +129,12 @@ begin
     set state = to_state, epoch = o.epoch + 1, unknown_at = null,
         sent_at = case when to_state = 'SENT' then at else o.sent_at end,
         failed_at = case when to_state = 'FAILED' then at else o.failed_at end,
-        attempt_at = case when to_state = 'PENDING' then null else o.attempt_at end,
-        history = coalesce(o.history, '[]')
-            || (jsonb_build_object('at', mailout_seconds(at), 'attempt', o.attempts, 'type', to_state, 'settled', true)
-                || case when to_state = 'PENDING' then jsonb_build_object('attempt_at', mailout_seconds(o.attempt_at))
-                        else '{}' end)
+        attempt_at = case when to_state <> 'PENDING' then o.attempt_at end,
+        error_code = case when to_state <> 'SENT' then o.error_code end,
+        error_category = case when to_state <> 'SENT' then o.error_category end,
+        error_message = case when to_state <> 'SENT' then o.error_message end,
+        original_code = case when to_state <> 'SENT' then o.original_code end,
+        history = mailout_remember(o, at, o.epoch + 1, jsonb_build_object('type', to_state, 'settled', true))
     where o.seq = any(seqs) and o.state = 'UNKNOWN';
     get diagnostics moved = row_count;
     return jsonb_build_object('moved', moved, 'last', (select max(seq) from unnest(seqs) as seq));
@@ -148,13 +148,17 @@ declare
     moved integer;
 begin
     update email_outbox o
-    set state = 'PENDING', attempts = 0, attempt_at = null, failed_at = null,
-        history = coalesce(o.history, '[]') || jsonb_build_object(
-            'at', mailout_seconds(o.failed_at), 'attempt', o.attempts, 'type', 'FAILED',
-            'attempt_at', mailout_seconds(o.attempt_at), 'errorCode', o.error_code,
-            'errorCategory', o.error_category, 'errorMessage', o.error_message,
-            'originalCode', o.original_code, 'willRetry', true)
-    where o.seq = any(seqs) and o.state = 'FAILED';
+    set state = 'PENDING', attempts = 0, attempt_at = null, failed_at = null, sent_at = null,
+        history = case
+            when o.history -> -1 ->> 'type' = 'FAILED' and o.history -> -1 -> 'epoch' = to_jsonb(o.epoch)
+                then o.history  -- a person had settled it so
+            else mailout_remember(o, o.failed_at, o.epoch, jsonb_build_object(
+                'type', 'FAILED', 'errorCode', o.error_code, 'errorCategory', o.error_category,
+                'errorMessage', o.error_message, 'originalCode', o.original_code, 'willRetry', false,
+                'durationMs', o.duration_ms))
+        end
+    where o.seq = any(seqs) and o.state = 'FAILED'
+      and exists (select 1 from campaign_queue q where q.id = o.campaign_id and q.status <> 'CANCELLED');
     get diagnostics moved = row_count;
     return jsonb_build_object('moved', moved, 'last', (select max(seq) from unnest(seqs) as seq));
 end $$;
@@ -167,7 +171,7 @@ begin
     set state = 'SENT', ses_message_id = coalesce(nullif($3, ''), o.ses_message_id), sent_at = mailout_now(),
         next_attempt_at = null, unknown_at = null,
         error_code = null, error_category = null, error_message = null, original_code = null
-    where o.id = mailout_to_uuid($1) and o.epoch = $2
+    where o.id = mailout_to_uuid($1) and o.epoch = $2 and $2 > 0  -- 0: nothing has begun under it
       and o.state in ('PENDING', 'RETRY_SCHEDULED', 'SENT_ATTEMPT', 'UNKNOWN');
     return found;
 end $$;
@@ -178,8 +182,10 @@ language plpgsql set search_path = public as $$
 begin
     update email_outbox o
     set state = 'FAILED', error_code = code, error_category = 'PERMANENT_ERROR', error_message = message,
-        failed_at = mailout_now()
-    where o.id = mailout_to_uuid($1) and o.epoch = $2 and o.state = 'SENT';
+        failed_at = mailout_now(),
+        history = mailout_remember(o, o.sent_at, o.epoch, jsonb_build_object(
+            'type', 'SENT', 'sesMessageId', o.ses_message_id, 'durationMs', o.duration_ms))
+    where o.id = mailout_to_uuid($1) and o.epoch = $2 and $2 > 0 and o.state = 'SENT';
     return found;
 end $$;
 comment on function mailout_revoke is 'An event says that an accepted message was then rejected.';

@@ -21,21 +21,26 @@ left join campaign_queue q on q.id = o.campaign_id
 left join contents c on c.hash = coalesce(o.content_id, q.content_hash);
 comment on view email_logs is 'The main record of one message.';
 
+-- A line of the history carries the epoch after it: what it has told of that epoch, the columns leave out.
 create or replace view message_attempts with (security_invoker = true) as
 select o.id, o.seq, h.place - 1 as place,
        h.entry ->> 'type' as type,
        to_timestamp((h.entry ->> 'at')::double precision) as at,
        to_timestamp((h.entry ->> 'attempt_at')::double precision) as attempt_at,
        (h.entry ->> 'attempt')::integer as attempt,
-       h.entry - 'type' - 'at' - 'attempt_at' as metadata
+       h.entry - 'type' - 'at' - 'attempt_at' - 'epoch' as metadata
 from email_outbox o
 cross join lateral jsonb_array_elements(o.history) with ordinality as h (entry, place)
 where o.history is not null
 union all
 select o.id, o.seq, 1000000,
-       case when o.state in ('SENT', 'FAILED', 'VALIDATION_FAILED') then o.state end,
+       case when o.state in ('SENT', 'FAILED', 'VALIDATION_FAILED')
+             and (told.epoch, told.type) is distinct from (o.epoch, o.state) then o.state end,
        case o.state when 'SENT' then o.sent_at else o.failed_at end,
-       o.attempt_at, o.attempts,
+       case when told.epoch = o.epoch then null
+            when o.state = 'VALIDATION_FAILED' then coalesce(o.attempt_at, o.failed_at)
+            else o.attempt_at end,
+       o.attempts,
        case o.state
            when 'SENT' then jsonb_build_object('sesMessageId', o.ses_message_id, 'durationMs', o.duration_ms,
                                                'attempt', o.attempts)
@@ -44,6 +49,7 @@ select o.id, o.seq, 1000000,
                                    'willRetry', false, 'durationMs', o.duration_ms, 'attempt', o.attempts)
        end
 from email_outbox o
+cross join lateral (select (o.history -> -1 ->> 'epoch')::integer as epoch, o.history -> -1 ->> 'type' as type) told
 where o.state in ('SENT_ATTEMPT', 'SENT', 'FAILED', 'VALIDATION_FAILED', 'UNKNOWN');
 comment on view message_attempts is 'Every attempt: those that ended otherwise from the history, the last one from its columns.';
 

@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
+from psycopg.types.string import TextLoader
 
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.rpc import error_of
@@ -157,6 +158,7 @@ class PostgresFactory:
 
     def raw(self, sql: str, params: Sequence[Any] = ()) -> Sequence[Mapping[str, Any]]:
         with psycopg.connect(migrated(), autocommit=True, row_factory=dict_row) as connection:
+            connection.adapters.register_loader("uuid", TextLoader)
             cursor = connection.execute(sql.replace("?", "%s"), params)  # type: ignore[arg-type]
             return [] if cursor.description is None else cursor.fetchall()
 

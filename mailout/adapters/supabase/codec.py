@@ -74,7 +74,7 @@ def step_reply(values: Mapping[str, Any]) -> StepReply:
         now=values["now"],
         fenced=values["fenced"],
         halt=Halt(halt) if halt else None,
-        rows=[_claimed(claimed) for claimed in values.get("rows", ())],
+        rows=[_claimed(claimed) for claimed in values["rows"]] if "rows" in values else (),
         recovered=[Attempt(begun["id"], begun["epoch"]) for begun in values.get("recovered", ())],
         limited=values.get("limited"),
         next_slot_at=values.get("next_slot_at"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
+from mailout.audience.status import stronger
 from mailout.errors import NotFound
 from mailout.ports import ImportCounts, SubscriberRow
 
@@ -22,8 +23,9 @@ class SupabaseSubscribers:
     def import_subscribers(self, rows: Sequence[SubscriberRow]) -> ImportCounts:
         """A transaction for each part; an import that was stopped may be repeated whole."""
         totals = dict.fromkeys(("added", "updated", "unchanged", "kept_status"), 0)
-        for start in range(0, len(rows), _PART):
-            part = [_row(one) for one in rows[start : start + _PART]]
+        people = _each_once(rows)
+        for start in range(0, len(people), _PART):
+            part = people[start : start + _PART]
             for name, count in self.rpc("mailout_import_subscribers", {"people": part}).items():
                 totals[name] += count
         return ImportCounts(**totals)
@@ -63,5 +65,22 @@ class SupabaseSubscribers:
         return done
 
 
-def _row(one: SubscriberRow) -> dict[str, Any]:
-    return asdict(one) | {"ocd_ids": list(one.ocd_ids), "lists": list(one.lists)}
+def _each_once(rows: Sequence[SubscriberRow]) -> list[dict[str, Any]]:
+    """One for each address, with all that the file says of it: twice, the stronger status stays."""
+    people: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        one = people.setdefault(row.email_norm, _new(row))
+        one["statuses"].append(row.status)
+        one["from_name"] = row.from_name or one["from_name"]
+        one["ocd_ids"] = list(row.ocd_ids) or one["ocd_ids"]
+        one["attributes"] |= row.attributes
+        one["lists"] += [key for key in row.lists if key not in one["lists"]]
+        if stronger(one["status"], row.status) == row.status:
+            one["status"] = row.status
+            one["bounce_type"] = row.bounce_type or one["bounce_type"]
+            one["bounce_subtype"] = row.bounce_subtype or one["bounce_subtype"]
+    return list(people.values())
+
+
+def _new(row: SubscriberRow) -> dict[str, Any]:
+    return asdict(row) | {"ocd_ids": [], "attributes": {}, "lists": [], "statuses": []}
