@@ -33,6 +33,7 @@ class Database:
             raise
 
     def _open(self, busy_seconds: float) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(
@@ -43,6 +44,8 @@ class Database:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
         except (OSError, sqlite3.Error) as error:
+            if connection is not None:
+                connection.close()
             raise StoreUnavailable(
                 f"The store {self.path} cannot be opened: {error}.",
                 remedy="Set MAILOUT_HOME to a folder that you may write to.",
