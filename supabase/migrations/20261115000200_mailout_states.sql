@@ -22,12 +22,13 @@ $$;
 comment on function mailout_time is 'The store''s time in seconds since the epoch.';
 
 create or replace function mailout_uuid(variadic parts text[]) returns uuid
-language sql immutable parallel safe as $$
-    select encode(
-        set_byte(set_byte(bytes, 6, get_byte(bytes, 6) & 15 | 128), 8, get_byte(bytes, 8) & 63 | 128), 'hex'
-    )::uuid
-    from (select substring(sha256(convert_to(array_to_string(parts, E'\n'), 'UTF8')) for 16) as bytes) hashed
-$$;
+language plpgsql immutable parallel safe as $$
+declare
+    bytes bytea := sha256(convert_to(array_to_string(parts, E'\n'), 'UTF8'));
+begin
+    bytes := set_byte(set_byte(bytes, 6, get_byte(bytes, 6) & 15 | 128), 8, get_byte(bytes, 8) & 63 | 128);
+    return encode(substring(bytes for 16), 'hex')::uuid;
+end $$;
 comment on function mailout_uuid is 'A UUID version 8 from the SHA-256 of the parts, one a line: the same bytes as mailout.ids.uuid_of.';
 
 create or replace function mailout_to_uuid(written text) returns uuid
@@ -55,42 +56,20 @@ from (values
     ('SENT', array['FAILED'])
 ) as step (before, afters);
 
-create or replace function mailout_check_begin() returns trigger
-language plpgsql set search_path = public as $$
+create or replace function mailout_check_step() returns trigger
+language plpgsql as $$
 begin
-    if exists (select 1 from new_rows where state <> 'PENDING') then
+    if tg_op = 'INSERT' then
         raise exception 'transition refused: a message begins as PENDING' using errcode = 'ML001';
     end if;
-    update campaign_queue q set recipients = recipients + added.n, pending = pending + added.n
-    from (select campaign_id, count(*) as n from new_rows where campaign_id is not null group by 1) added
-    where q.id = added.campaign_id;
-    return null;
-end $$;
-comment on function mailout_check_begin is 'New messages wait, and the ledger counts them.';
-
-create or replace function mailout_check_step() returns trigger
-language plpgsql set search_path = public as $$
-begin
-    if exists (
-        select 1 from new_rows n join old_rows o using (seq)
-        where n.epoch < o.epoch or n.campaign_id is distinct from o.campaign_id
-           or (n.state <> o.state
-               and not exists (select 1 from state_transitions t where t.before = o.state and t.after = n.state))
-    ) then
+    if new.epoch < old.epoch or new.campaign_id is distinct from old.campaign_id
+       or not exists (select 1 from public.state_transitions t where t.before = old.state and t.after = new.state) then
         raise exception 'transition refused: not in the table of states, or an epoch that falls'
             using errcode = 'ML001';
     end if;
-    perform mailout_follow(array(
-        select (n.campaign_id, column_name, sum(by))::mailout_ledger_entry
-        from new_rows n join old_rows o using (seq)
-        cross join lateral (values (mailout_column(o.state), -1), (mailout_column(n.state), 1))
-            as moved (column_name, by)
-        where n.state <> o.state and n.campaign_id is not null
-        group by n.campaign_id, column_name
-    ));
-    return null;
+    return new;
 end $$;
-comment on function mailout_check_step is 'Only steps of the table; the ledger follows, whoever moves a message.';
+comment on function mailout_check_step is 'Only steps of the table, whoever moves a message.';
 
 create or replace function mailout_column(state text) returns text
 language sql immutable parallel safe as $$
@@ -105,18 +84,22 @@ language sql immutable parallel safe as $$
 $$;
 comment on function mailout_column is 'What a state counts as in the ledger.';
 
-do $$ begin
-    create type mailout_ledger_entry as (campaign_id uuid, column_name text, by bigint);
-exception when duplicate_object then null;
-end $$;
-
-create or replace function mailout_follow(entries mailout_ledger_entry[]) returns void
+create or replace function mailout_count_new() returns trigger
 language plpgsql set search_path = public as $$
 begin
-    if cardinality(entries) = 0 then
-        return;
-    end if;
-    perform 1 from campaign_queue where id in (select campaign_id from unnest(entries)) order by id for update;
+    update campaign_queue q set recipients = recipients + added.n, pending = pending + added.n
+    from (select campaign_id, count(*) as n from new_rows where campaign_id is not null group by 1) added
+    where q.id = added.campaign_id;
+    return null;
+end $$;
+comment on function mailout_count_new is 'The ledger counts new messages.';
+
+create or replace function mailout_keep_ledger() returns trigger
+language plpgsql set search_path = public as $$
+declare
+    campaigns uuid[] := array(select distinct campaign_id from new_rows where campaign_id is not null);
+begin
+    perform 1 from campaign_queue where id = any(campaigns) order by id for update;
     -- A completed mailout follows its ledger back into the queue.
     update campaign_queue q set
         pending = q.pending + d.pending, in_flight = q.in_flight + d.in_flight, sent = q.sent + d.sent,
@@ -127,21 +110,27 @@ begin
                        when q.failed + d.failed + q.unknown + d.unknown = 0 then 'sent' else 'failed' end
     from (
         select campaign_id,
-               coalesce(sum(by) filter (where column_name = 'pending'), 0) as pending,
-               coalesce(sum(by) filter (where column_name = 'in_flight'), 0) as in_flight,
-               coalesce(sum(by) filter (where column_name = 'sent'), 0) as sent,
-               coalesce(sum(by) filter (where column_name = 'failed'), 0) as failed,
-               coalesce(sum(by) filter (where column_name = 'suppressed'), 0) as suppressed,
-               coalesce(sum(by) filter (where column_name = 'unknown'), 0) as unknown
-        from unnest(entries) group by campaign_id
+               coalesce(sum(n) filter (where column_name = 'pending'), 0) as pending,
+               coalesce(sum(n) filter (where column_name = 'in_flight'), 0) as in_flight,
+               coalesce(sum(n) filter (where column_name = 'sent'), 0) as sent,
+               coalesce(sum(n) filter (where column_name = 'failed'), 0) as failed,
+               coalesce(sum(n) filter (where column_name = 'suppressed'), 0) as suppressed,
+               coalesce(sum(n) filter (where column_name = 'unknown'), 0) as unknown
+        from (
+            select campaign_id, mailout_column(state) as column_name, count(*) as n from new_rows group by 1, 2
+            union all
+            select campaign_id, mailout_column(state), -count(*) from old_rows group by 1, 2
+        ) moved
+        group by campaign_id having count(distinct column_name) > 1
     ) d
     where q.id = d.campaign_id;
     if pg_trigger_depth() < 2 then  -- sweeping moves messages, and so comes by here again
         perform mailout_sweep(q.id, 10000) from campaign_queue q
-        where q.id in (select campaign_id from unnest(entries)) and q.status = 'CANCELLED' and q.pending > 0;
+        where q.id = any(campaigns) and q.status = 'CANCELLED' and q.pending > 0;
     end if;
+    return null;
 end $$;
-comment on function mailout_follow is 'The ledger follows its messages. Rows are locked in id order.';
+comment on function mailout_keep_ledger is 'The ledger follows its messages, whoever moves them. Mailouts are locked in id order.';
 
 create or replace function mailout_sweep(campaign uuid, most integer) returns integer
 language plpgsql set search_path = public as $$
@@ -163,8 +152,13 @@ begin
 end $$;
 comment on function mailout_sweep is 'What waits in a cancelled mailout waits for nothing.';
 
-create or replace trigger email_outbox_begins after insert on email_outbox
-    referencing new table as new_rows for each statement execute function mailout_check_begin();
-create or replace trigger email_outbox_steps after update on email_outbox
+create or replace trigger email_outbox_begins before insert on email_outbox
+    for each row when (new.state <> 'PENDING') execute function mailout_check_step();
+create or replace trigger email_outbox_steps before update of state, epoch, campaign_id on email_outbox
+    for each row when (new.state <> old.state or new.epoch < old.epoch or new.campaign_id is distinct from old.campaign_id)
+    execute function mailout_check_step();
+create or replace trigger email_outbox_counted after insert on email_outbox
+    referencing new table as new_rows for each statement execute function mailout_count_new();
+create or replace trigger email_outbox_ledger after update on email_outbox
     referencing old table as old_rows new table as new_rows
-    for each statement execute function mailout_check_step();
+    for each statement execute function mailout_keep_ledger();

@@ -27,12 +27,19 @@ $$;
 comment on function mailout_trim is 'Without the white space around it, the invisible kind included.';
 
 create or replace function mailout_email_norm(written text) returns text
-language sql immutable parallel safe set search_path = public as $$
-    select lower(address collate "C")
-    from (select mailout_trim(written) as address) trimmed
-    where address ~ '^[A-Za-z0-9!#$%&''*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&''*+/=?^_`{|}~-]+)*@([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$'
-      and length(address) <= 254 and length(split_part(address, '@', 1)) <= 64
-$$;
+language plpgsql immutable parallel safe as $$
+declare
+    address text := lower(public.mailout_trim(written) collate "C");
+    atom constant text := '[a-z0-9!#$%&''*+/=?^_`{|}~-]+';
+    label constant text := '[a-z0-9]([a-z0-9-]*[a-z0-9])?';
+begin
+    if address ~ ('^' || atom || '(\.' || atom || ')*@(' || label || '\.)+' || label || '$')
+       and length(address) <= 254 and strpos(address, '@') <= 65
+       and address !~ '@.*[^.@]{64}' and address !~ '\.[0-9]+$' then
+        return address;
+    end if;
+    return null;
+end $$;
 comment on function mailout_email_norm is 'The address as a key; null if it is none, or if only Python can tell.';
 
 create or replace function mailout_email_problem(written text) returns text
@@ -64,7 +71,7 @@ begin
         return new;
     end if;
     new.email_norm := norm;
-    new.email_problem := mailout_email_problem(new.email);
+    new.email_problem := case when norm is null then mailout_email_problem(new.email) end;
     if exists (select 1 from subscribers s where s.email_norm = norm and s.id <> new.id) then
         new.email_norm := null;
         new.email_problem := 'duplicate';
