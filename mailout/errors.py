@@ -4,6 +4,10 @@ MailoutError
 ├── SettingsError        a setting is missing or wrong          exit 2
 ├── UsageError           what was asked for cannot be           exit 2
 ├── Abort                a mailout stops before its first send  exit 1
+├── SourceError          the place where mail is written could not do what was asked
+│   ├── SourceUnavailable    worth waiting for
+│   ├── SourceRefused        a wrong token, or not allowed          exit 2
+│   └── SourceNotFound       no such page or database, or not shared  exit 2
 └── StoreError
     ├── StoreUnavailable     worth waiting for
     ├── StoreMismatch        schema newer or older than this program, or a wrong key  exit 2
@@ -62,6 +66,26 @@ class Abort(MailoutError):
     def __init__(self, code: AbortCode, message: str, *, remedy: str | None = None) -> None:
         self.code = code
         super().__init__(f"{code}: {message}", remedy=remedy)
+
+
+class SourceError(MailoutError):
+    """The place where mail is written could not do what was asked."""
+
+
+class SourceUnavailable(SourceError):
+    """The place where mail is written does not answer just now."""
+
+
+class SourceRefused(SourceError):
+    """The place where mail is written does not let us in."""
+
+    exit_code = 2
+
+
+class SourceNotFound(SourceError):
+    """There is no such page, or it is not shared with us."""
+
+    exit_code = 2
 
 
 class StoreError(MailoutError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -48,6 +49,53 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
+# ── The journal ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Journal(Protocol):
+    """What one session does, written on this machine as it happens: it outlives the process."""
+
+    def call(self, attempts: Sequence[Attempt]) -> None:
+        """Before a transport call."""
+        ...
+
+    def done(self, attempt: Attempt, message_id: str) -> None:
+        """Accepted."""
+        ...
+
+    def void(self, attempt: Attempt) -> None:
+        """Surely not accepted."""
+        ...
+
+    def close(self, last_step: int) -> None:
+        """Everything in it is recorded in the store."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeadJournal:
+    """The journal of a session whose process is gone."""
+
+    session: str
+    called: frozenset[Attempt] = frozenset()
+    accepted: Mapping[Attempt, str] = field(default_factory=dict)
+    void: frozenset[Attempt] = frozenset()
+    closed_at_step: int | None = None  # it ended properly
+
+
+class Journals(Protocol):
+    """The journals on this machine for one store."""
+
+    def open(self, session: str) -> Journal: ...
+    def dead(self) -> AbstractContextManager[Sequence[DeadJournal]]:
+        """Those nobody writes any more, ours alone while we look at them."""
+        ...
+
+    def forget(self, session: str, last_step: int) -> None:
+        """What it knew is in the store now."""
+        ...
+
+
 # ── The store ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -61,6 +109,10 @@ class Doubt:
 
 class Outbox(Protocol):
     """Messages and the sessions that send them."""
+
+    def now(self) -> float:
+        """The store's time: the one that slots, leases and limits go by."""
+        ...
 
     def open_session(self, campaign_id: str | None, *, worker: str, transport: str, lease: float) -> str: ...
     def step(self, step: Step) -> StepReply: ...
@@ -241,7 +293,6 @@ class Store(Outbox, Queue, Subscribers, Records, Protocol):
 
     name: str
 
-    def now(self) -> float: ...
     def check(self) -> None:
         """Reachable, the right key, the right schema: else one clear error."""
         ...

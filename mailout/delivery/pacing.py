@@ -30,21 +30,25 @@ class PaceState:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The slots one step may take: as many as fit within the horizon, in order."""
+    """The slots one step may take: as many as fit within the horizon, in order, a group at a time."""
 
     slots_free: int
     next_at: float
-    interval: float  # 0: no limit
+    interval: float  # between groups; 0: no limit
+    group: int
     factor: float
     factor_at: float
 
     def take(self, count: int) -> Sequence[float | None]:
+        """Every message of a group has the group's slot."""
         if self.interval == 0:
             return [None] * count
-        return [self.next_at + index * self.interval for index in range(count)]
+        return [self.next_at + index // self.group * self.interval for index in range(count)]
 
     def state_after(self, count: int) -> PaceState:
-        return PaceState(self.next_at + count * self.interval, self.factor, self.factor_at)
+        """A group that is not full takes its whole time: calls stay evenly apart."""
+        groups = math.ceil(count / self.group)
+        return PaceState(self.next_at + groups * self.interval, self.factor, self.factor_at)
 
 
 def reserve(state: PaceState, pace: Pace, now: float, want: int) -> Reservation:
@@ -54,13 +58,14 @@ def reserve(state: PaceState, pace: Pace, now: float, want: int) -> Reservation:
         factor = max(SLOWEST, factor * SLOWER)
         told = replace(state, factor=factor, factor_at=now)
     if pace.rate == 0 and factor == 1.0:
-        return Reservation(max(0, want), now, 0.0, told.factor, told.factor_at)
-    interval = SLACK / ((pace.rate or UNLIMITED_RATE) * factor)
+        return Reservation(max(0, want), now, 0.0, pace.group, told.factor, told.factor_at)
+    interval = pace.group * SLACK / ((pace.rate or UNLIMITED_RATE) * factor)
     base = max(state.next_at, now + pace.lead)
     if base > now + pace.lead + pace.horizon + max(2.0, 2 * interval):
         base = now + pace.lead  # the store's clock went back
-    free = math.floor((now + pace.lead + pace.horizon - base) / interval) + 1
-    return Reservation(max(0, min(want, free)), base, interval, told.factor, told.factor_at)
+    groups = math.floor((now + pace.lead + pace.horizon - base) / interval) + 1
+    free = max(0, min(want, groups * pace.group))
+    return Reservation(free, base, interval, pace.group, told.factor, told.factor_at)
 
 
 UNLIMITED_RATE = 1000.0

@@ -78,6 +78,7 @@ class Pace:
     rate: float
     lead: float = 0.05  # a slot is never nearer than a round trip
     horizon: float = 1.0  # nor further: at most a second of sending is in doubt
+    group: int = 1  # messages a call: it takes so many slots at once, however full it is
     throttled: bool = False  # the provider asked for less: slow down
 
 

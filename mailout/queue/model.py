@@ -67,6 +67,7 @@ class NewMailout:
     subject: str = ""
     company_id: str = "default"
     list_key: str | None = None
+    from_name: str | None = None  # for recipients who have none of their own
     is_test: bool = False
     priority: int = 0  # higher goes first
     scheduled_at: float | None = None

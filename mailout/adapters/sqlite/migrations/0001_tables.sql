@@ -56,6 +56,7 @@ CREATE TABLE campaign_queue (
     subject           TEXT NOT NULL DEFAULT '',
     company_id        TEXT NOT NULL DEFAULT 'default',
     list_key          TEXT,
+    from_name         TEXT,
     is_test           INTEGER NOT NULL DEFAULT 0,
     status            TEXT NOT NULL DEFAULT 'PENDING'
                       CHECK (status IN ('PENDING', 'PROCESSING', 'COMPLETED', 'CANCELLED')),

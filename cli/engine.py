@@ -1,0 +1,16 @@
+"""What nearly every command begins with: the settings, and the engine that they make."""
+
+from __future__ import annotations
+
+from cli.output import note
+from mailout import wiring
+from mailout.engine import Engine
+from mailout.settings import load_settings
+
+
+def open_engine() -> Engine:
+    """From the environment and `.env`. What looks like a mistake there is said, and stops nothing."""
+    settings = load_settings()
+    for warning in settings.warnings:
+        note(f"mailout: {warning}")
+    return wiring.build(settings)

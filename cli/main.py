@@ -1,0 +1,86 @@
+"""`mailout`: the commands, and how each of them ends.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 75 deferred; and 130 Ctrl-C, 143 SIGTERM, 141 when
+nobody reads on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from cli.output import say_error
+from mailout.errors import MailoutError
+
+COMMANDS = {
+    "demo": "See it work: 260 made-up people, no account, about half a minute.",
+    "send": "Send one mailout to everyone who should have it, once.",
+    "preview": "Write a mail to files, to look at before it is sent.",
+    "status": "How things stand: everything, one mailout, or one message.",
+    "subscribers": "The people on your list: import, export, look one up.",
+    "queue": "What waits and what was sent: list, pause, cancel, retry, settle.",
+}
+"""Each is a module of this package, imported when it is asked for: `--help` need not load an engine."""
+
+
+class Commands(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        command = typer.main.get_command(import_module(f"cli.{cmd_name}").app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+app = typer.Typer(cls=Commands, rich_markup_mode=None, add_completion=False)
+
+
+@app.callback(epilog="Begin with: mailout demo. Every command explains itself: mailout send --help.")
+def mailout() -> None:
+    """Sends a letter that you wrote in Notion or in a Markdown file to everyone on your list, once."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. What it could not do becomes one line on stderr; the unforeseen is not hidden."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        command = typer.main.get_command(app)
+        with command.make_context("mailout", arguments or ["--help"]) as context:
+            command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as end:
+        return end.exit_code
+    except MailoutError as error:
+        say_error(str(error), error.exit_code)
+        return error.exit_code
+    except TyperException as error:
+        say_error(_usage(error), error.exit_code)
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        return 128 + getattr(stop, "number", signal.SIGINT)
+    except BrokenPipeError:
+        # Whoever read our output (`| head`) has seen enough. Python would complain once more on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return 0
+
+
+def _usage(error: TyperException) -> str:
+    """What is wrong, and where to read how it is done."""
+    context = getattr(error, "ctx", None)
+    more = f" See `{context.command_path} --help`." if context is not None else ""
+    return error.format_message().rstrip(".") + "." + more

@@ -1,0 +1,55 @@
+"""What the commands print: data on stdout, as text or (with `--json`) as JSON; everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+
+class Terminal(Console):
+    """rich's console, which would turn a broken pipe into exit code 1; `main` knows better."""
+
+    def on_broken_pipe(self) -> None:
+        raise
+
+
+out = Terminal(highlight=False, soft_wrap=True, markup=False, emoji=False)
+err = Terminal(highlight=False, soft_wrap=True, markup=False, emoji=False, stderr=True)
+
+_as_json = False
+
+
+def _choose_json(value: bool) -> bool:
+    global _as_json
+    _as_json = value
+    return value
+
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of text.", is_eager=True, callback=_choose_json)
+]
+
+
+def say(text: str = "", style: str | None = None) -> None:
+    out.print(text, style=style)
+
+
+def note(text: str) -> None:
+    """Beside the data: a warning, or what goes on meanwhile."""
+    err.print(text)
+
+
+def print_json(data: Any) -> None:
+    sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def say_error(message: str, code: int) -> None:
+    if _as_json:
+        sys.stderr.write(json.dumps({"error": message, "code": code}, ensure_ascii=False) + "\n")
+        return
+    for line in message.splitlines():
+        sys.stderr.write(f"mailout: {line}\n")

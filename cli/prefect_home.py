@@ -1,0 +1,87 @@
+"""Prefect in this process: a home of its own under `MAILOUT_HOME`, and its embedded server.
+
+Everything is in the environment before `prefect` is imported for the first time: it reads its settings once.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SERVER = "prefect.server.api.server:create_app"
+
+PROFILE = """\
+# Read by every prefect command with this PREFECT_HOME: nothing reports home.
+active = "mailout"
+
+[profiles.mailout]
+PREFECT_SERVER_ANALYTICS_ENABLED = "false"
+"""
+
+
+def prepare(home: Path, *, verbose: bool = False) -> Path:
+    """Set Prefect up before it is imported; what the environment says already stands."""
+    chosen = Path(os.environ.setdefault("PREFECT_HOME", str(home / "prefect")))
+    chosen.mkdir(parents=True, exist_ok=True)
+    if not (chosen / "profiles.toml").exists():
+        (chosen / "profiles.toml").write_text(PROFILE, encoding="utf-8")
+    os.environ.setdefault("PREFECT_SERVER_ALLOW_EPHEMERAL_MODE", "true")
+    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    if not verbose:
+        # The run's log is kept by the server all the same; only the terminal is spared.
+        os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    return chosen
+
+
+def isolate() -> None:
+    """Forget what the environment wants of Prefect: the demo is the same on every machine."""
+    for name in [name for name in os.environ if name.startswith("PREFECT_")]:
+        del os.environ[name]
+
+
+def is_new(home: Path) -> bool:
+    """Whether the server will have to build its database first."""
+    return not (home / "prefect" / "prefect.db").exists()
+
+
+@contextmanager
+def server() -> Iterator[None]:
+    """Prefect's embedded server while a flow runs, unless `PREFECT_API_URL` names one."""
+    from prefect.server.api.server import SubprocessASGIServer
+    from prefect.settings import get_current_settings
+
+    if get_current_settings().api.url:
+        yield
+        return
+
+    class OutOfReach(SubprocessASGIServer):
+        """The same server in a session of its own: Ctrl-C in the terminal ends the flow, and the flow needs
+        its server to say so."""
+
+        def _run_uvicorn_command(self) -> subprocess.Popen[bytes]:
+            options = f"--host 127.0.0.1 --port {self.port} --log-level error --lifespan on"
+            return subprocess.Popen(
+                [sys.executable, "-m", "uvicorn", "--factory", SERVER, *options.split()],
+                env={
+                    **os.environ,
+                    **get_current_settings().to_environment_variables(exclude_unset=True),
+                    "PREFECT_UI_ENABLED": "0",
+                    "PREFECT__SERVER_EPHEMERAL": "1",
+                    "PREFECT__SERVER_FINAL": "1",
+                },
+                start_new_session=True,
+            )
+
+    # Prefect keeps one embedded server a process and finds this one when it looks for its own.
+    embedded = OutOfReach()
+    try:
+        embedded.start()
+        yield
+    finally:
+        embedded.stop()

@@ -1,0 +1,67 @@
+"""`mailout preview`: the mail as a recipient would get it, in files to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.engine import open_engine
+from cli.output import Json, print_json, say
+from cli.show import near
+from mailout.content.model import UNSUBSCRIBE_URL
+from mailout.content.preview import write_preview
+from mailout.errors import UsageError
+
+app = typer.Typer()
+
+SOMEBODY = "reader@example.org"
+
+
+@app.command(epilog="Example: mailout preview examples/newsletter.md --out preview")
+def preview(
+    ref: Annotated[str, typer.Argument(help="A Markdown file, or a Notion page (its id or address).")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to; it is made if need be.")],
+    json: Json = False,
+) -> None:
+    """Write the mail as a recipient would get it: HTML, text, an .eml file, and what to mend.
+
+    Nothing is sent and nothing is queued.
+    """
+    engine = open_engine()
+    manuscript = engine.manuscript(ref)
+    document, content = engine.render(manuscript)
+    link = engine.footer().url(engine.tokens().make(SOMEBODY, manuscript.list_key))
+    settings = engine.settings
+    try:
+        about = write_preview(
+            document,
+            content,
+            out,
+            {UNSUBSCRIBE_URL: link},
+            to=SOMEBODY,
+            from_email=settings.from_email or "nobody@example.org",
+            from_name=manuscript.from_name or settings.from_name or "",
+            reply_to=settings.reply_to,
+            unsubscribe_url=link,
+            date=engine.clock.now(),
+        )
+    except OSError as error:
+        raise UsageError(
+            f"{out} cannot be written to: {error.strerror}.", remedy="Choose another folder."
+        ) from error
+    if json:
+        print_json(about)
+        return
+    say(about["subject"], style="bold")
+    say(about["preheader"])
+    say()
+    for file in about["files"]:
+        say(f"  {near(Path(file))}")
+    say()
+    for problem in about["problems"]:
+        where = f" ({problem['where']})" if problem["where"] else ""
+        say(f"To look at: {problem['message']}{where}")
+    if not about["problems"]:
+        say("Nothing to mend was found.")

@@ -1,0 +1,143 @@
+"""How far it is: a bar on a terminal, a line now and then elsewhere. Read from the store alone."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from cli.output import err, note, out
+from mailout import wiring
+from mailout.delivery.protocol import Ledger
+from mailout.errors import NotFound, StoreUnavailable
+from mailout.ports import Store
+from mailout.reporting.moments import lasting
+from mailout.settings import Settings
+
+LOOK_SECONDS = 0.25
+LINE_SECONDS = 5.0
+LEARNING_SECONDS = 2.0
+"""A rate is not worth showing before."""
+
+
+@contextmanager
+def showing(
+    settings: Settings, mailout_id: str, *, first: str = "Preparing", quiet: bool = False
+) -> Iterator[None]:
+    """While the mailout is sent, show how far it is."""
+    if quiet:
+        yield
+        return
+    watch = _Bar(first) if out.is_terminal else _Lines(first)
+    ended = threading.Event()
+    watcher = threading.Thread(
+        target=_look_on, args=(settings, mailout_id, watch, ended), name="progress", daemon=True
+    )
+    with watch:
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+
+def _look_on(settings: Settings, mailout_id: str, watch: _Bar | _Lines, ended: threading.Event) -> None:
+    store = wiring.open_store(settings)
+    pace = Pace()
+    try:
+        while not ended.wait(LOOK_SECONDS):
+            _look(store, mailout_id, watch, pace)
+        _look(store, mailout_id, watch, pace)
+    finally:
+        store.close()
+
+
+def _look(store: Store, mailout_id: str, watch: _Bar | _Lines, pace: Pace) -> None:
+    try:
+        mailout = store.mailout(mailout_id)
+    except (NotFound, StoreUnavailable):  # not written down yet, or busy: look again
+        return
+    if mailout.frozen_at is not None and mailout.started_at is not None:
+        pace.seen(store.now(), mailout.ledger)
+        watch.show(mailout.ledger, pace)
+
+
+class Pace:
+    """Messages a second since we began to look."""
+
+    def __init__(self) -> None:
+        self._since: tuple[float, int] | None = None
+        self.rate: float | None = None
+
+    def seen(self, now: float, ledger: Ledger) -> None:
+        if self._since is None:
+            self._since = now, done(ledger)
+        began, before = self._since
+        if now - began >= LEARNING_SECONDS:
+            self.rate = (done(ledger) - before) / (now - began)
+
+    def words(self, ledger: Ledger) -> str:
+        left = ledger.recipients - done(ledger)
+        if not left or not self.rate:
+            return ""
+        return f"{self.rate:,.1f} a second, {lasting(left / self.rate)} left"
+
+
+def done(ledger: Ledger) -> int:
+    return ledger.recipients - ledger.pending - ledger.in_flight
+
+
+class _Bar:
+    """For a person who watches."""
+
+    def __init__(self, first: str) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[words]}"),
+            TimeElapsedColumn(),
+            console=out,
+            transient=True,
+        )
+        self._task: TaskID = self._progress.add_task(first, total=None, words="")
+
+    def __enter__(self) -> None:
+        self._progress.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def show(self, ledger: Ledger, pace: Pace) -> None:
+        count = f"{ledger.sent:,} of {ledger.recipients:,}"
+        words = ", ".join(filter(None, (count, pace.words(ledger))))
+        self._progress.update(
+            self._task, description="Sending", completed=done(ledger), total=ledger.recipients, words=words
+        )
+
+
+class _Lines:
+    """For a log file: on stderr, since stdout is for what came of it."""
+
+    def __init__(self, first: str) -> None:
+        self._first = first
+        self._next = 0.0
+        self._last = -1
+
+    def __enter__(self) -> None:
+        note(f"{self._first} …")
+
+    def __exit__(self, *_: object) -> None:
+        sys.stderr.flush()
+
+    def show(self, ledger: Ledger, pace: Pace) -> None:
+        now = wiring.SystemClock().monotonic()
+        if done(ledger) == self._last or (now < self._next and done(ledger) < ledger.recipients):
+            return
+        self._next, self._last = now + LINE_SECONDS, done(ledger)
+        words = pace.words(ledger)
+        err.print(f"Sending: {ledger.sent:,} of {ledger.recipients:,}" + (f" ({words})" if words else ""))

@@ -1,0 +1,188 @@
+"""`mailout queue`: what waits, why, and what a person can do about it."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from cli.engine import open_engine
+from cli.names import find_mailout, find_message
+from cli.output import Json, print_json, say
+from cli.show import mailout_dict, show_mailout, show_mailouts
+from mailout.delivery.protocol import Timing
+from mailout.delivery.states import State
+from mailout.engine import Engine
+from mailout.errors import UsageError
+from mailout.queue.model import DeferReason, Mailout, Status
+from mailout.reporting.words import count
+
+app = typer.Typer(
+    help="What waits and what was sent: list, pause, cancel, retry, settle.", no_args_is_help=True
+)
+
+Id = Annotated[
+    str, typer.Argument(help="A mailout: its id or the beginning of it, its Markdown file or Notion page.")
+]
+MaybeId = Annotated[str | None, typer.Argument(help="A mailout, as `queue list` shows it; or use --all.")]
+
+
+class Verdict(StrEnum):
+    """What a person knows of messages in doubt."""
+
+    SENT = "sent"
+    FAILED = "failed"
+    PENDING = "pending"
+
+
+@app.command("list", epilog="Example: mailout queue list --json")
+def list_(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 100,
+    json: Json = False,
+) -> None:
+    """All mailouts: what is being sent, what waits and why, what is done."""
+    engine = open_engine()
+    mailouts = engine.store.mailouts(limit=limit)
+    if json:
+        print_json([mailout_dict(mailout) for mailout in mailouts])
+        return
+    if engine.store.all_paused():
+        say("Everything is paused. To go on: mailout queue resume --all\n")
+    if mailouts:
+        show_mailouts(mailouts, engine.limits.timezone)
+    else:
+        say("The queue is empty. The first mailout: mailout send FILE.md --test")
+
+
+@app.command("show", epilog="Example: mailout queue show 3f2a")
+def show(id: Id, json: Json = False) -> None:
+    """One mailout: how it stands, why it waits, what to do."""
+    engine = open_engine()
+    _show(engine, find_mailout(engine, id), json)
+
+
+@app.command("cancel", epilog="Example: mailout queue cancel 3f2a")
+def cancel(id: Id, json: Json = False) -> None:
+    """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed."""
+    engine = open_engine()
+    mailout = find_mailout(engine, id)
+    if mailout.status is Status.COMPLETED:
+        raise UsageError("It is done: there is nothing left to cancel.")
+    _show(engine, engine.store.cancel(mailout.id), json)
+
+
+@app.command("pause", epilog="Example: mailout queue pause 3f2a, or: mailout queue pause --all")
+def pause(
+    id: MaybeId = None,
+    all_: Annotated[bool, typer.Option("--all", help="Everything, also what comes later.")] = False,
+    json: Json = False,
+) -> None:
+    """Hold a mailout (or everything) until somebody resumes it. What is in hand is finished."""
+    engine = open_engine()
+    if _everything(id, all_):
+        _switch(engine, True, json)
+        return
+    mailout = find_mailout(engine, id or "")
+    if mailout.status not in (Status.PENDING, Status.PROCESSING):
+        raise UsageError("It is over: there is nothing left to pause.")
+    _show(engine, engine.store.defer(mailout.id, DeferReason.PAUSED, None), json)
+
+
+@app.command("resume", epilog="Example: mailout queue resume 3f2a, or: mailout queue resume --all")
+def resume(
+    id: MaybeId = None,
+    all_: Annotated[bool, typer.Option("--all", help="Undo `pause --all`.")] = False,
+    json: Json = False,
+) -> None:
+    """Let a mailout (or everything) go on, whatever it waited for."""
+    engine = open_engine()
+    if _everything(id, all_):
+        _switch(engine, False, json)
+        return
+    mailout = find_mailout(engine, id or "")
+    if mailout.defer_reason is None:
+        raise UsageError("It is not held: there is nothing to resume.")
+    _show(engine, engine.store.resume(mailout.id), json)
+    _goes_on(json)
+
+
+@app.command("retry", epilog="Example: mailout queue retry 3f2a")
+def retry(id: Id, json: Json = False) -> None:
+    """Try the failed messages of a mailout again, and no others."""
+    engine = open_engine()
+    mailout = find_mailout(engine, id)
+    retried = engine.store.retry_failed(mailout.id)
+    if not retried:
+        raise UsageError("No message of it has failed: there is nothing to try again.")
+    engine.report(mailout.id)
+    if not json:
+        say(f"{count(retried, 'message')} will be tried again.")
+    _show(engine, engine.store.mailout(mailout.id), json)
+    _goes_on(json)
+
+
+@app.command("settle", epilog="Example: mailout queue settle 3f2a --as sent")
+def settle(
+    id: Id,
+    verdict: Annotated[
+        Verdict, typer.Option("--as", help="What became of them; `pending` sends them again.")
+    ],
+    message: Annotated[
+        list[str] | None,
+        typer.Option("--message", help="Only this one: its id, or its recipient's address. May be repeated."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Say what became of messages in doubt: those that were handed over and never answered for."""
+    engine = open_engine()
+    mailout = find_mailout(engine, id)
+    chosen = [find_message(engine, mailout, name, (State.UNKNOWN,)) for name in message] if message else None
+    doubtful = len(chosen) if chosen else mailout.ledger.unknown
+    if not doubtful:
+        raise UsageError("No message of it is in doubt: there is nothing to settle.")
+    _confirm(f"Settle {count(doubtful, 'message')} of “{mailout.subject}” as {verdict.value}?", verdict, yes)
+    wait = Timing.of(engine.settings.lock_seconds).settle_wait
+    engine.store.settle(mailout.id, State(verdict.value.upper()), wait=wait, ids=chosen)
+    engine.report(mailout.id)
+    _show(engine, engine.store.mailout(mailout.id), json)
+    if verdict is Verdict.PENDING:
+        _goes_on(json)
+
+
+def _confirm(question: str, verdict: Verdict, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} There is nobody to ask.", remedy="Say --yes if you are sure.")
+    if verdict is Verdict.PENDING:
+        question = f"Who got it already will get it twice. {question}"
+    typer.confirm(question, abort=True, err=True)
+
+
+def _everything(id: str | None, all_: bool) -> bool:
+    if all_ == (id is not None):
+        raise UsageError("Name one mailout, or say --all.")
+    return all_
+
+
+def _switch(engine: Engine, paused: bool, json: bool) -> None:
+    engine.store.pause_all(paused)
+    if json:
+        print_json({"all_paused": paused})
+    else:
+        say("Everything is paused. To go on: mailout queue resume --all" if paused else "Sending goes on.")
+
+
+def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
+    if json:
+        print_json(mailout_dict(mailout))
+    else:
+        show_mailout(engine, mailout)
+
+
+def _goes_on(json: bool) -> None:
+    if not json:
+        say("\nWhere the queue runs it goes on within a minute; or now: mailout send, with its page or file.")

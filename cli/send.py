@@ -1,0 +1,137 @@
+"""`mailout send`: one mailout, from the manuscript to the report."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli import prefect_home
+from cli.engine import open_engine
+from cli.output import Json, note, print_json
+from cli.progress import showing
+from cli.show import show_reports
+from mailout import wiring
+from mailout.engine import Engine
+from mailout.queue.model import Mailout, MailoutOutcome, Status
+
+app = typer.Typer()
+
+DONE, FAILED, DEFERRED = 0, 1, 75
+
+
+@app.command(epilog="Example: mailout send examples/newsletter.md --test")
+def send(
+    ref: Annotated[str, typer.Argument(help="A Markdown file, or a Notion page (its id or address).")],
+    test: Annotated[
+        bool | None,
+        typer.Option(
+            "--test/--real",
+            help="Only to TEST_EMAILS, or for real. Without it: as the page or file says.",
+        ),
+    ] = None,
+    direct: Annotated[
+        bool,
+        typer.Option("--direct", help="Without Prefect: starts at once, and leaves no run to look at."),
+    ] = False,
+    json: Json = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show Prefect's log, too.")] = False,
+) -> None:
+    """Send one mailout to everyone who should have it, once.
+
+    Stop it with Ctrl-C whenever you like: what is in hand is finished, and the same command goes on with the
+    rest. Exit codes: 0 sent, 1 failed, 2 wrong usage or settings, 75 it has to wait (it says for what).
+    """
+    engine = open_engine()
+    id = engine.look_over(ref, test)
+    stop = Stop(engine)
+    first = "Preparing" if direct else starting(engine.settings.mailout_home)
+    with showing(engine.settings, id, first=first, quiet=json), stop.on_signals():
+        if direct:
+            engine.deliver(engine.take_up(ref, test).id)
+        else:
+            run_flow(engine, ref, test, verbose=verbose)
+    finish(engine, id, json=json, stopped_by=stop.signal)
+
+
+def starting(home: Path) -> str:
+    if prefect_home.is_new(home):
+        return "Starting Prefect (the first time it builds its database: about 20 seconds)"
+    return "Starting Prefect (about 10 seconds)"
+
+
+def run_flow(engine: Engine, ref: str, test: bool | None, *, verbose: bool = False) -> str | None:
+    """The flow `send_mailout` in this process; the id of its run. An error inside it is raised here."""
+    prefect_home.prepare(engine.settings.mailout_home.absolute(), verbose=verbose)
+    with prefect_home.server():
+        from flows.send_mailout import send_mailout
+
+        wiring.use(engine)
+        state: Any = send_mailout(ref, test, return_state=True)
+        error = state.result(raise_on_failure=False)
+        if isinstance(error, BaseException):
+            raise error
+        return str(state.state_details.flow_run_id)
+
+
+class Stop:
+    """Ctrl-C and SIGTERM: the first finishes what is in hand, the second ends it there and then."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.signal: int | None = None
+
+    def __call__(self, number: int, frame: object) -> None:
+        again, self.signal = self.signal is not None, number
+        if again or not self._engine.stop():
+            raise Stopped(number)
+        note("Stopping: what is in hand is finished first.")
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        before = {
+            number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class Stopped(KeyboardInterrupt):
+    """Stopped while nothing was being sent."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None) -> None:
+    """Say how it stands, and end with the exit code for it."""
+    reports = engine.report(id)
+    mailout = reports.summary.mailout
+    if json:
+        print_json(reports.summary.to_dict() | {"csv": str(reports.csv), "html": str(reports.html)})
+    else:
+        show_reports(engine, reports)
+    code = exit_code(mailout)
+    if mailout.status is Status.PROCESSING:
+        if stopped_by is not None:
+            note(
+                "Stopped. Nothing is lost and nothing goes out twice: the same command goes on with the rest."
+            )
+            code = 128 + stopped_by
+        elif engine.store.all_paused():
+            note("Everything is paused. To go on: mailout queue resume --all, then send again.")
+    raise typer.Exit(code)
+
+
+def exit_code(mailout: Mailout) -> int:
+    if mailout.status is Status.COMPLETED:
+        return DONE if mailout.outcome is MailoutOutcome.SENT else FAILED
+    return FAILED if mailout.status is Status.CANCELLED else DEFERRED

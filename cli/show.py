@@ -1,0 +1,92 @@
+"""Mailouts, messages and subscribers in words and in JSON: the same wherever a command shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from cli.names import SHORT
+from cli.output import out, say
+from mailout.engine import Engine, Reports
+from mailout.queue.model import Mailout, MailoutOutcome, Status
+from mailout.reporting.moments import iso, spoken
+from mailout.reporting.plain import status_lines, summary_lines
+from mailout.reporting.words import WHY
+
+
+def show_reports(engine: Engine, reports: Reports) -> None:
+    say("\n".join(summary_lines(reports.summary, engine.limits.timezone)))
+    say()
+    say(f"One line a recipient:  {near(reports.csv)}")
+    say(f"The report as a page:  {near(reports.html)}")
+
+
+def show_mailout(engine: Engine, mailout: Mailout) -> None:
+    say(f"Mailout {mailout.id}")
+    say("\n".join(status_lines(mailout, engine.limits.timezone)))
+
+
+def show_mailouts(mailouts: Sequence[Mailout], zone: tzinfo) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("id", no_wrap=True)
+    table.add_column("what", overflow="ellipsis", no_wrap=True, min_width=20)
+    table.add_column("how it stands", overflow="fold")
+    table.add_column("sent", justify="right", no_wrap=True)
+    for mailout in mailouts:
+        ledger = mailout.ledger
+        subject = f"(test) {mailout.subject}" if mailout.is_test else mailout.subject
+        table.add_row(
+            mailout.id[:SHORT], subject, standing(mailout, zone), f"{ledger.sent:,} of {ledger.recipients:,}"
+        )
+    out.print(table, soft_wrap=False)
+
+
+def standing(mailout: Mailout, zone: tzinfo) -> str:
+    """A few words, for a table."""
+    match mailout.status:
+        case Status.PENDING if mailout.defer_reason is not None:
+            until = mailout.deferred_until
+            when = "for a person" if until is None else f"until {spoken(until, zone)}"
+            return f"waits {when}: {WHY[mailout.defer_reason]}"
+        case Status.PENDING:
+            return "waits for its turn"
+        case Status.PROCESSING:
+            return "being sent"
+        case Status.CANCELLED:
+            return "cancelled"
+        case Status.COMPLETED if mailout.outcome is MailoutOutcome.FAILED:
+            return f"done, {mailout.ledger.failed:,} failed, {mailout.ledger.unknown:,} unknown"
+        case Status.COMPLETED:
+            return "done"
+
+
+def mailout_dict(mailout: Mailout) -> dict[str, Any]:
+    """Every column, in the words of SPEC §6; times in ISO 8601, UTC."""
+    times = (
+        "scheduled_at",
+        "deferred_until",
+        "locked_at",
+        "created_at",
+        "frozen_at",
+        "started_at",
+        "completed_at",
+    )
+    return asdict(mailout) | {name: iso(getattr(mailout, name)) for name in times}
+
+
+def message_dict(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    times = {
+        name: iso(value) for name, value in row.items() if name.endswith("_at") and isinstance(value, float)
+    }
+    return dict(row) | times | {"events": [dict(event) for event in events]}
+
+
+def near(path: Path) -> str:
+    """As short as it can be typed from here."""
+    path = path.absolute()
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,92 @@
+"""`mailout status`: everything at a glance, one mailout, or one message."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.engine import open_engine
+from cli.names import find_mailout, find_message
+from cli.output import Json, print_json, say
+from cli.show import mailout_dict, message_dict, show_mailouts
+from mailout.engine import Engine
+from mailout.reporting.plain import summary_lines
+from mailout.reporting.summary import summarise
+
+app = typer.Typer()
+
+RECENT = 10
+
+
+@app.command(epilog="Example: mailout status newsletter.md --message ana@example.org")
+def status(
+    id: Annotated[
+        str | None,
+        typer.Argument(help="A mailout: its id or the beginning of it, its Markdown file or Notion page."),
+    ] = None,
+    message: Annotated[
+        str | None,
+        typer.Option("--message", help="One message of it: its id, or the recipient's address."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """How things stand: everything at a glance, one mailout, or one message with all its steps."""
+    engine = open_engine()
+    mailout = find_mailout(engine, id) if id else None
+    if message:
+        _message(engine, find_message(engine, mailout, message), json)
+    elif mailout:
+        _mailout(engine, mailout.id, json)
+    else:
+        _overview(engine, json)
+
+
+def _overview(engine: Engine, json: bool) -> None:
+    people = engine.store.subscriber_counts()
+    mailouts = engine.store.mailouts(limit=RECENT)
+    paused = engine.store.all_paused()
+    if json:
+        print_json(
+            {
+                "subscribers": dict(people),
+                "all_paused": paused,
+                "mailouts": [mailout_dict(m) for m in mailouts],
+            }
+        )
+        return
+    say("Subscribers: " + ", ".join(f"{n:,} {name}" for name, n in people.items()))
+    if paused:
+        say("Everything is paused. To go on: mailout queue resume --all")
+    say()
+    if mailouts:
+        show_mailouts(mailouts, engine.limits.timezone)
+    else:
+        say("No mailouts yet. The first one: mailout send FILE.md --test")
+
+
+def _mailout(engine: Engine, id: str, json: bool) -> None:
+    summary = summarise(engine.store, id)
+    errors = engine.store.errors(id, limit=20)
+    if json:
+        print_json(summary.to_dict() | {"problems": [{"code": e.code, "message": e.message} for e in errors]})
+        return
+    say(f"Mailout {id}")
+    say("\n".join(summary_lines(summary, engine.limits.timezone)))
+    for code, text in dict.fromkeys((e.code, e.message) for e in errors):
+        say(f"To look at: {text} ({code})")
+
+
+def _message(engine: Engine, id: str, json: bool) -> None:
+    row = engine.store.message(id)
+    events = engine.store.message_events(id)
+    if json:
+        print_json(message_dict(row, events))
+        return
+    say(f"Message {id} to {row['email']}: {row['state']}, attempts: {row['attempts']}")
+    if row["error_message"]:
+        say(f"{row['error_code']}: {row['error_message']}")
+    say()
+    for event in events:
+        about = ", ".join(f"{name} {value}" for name, value in event["metadata"].items() if value is not None)
+        say(f"  {event['created_at']}  {event['type']:<16}  {about}")

@@ -1,0 +1,35 @@
+"""How a flow run ends, in Prefect's words: completed, deferred, or failed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from prefect.states import Completed, Failed, State
+
+from mailout import wiring
+from mailout.queue.model import Mailout, MailoutOutcome, Status
+
+
+def outcome_of(mailout_id: str) -> State[Any]:
+    """The state that Prefect shows. A wait is no failure: its badge is green and says `Deferred`."""
+    engine = wiring.engine()
+    mailout = engine.store.mailout(mailout_id)
+    ledger = mailout.ledger
+    counts = f"{ledger.sent} sent, {ledger.failed} failed, {ledger.unknown} unknown, {ledger.pending} pending"
+    if mailout.status is Status.COMPLETED and mailout.outcome is MailoutOutcome.FAILED:
+        return Failed(message=f"Not everybody was reached: {counts}.", name="Failed")
+    if mailout.status is Status.CANCELLED:
+        return Completed(message=f"Cancelled: {counts}.", name="Cancelled by hand")
+    if mailout.status is not Status.COMPLETED:
+        return Completed(message=f"{_why(mailout, engine.limits.timezone)} {counts}.", name="Deferred")
+    return Completed(message=counts)
+
+
+def _why(mailout: Mailout, timezone: Any) -> str:
+    if mailout.defer_reason is None:
+        return "Stopped; the queue goes on with it."
+    if mailout.deferred_until is None:
+        return f"{mailout.defer_reason}: waits for a person. {mailout.defer_note or ''}".rstrip() + "."
+    until = datetime.fromtimestamp(mailout.deferred_until, timezone)
+    return f"{mailout.defer_reason}: until {until:%Y-%m-%d %H:%M %Z}."

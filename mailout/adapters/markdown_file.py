@@ -1,0 +1,66 @@
+"""A Markdown file on disk, and the pictures beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from mailout.content.document import Media
+from mailout.content.manuscript import Manuscript
+from mailout.content.markdown import MarkdownMailout, parse_markdown
+from mailout.errors import Abort, AbortCode, UsageError
+from mailout.queue.model import Kind
+
+
+class MarkdownFiles:
+    """Manuscripts on disk: a `Source` for paths."""
+
+    def load(self, ref: str) -> Manuscript:
+        path = Path(ref)
+        mailout = read_markdown(path)
+        front = mailout.front
+        return Manuscript(
+            kind=Kind.MARKDOWN,
+            ref=front.id or path.name,
+            document=mailout.document,
+            is_test=bool(front.test),
+            list_key=front.list_key,
+            from_name=front.from_name,
+            read_media=read_picture,
+        )
+
+
+def read_markdown(path: Path) -> MarkdownMailout:
+    """The file's mailout; its media are files that are there. Their `source` is a path to read."""
+    mailout = parse_markdown(_text_of(path), path.name)
+    media = tuple(_found(each, path) for each in mailout.document.media)
+    return replace(mailout, document=replace(mailout.document, media=media))
+
+
+def read_picture(source: str) -> bytes:
+    """The reader that `keep_media` needs for a Markdown file."""
+    return Path(source).read_bytes()
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}.", remedy="Check the name and the folder.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path} is not UTF-8 (byte {error.start}).", remedy="Save it as UTF-8 and try again."
+        ) from error
+
+
+def _found(media: Media, beside: Path) -> Media:
+    file = (beside.parent / media.source).resolve()
+    if not file.is_file():
+        raise Abort(
+            AbortCode.MEDIA_UNAVAILABLE,
+            f"{beside.name} shows {media.source}, and there is no such file beside it.",
+            remedy="Put the picture there, or correct its name in the text.",
+        )
+    return replace(media, source=str(file))

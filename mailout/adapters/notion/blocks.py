@@ -1,0 +1,118 @@
+"""Reads a page's whole tree of blocks: every page of children, every depth, synced copies through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from mailout.adapters.notion.calls import Json, NotionCalls
+from mailout.content.notion.blocks import MAX_BLOCKS, Block, walk
+from mailout.content.notion.links import page_id_of
+from mailout.errors import SourceError, SourceUnavailable
+
+MAX_READ_DEPTH = 100
+"""Deeper than people write, and well within the stack."""
+
+_ELSEWHERE = frozenset({"child_page", "child_database", "link_to_page"})
+"""Their children are pages of their own; the mail links to them."""
+
+_MEETINGS = ("meeting_notes", "transcription")
+
+
+class BlockReader:
+    """One reading of one page. What may not be read becomes a block's `trouble`; an outage is raised."""
+
+    def __init__(self, calls: NotionCalls) -> None:
+        self._calls = calls
+        self._left = MAX_BLOCKS
+        self._cut = False
+        self._originals: dict[str, list[Block]] = {}  # synced blocks: one reading serves every copy
+
+    def tree(self, page_id: str) -> list[Block]:
+        id = page_id_of(page_id) or page_id
+        blocks = list(self._children(id, (id,)))
+        if self._cut:
+            blocks.append(
+                Block(id, "unsupported", trouble="the page is longer than a mail can be; its end is left out")
+            )
+        return blocks
+
+    def _children(self, id: str, above: tuple[str, ...]) -> Iterator[Block]:
+        answers = self._calls.pages(
+            f"reading the blocks of {id}", lambda api, paging: api.blocks.children.list(id, **paging)
+        )
+        for answer in answers:
+            if answer.get("in_trash") or answer.get("archived"):
+                continue
+            if not self._room(1):
+                return
+            yield self._block(answer, above)
+
+    def _room(self, blocks: int) -> bool:
+        self._left -= blocks
+        self._cut = self._cut or self._left < 0
+        return not self._cut
+
+    def _block(self, answer: Json, above: tuple[str, ...]) -> Block:
+        kind, id = str(answer.get("type")), str(answer.get("id"))
+        data = _mapping(answer.get(kind))
+        if kind in _ELSEWHERE:
+            return Block.of(answer)
+        if kind == "synced_block":
+            return self._synced(answer, _mapping(data.get("synced_from")), above)
+        if kind in _MEETINGS and isinstance(data.get("children"), Mapping):
+            return self._meeting(answer, data["children"], above)
+        if not answer.get("has_children"):
+            return Block.of(answer)
+        # Children of a type that the API does not know cannot be asked for either.
+        lenient = kind == "unsupported"
+        return self._with(answer, [id], above, "its contents cannot be read" if lenient else None)
+
+    def _synced(self, answer: Json, source: Json, above: tuple[str, ...]) -> Block:
+        """The original holds the children; a copy points to it, and it may be on a page nobody shared."""
+        original = source.get("block_id")
+        if not original:
+            return self._with(answer, [str(answer.get("id"))] if answer.get("has_children") else [], above)
+        return self._with(answer, [str(original)], above, "the original of a synced block cannot be read")
+
+    def _meeting(self, answer: Json, parts: Json, above: tuple[str, ...]) -> Block:
+        """Summary and notes; the transcript is for the archive, not for readers."""
+        wanted = [parts.get("summary_block_id"), parts.get("notes_block_id")]
+        ids = [str(id) for id in wanted if id]
+        return self._with(answer, ids, above, "the notes of a meeting cannot be read")
+
+    def _with(
+        self, answer: Json, ids: list[str], above: tuple[str, ...], lenient: str | None = None
+    ) -> Block:
+        """The block with the children of `ids`. `lenient`: what to say when they are refused."""
+        children: list[Block] = []
+        for id in ids:
+            if id in above:
+                return Block.of(answer, children, f"the block contains itself (by way of {id})")
+            if len(above) > MAX_READ_DEPTH:
+                return Block.of(answer, children, f"what is nested deeper than {MAX_READ_DEPTH} is left out")
+            if id in self._originals:
+                children.extend(self._again(id))
+                continue
+            try:
+                found = list(self._children(id, (*above, id)))
+            except SourceUnavailable:
+                raise
+            except SourceError as error:
+                if lenient is None:
+                    raise
+                return Block.of(answer, children, f"{lenient}: {error.message}")
+            if answer.get("type") == "synced_block":
+                self._originals[id] = found
+            children.extend(found)
+        return Block.of(answer, children)
+
+    def _again(self, id: str) -> list[Block]:
+        """A synced block once more. It counts again: copies of copies can double at every level."""
+        size = sum(1 for _ in islice(walk(self._originals[id]), MAX_BLOCKS))
+        return self._originals[id] if self._room(size) else []
+
+
+def _mapping(value: Any) -> Json:
+    return value if isinstance(value, Mapping) else {}

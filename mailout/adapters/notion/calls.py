@@ -1,0 +1,158 @@
+"""Calls to Notion: one place that waits, tries again, counts, and turns every failure into one of ours."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any
+
+import httpx
+from notion_client import Client
+from notion_client.errors import HTTPResponseError, InvalidPathParameterError, NotionClientErrorBase
+
+from mailout.errors import (
+    SettingsError,
+    SourceError,
+    SourceNotFound,
+    SourceRefused,
+    SourceUnavailable,
+)
+from mailout.ports import Clock
+
+log = logging.getLogger(__name__)
+
+API_VERSION = "2026-03-11"
+BASE_URL = "https://api.notion.com"
+PAGE_SIZE = 100
+
+TOO_FAST = 429
+"""The one answer that promises that nothing was done: even a creation may be tried again."""
+PASSING = frozenset({409, 500, 502, 503, 504, 529})
+ATTEMPTS = 5
+MAX_WAIT = 60.0
+
+Json = Mapping[str, Any]
+FAILURES = (NotionClientErrorBase, httpx.HTTPError, json.JSONDecodeError, UnicodeDecodeError)
+"""All that a call may raise: the client lets httpx's errors through, and an answer may not be JSON at all."""
+
+
+class NotionCalls:
+    """A client that tries again by our rules. Its own retries are off: they know neither 502 nor 529."""
+
+    def __init__(
+        self,
+        token: str,
+        clock: Clock,
+        *,
+        base_url: str | None = None,
+        timeout: float = 30.0,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        self.count = 0  # calls made, repeated ones too
+        self._clock = clock
+        self._attempts = attempts
+        self._client = Client(
+            auth=token,
+            base_url=_origin(base_url or BASE_URL),
+            timeout_ms=int(timeout * 1000),
+            notion_version=API_VERSION,
+            retry=False,
+            # Without a logger of ours the client adds a handler at every start.
+            logger=logging.getLogger("notion_client"),
+            log_level=logging.ERROR,
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def make(self, what: str, call: Callable[[Client], Any], *, repeatable: bool = True) -> Any:
+        """One call's answer. `repeatable=False`: a second one would do the thing twice."""
+        attempt = 0
+        while True:
+            attempt += 1
+            self.count += 1
+            try:
+                return call(self._client)
+            except FAILURES as failure:
+                error = _error(failure, what)
+                again = isinstance(error, SourceUnavailable) and (repeatable or _too_fast(failure))
+                if attempt == self._attempts or not again:
+                    raise error from failure
+                wait = self._wait(failure, attempt)
+            log.info("%s; trying again in %.0f s (attempt %d)", error.message, wait, attempt)
+            self._clock.sleep(wait)
+
+    def pages(self, what: str, call: Callable[[Client, dict[str, Any]], Any]) -> Iterator[Json]:
+        """Every result of a list, over all of its pages. A page may hold fewer than asked for."""
+        cursor: dict[str, Any] = {}
+        while True:
+            answer = self.make(what, partial(_paged, call, {"page_size": PAGE_SIZE, **cursor}))
+            yield from answer.get("results") or ()
+            following = answer.get("next_cursor")
+            if not (answer.get("has_more") and following):
+                return
+            cursor = {"start_cursor": following}
+
+    def _wait(self, failure: Exception, attempt: int) -> float:
+        """What Notion asks for, within reason; else 1, 2, 4, 8 seconds."""
+        asked = failure.headers.get("retry-after") if isinstance(failure, HTTPResponseError) else None
+        return min(MAX_WAIT, _seconds(asked, self._clock.now()) or float(2 ** (attempt - 1)))
+
+
+def _paged(call: Callable[[Client, dict[str, Any]], Any], paging: dict[str, Any], api: Client) -> Any:
+    return call(api, paging)
+
+
+def _origin(base_url: str) -> str:
+    """The client adds `/v1/` itself."""
+    origin = base_url.strip().rstrip("/").removesuffix("/v1")
+    if not origin.startswith(("http://", "https://")):
+        raise SettingsError(
+            f"NOTION_BASE_URL is not an address: {base_url!r}.",
+            remedy=f"Leave it out, or set it to {BASE_URL}.",
+        )
+    return origin
+
+
+def _too_fast(failure: Exception) -> bool:
+    return isinstance(failure, HTTPResponseError) and failure.status == TOO_FAST
+
+
+def _error(failure: Exception, what: str) -> SourceError:
+    """What went wrong, in our words. Notion's own are kept: they name the property or the page."""
+    if not isinstance(failure, HTTPResponseError):
+        if isinstance(failure, InvalidPathParameterError):
+            return SourceError(f"{what}: {failure}")
+        reason = str(failure) or type(failure).__name__
+        return SourceUnavailable(f"{what}: no usable answer from Notion ({reason})")
+    said = f"{what}: Notion answered {failure.status} ({failure})"
+    match failure.status:
+        case 401:
+            return SourceRefused(said, remedy="Check NOTION_TOKEN.")
+        case 403:
+            return SourceRefused(said, remedy="Give the integration the capability it lacks.")
+        case 404:
+            return SourceNotFound(
+                said, remedy="Check the id, and share the page with the integration (••• → Connections)."
+            )
+        case status if status == TOO_FAST or status in PASSING:
+            return SourceUnavailable(said)
+        case _:
+            return SourceError(said)
+
+
+def _seconds(asked: str | None, now: float) -> float | None:
+    """`Retry-After` as seconds; it may be a number or a date."""
+    if not asked:
+        return None
+    try:
+        return max(0.0, float(asked))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
+    except ValueError:
+        return None

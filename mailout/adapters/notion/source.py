@@ -1,0 +1,239 @@
+"""Notion: where mailouts are written, and where we report what became of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, tzinfo
+from functools import partial
+from typing import Any
+
+from notion_client import Client
+
+from mailout.adapters.notion.blocks import BlockReader
+from mailout.adapters.notion.calls import Json, NotionCalls
+from mailout.adapters.notion.checks import Check, errors_checks, mailouts_checks
+from mailout.content.notion.blocks import Block
+from mailout.content.notion.links import page_id_of
+from mailout.content.notion.page import (
+    KINDS,
+    NotionPage,
+    PropertyNames,
+    StatusNames,
+    Value,
+    page_of,
+    property_value,
+)
+from mailout.errors import SettingsError, SourceError, SourceNotFound
+from mailout.ports import Clock, ErrorRecord
+
+log = logging.getLogger(__name__)
+
+ERROR_PROPERTIES: Mapping[str, str] = {
+    name: name
+    for name in ("timestamp", "mailout", "stage", "provider", "email", "code", "message", "attempts")
+}
+"""The errors database's properties beside its title (SPEC §10)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotionConfig:
+    """What is needed to talk to one workspace."""
+
+    token: str
+    db_mailouts: str | None = None
+    db_errors: str | None = None
+    base_url: str | None = None
+    properties: PropertyNames = field(default_factory=PropertyNames)
+    statuses: StatusNames = field(default_factory=StatusNames)
+    zone: tzinfo = UTC  # where a `send_at` without a time has its midnight
+    timeout: float = 30.0
+
+
+class NotionSource:
+    """Reads pages and blocks, writes statuses, counts and errors."""
+
+    def __init__(self, config: NotionConfig, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._calls = NotionCalls(config.token, clock, base_url=config.base_url, timeout=config.timeout)
+        self._data_sources: dict[str, str] = {}  # by database
+        self._warned: set[str] = set()
+
+    @property
+    def calls(self) -> int:
+        """How many requests were made."""
+        return self._calls.count
+
+    def close(self) -> None:
+        self._calls.close()
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────────
+
+    def load_page(self, page_id: str) -> NotionPage:
+        answer = self._page(page_id)
+        if answer.get("in_trash") or answer.get("archived"):
+            raise SourceNotFound(f"The page {page_id} is in the trash.", remedy="Restore it in Notion.")
+        return page_of(answer, self._config.properties, self._config.zone)
+
+    def load_blocks(self, page_id: str) -> list[Block]:
+        return BlockReader(self._calls).tree(page_id)
+
+    def ready_pages(self, now: float) -> list[NotionPage]:
+        """Pages that ask to be sent and whose time has come, oldest first."""
+        name, ready = self._config.properties.status, self._config.statuses.ready
+        source = self._data_source(self._config.db_mailouts, "NOTION_DB_MAILOUTS")
+        kind = str((self._schema(source).get(name) or {}).get("type"))
+        if kind not in KINDS["status"]:
+            raise SourceError(
+                f"The mailouts database has no status or select called {name!r}.",
+                remedy="Add it, or set NOTION_PROP_STATUS.",
+            )
+        query = {
+            "filter": {"property": name, kind: {"equals": ready}},
+            "sorts": [{"timestamp": "created_time", "direction": "ascending"}],
+        }
+        answers = self._calls.pages(
+            "looking for mailouts that are ready",
+            lambda api, paging: api.data_sources.query(source, **query, **paging),
+        )
+        found = [
+            page_of(answer, self._config.properties, self._config.zone)
+            for answer in answers
+            if answer.get("object") == "page" and not answer.get("in_trash")
+        ]
+        return [page for page in found if page.send_at is None or page.send_at <= now]
+
+    def _page(self, page_id: str) -> Json:
+        page: Json = self._calls.make(f"reading the page {page_id}", lambda api: api.pages.retrieve(page_id))
+        return page
+
+    # ── Reporting ────────────────────────────────────────────────────────────────────────────────
+
+    def update_page(self, page_id: str, properties: Mapping[str, Value]) -> tuple[str, ...]:
+        """Write what we know under our names for it; what the database cannot hold is returned.
+
+        Writing the same values twice changes nothing, so this is tried again like a read.
+        """
+        there = self._page(page_id).get("properties") or {}
+        body, skipped = {}, []
+        for key, value in properties.items():
+            name = str(getattr(self._config.properties, key))
+            written = property_value(str((there.get(name) or {}).get("type")), value)
+            if written is None:
+                skipped.append(name)
+            else:
+                body[name] = written
+        self._warn_once(skipped)
+        if body:
+            self._calls.make(
+                f"updating the page {page_id}", lambda api: api.pages.update(page_id, properties=body)
+            )
+        return tuple(skipped)
+
+    def create_error_pages(self, rows: Sequence[ErrorRecord], page_id: str | None = None) -> int:
+        """One page each in the errors database; how many. A creation that may have worked is not repeated.
+
+        `page_id`: the mailout's page, for a database in which `mailout` is a relation.
+        """
+        if not rows:
+            return 0
+        source = self._data_source(self._config.db_errors, "NOTION_DB_ERRORS")
+        schema = self._schema(source)
+        missing = [name for name in ERROR_PROPERTIES.values() if name not in schema]
+        self._warn_once(missing)
+        for row in rows:
+            body = {
+                "parent": {"type": "data_source_id", "data_source_id": source},
+                "properties": _error_properties(row, schema, page_id, self._clock.now()),
+            }
+            self._calls.make("recording an error", partial(_create, body), repeatable=False)
+        return len(rows)
+
+    def _warn_once(self, names: Sequence[str]) -> None:
+        if new := [name for name in names if name not in self._warned]:
+            self._warned.update(new)
+            log.warning("Notion: no property to write %s into; left out", ", ".join(new))
+
+    # ── Databases ────────────────────────────────────────────────────────────────────────────────
+
+    def _data_source(self, ref: str | None, setting: str) -> str:
+        """A database's first data source: that is where its pages are since 2025."""
+        id = page_id_of(ref or "")
+        if id is None:
+            raise SettingsError(
+                f"{setting} names no database.", remedy="Set it to the database's id or address."
+            )
+        if id not in self._data_sources:
+            database = self._calls.make(f"reading the database {id}", lambda api: api.databases.retrieve(id))
+            sources = database.get("data_sources") or ()
+            if not sources:
+                raise SourceNotFound(f"The database {id} has no data source that we may read.")
+            self._data_sources[id] = str(sources[0]["id"])
+        return self._data_sources[id]
+
+    def _schema(self, source: str) -> Json:
+        answer = self._calls.make(
+            f"reading the data source {source}", lambda api: api.data_sources.retrieve(source)
+        )
+        return answer.get("properties") or {}
+
+    # ── doctor ───────────────────────────────────────────────────────────────────────────────────
+
+    def check(self) -> list[Check]:
+        """The token, the databases, their properties: each with what to do about it."""
+        try:
+            me = self._calls.make("asking who we are", lambda api: api.users.me())
+        except SourceError as error:
+            return [Check("NOTION_TOKEN", "fail", error.message, error.remedy or "")]
+        found = [Check("NOTION_TOKEN", "ok", f"we are {me.get('name') or me.get('id')}")]
+        mailouts = "Set it to find pages that are ready; single pages can be sent without."
+        errors = "Set it to see errors in Notion; the store keeps them in any case."
+        for setting, ref, look, why in (
+            ("NOTION_DB_MAILOUTS", self._config.db_mailouts, self._check_mailouts, mailouts),
+            ("NOTION_DB_ERRORS", self._config.db_errors, self._check_errors, errors),
+        ):
+            if not ref:
+                found.append(Check(setting, "warn", "is not set", why))
+                continue
+            try:
+                schema = self._schema(self._data_source(ref, setting))
+            except (SourceError, SettingsError) as error:
+                found.append(Check(setting, "fail", error.message, error.remedy or ""))
+                continue
+            found.append(Check(setting, "ok", "can be read"))
+            found.extend(look(schema))
+        return found
+
+    def _check_mailouts(self, schema: Json) -> list[Check]:
+        return mailouts_checks(schema, self._config.properties, self._config.statuses)
+
+    def _check_errors(self, schema: Json) -> list[Check]:
+        return errors_checks(schema, ERROR_PROPERTIES)
+
+
+def _create(body: Mapping[str, Any], api: Client) -> Any:
+    return api.pages.create(**body)
+
+
+def _error_properties(row: ErrorRecord, schema: Json, page_id: str | None, now: float) -> dict[str, Any]:
+    """One row as the errors database's own types take it."""
+    values: dict[str, Value] = {
+        one.name: getattr(row, one.name) for one in fields(row) if one.name in ERROR_PROPERTIES
+    }
+    values["timestamp"] = row.at or now
+    body: dict[str, Any] = {}
+    for key, value in values.items():
+        name = ERROR_PROPERTIES[key]
+        kind = str((schema.get(name) or {}).get("type"))
+        if key == "mailout" and kind == "relation":
+            written = {"relation": [{"id": page_id}]} if page_id else None
+        else:
+            written = property_value(kind, value) if value is not None else None
+        if written is not None:
+            body[name] = written
+    title = next((name for name, one in schema.items() if one.get("type") == "title"), "title")
+    about = row.email or row.mailout or row.stage
+    body[title] = property_value("title", f"{row.code}: {about}")
+    return body

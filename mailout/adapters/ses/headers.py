@@ -1,0 +1,107 @@
+"""What stands in a mail's header: safe by construction, so that nothing a person typed can add a line."""
+
+from __future__ import annotations
+
+import base64
+import re
+from functools import lru_cache
+
+import idna
+
+from mailout.ports import Mail
+
+MAX_HEADER_VALUE = 995  # SES refuses more
+_CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
+_LOCAL = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}"
+_ASCII_ADDRESS = re.compile(rf"{_LOCAL}@[A-Za-z0-9][A-Za-z0-9.-]{{0,254}}")
+_ASCII_LOCAL = re.compile(_LOCAL)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
+_LINK = re.compile(r"[!-;=?-~]+")  # printable ASCII without blanks and angle brackets
+_NOT_IN_TAGS = re.compile(r"[^A-Za-z0-9_-]")
+_ENCODED_WORD_BYTES = 45  # becomes 60 in base64: an encoded word may have 75 with its frame
+
+
+def one_line(text: str) -> str:
+    """Each control character and line break becomes a blank: one for one, so parts can be treated alone."""
+    return text.translate(_CONTROL)
+
+
+def address(email: str) -> str | None:
+    """As SES takes it, the domain in punycode; None where SES cannot take it at all."""
+    if _ASCII_ADDRESS.fullmatch(email):
+        return email
+    local, at, domain = email.rpartition("@")
+    if not at or not _ASCII_LOCAL.fullmatch(local):
+        return None
+    ascii_domain = _punycode(domain)
+    return f"{local}@{ascii_domain}" if ascii_domain else None
+
+
+@lru_cache(maxsize=1024)
+def _punycode(domain: str) -> str | None:
+    try:
+        return idna.encode(domain, uts46=True).decode("ascii")
+    except idna.IDNAError:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def sender(name: str, email: str) -> str | None:
+    """The From line: quoted where RFC 5322 asks for it, encoded (RFC 2047) where it is not ASCII."""
+    mailbox = address(email)
+    name = one_line(name).strip()
+    if mailbox is None or not name:
+        return mailbox
+    return f"{_display_name(name)} <{mailbox}>"
+
+
+def _display_name(name: str) -> str:
+    # "=?" would be read as an encoded word that nobody wrote.
+    if not name.isascii() or "=?" in name:
+        return " ".join(_encoded_word(piece) for piece in _pieces(name))
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _encoded_word(piece: bytes) -> str:
+    return f"=?UTF-8?B?{base64.b64encode(piece).decode('ascii')}?="
+
+
+def _pieces(name: str) -> list[bytes]:
+    """Cut between characters, never within one."""
+    pieces = [b""]
+    for character in name:
+        encoded = character.encode("utf-8", "replace")
+        if len(pieces[-1]) + len(encoded) > _ENCODED_WORD_BYTES:
+            pieces.append(b"")
+        pieces[-1] += encoded
+    return pieces
+
+
+def unsubscribe_headers(url: str | None) -> list[dict[str, str]] | None:
+    """RFC 8058's pair; empty for a transactional mail; None for a link that no header can carry."""
+    if url is None:
+        return []
+    if not _LINK.fullmatch(url) or len(url) + 2 > MAX_HEADER_VALUE:
+        return None
+    return [
+        {"Name": "List-Unsubscribe", "Value": f"<{url}>"},
+        {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"},
+    ]
+
+
+def tags(mail: Mail) -> list[dict[str, str]]:
+    """What SES repeats in every event, so that an event finds its attempt."""
+    pairs = [
+        {"Name": "mailout_message", "Value": _tag(mail.attempt.id)},
+        {"Name": "mailout_epoch", "Value": str(mail.attempt.epoch)},
+    ]
+    if mail.campaign_id is not None:
+        pairs.append({"Name": "mailout_campaign", "Value": _tag(mail.campaign_id)})
+    return pairs
+
+
+def _tag(value: str) -> str:
+    return _NOT_IN_TAGS.sub("-", value)[:256]

@@ -1,0 +1,96 @@
+"""From a mail to what SES is handed: checked, encoded, and put together into calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mailout.adapters.ses import headers
+from mailout.adapters.ses.prepared import Prepared, prepare
+from mailout.delivery import error_map
+from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.ports import Mail
+
+BULK_ENTRIES = 50
+BULK_BYTES = 900_000  # SES takes 1 MB of template and values in a call
+BULK_DATA_BYTES = 262_144  # and so much of values in an entry
+ENTRY_BYTES = 1_000  # address, tags and headers of an entry, without its link
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A mail that SES can take. Both modes are built from it, so they cannot differ."""
+
+    index: int
+    to: str
+    sender: str
+    reply_to: str | None
+    headers: list[dict[str, str]]
+    tags: list[dict[str, str]]
+    prepared: Prepared
+    values: Mapping[str, str]
+
+    @cached_property
+    def data(self) -> str:
+        return self.prepared.template.data(self.values)
+
+    @cached_property
+    def entry_bytes(self) -> int:
+        # JSON within JSON: quotes and backslashes are escaped twice, so values may count double.
+        return 2 * len(self.data) + sum(len(header["Value"]) for header in self.headers) + ENTRY_BYTES
+
+    @property
+    def fits_bulk(self) -> bool:
+        size = self.prepared.template.size + self.entry_bytes
+        return len(self.data) <= BULK_DATA_BYTES and size <= BULK_BYTES
+
+
+def letter_of(index: int, mail: Mail) -> Letter | Outcome:
+    """The letter, or why SES is not even asked."""
+    to = headers.address(mail.to)
+    if to is None:
+        return _invalid("INVALID_EMAIL", "SES cannot take this address.")
+    sender = headers.sender(mail.from_name, mail.from_email)
+    reply_to = headers.address(mail.reply_to) if mail.reply_to else None
+    if sender is None or (mail.reply_to and reply_to is None):
+        return error_map.classify("BadFromAddress", "SES cannot take FROM_EMAIL or REPLY_TO.", None, False)
+    unsubscribe = headers.unsubscribe_headers(mail.unsubscribe_url)
+    if unsubscribe is None:
+        return _invalid("INVALID_PAYLOAD", "The unsubscribe link does not fit into a header.")
+    prepared = prepare(mail.content)
+    missing = prepared.names - mail.values.keys()
+    if missing:
+        return _invalid("INVALID_TEMPLATE", f"No value for {', '.join(sorted(missing))}.")
+    return Letter(index, to, sender, reply_to, unsubscribe, headers.tags(mail), prepared, mail.values)
+
+
+def bulk_batches(letters: Sequence[Letter]) -> Iterable[list[Letter]]:
+    """One From, one Reply-To and one content a call; as many entries as SES takes."""
+    groups: dict[tuple[str, str | None, int], list[Letter]] = {}
+    for letter in letters:
+        groups.setdefault((letter.sender, letter.reply_to, id(letter.prepared)), []).append(letter)
+    for group in groups.values():
+        yield from _cut(group)
+
+
+def _cut(group: Sequence[Letter]) -> Iterable[list[Letter]]:
+    batch: list[Letter] = []
+    size = 0
+    for letter in group:
+        if not letter.fits_bulk:
+            yield [letter]
+            continue
+        if len(batch) == BULK_ENTRIES or size + letter.entry_bytes > BULK_BYTES:
+            yield batch
+            batch = []
+        if not batch:
+            size = letter.prepared.template.size
+        batch.append(letter)
+        size += letter.entry_bytes
+    if batch:
+        yield batch
+
+
+def _invalid(code: str, message: str) -> Outcome:
+    return Outcome(OutcomeKind.INVALID, code=code, category=error_map.PERMANENT_ERROR, message=message)

@@ -1,0 +1,221 @@
+"""`SesTransport`: check a mail, call SES once, say what became of each."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import boto3
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mailout.adapters.ses import account as ses_account
+from mailout.adapters.ses.answers import accepted, bulk_entry, refused, unanswered
+from mailout.adapters.ses.connections import Connections, session_opener
+from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
+from mailout.delivery import error_map
+from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.errors import SettingsError
+from mailout.ports import Mail
+
+HALTING = (OutcomeKind.STOP, OutcomeKind.QUOTA, OutcomeKind.THROTTLED)
+"""The account's word, not a mail's: the next call would hear the same."""
+
+
+class SesMode(StrEnum):
+    SINGLE = "single"  # SendEmail: one mail a call
+    BULK = "bulk"  # SendBulkEmail: up to fifty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SesConfig:
+    """`SES_*` and what the transport needs of the other settings. None: as boto3 finds it."""
+
+    from_email: str
+    mode: SesMode = SesMode.SINGLE
+    configuration_set: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+    concurrency: int = 1
+    call_limit: float = 30.0  # from the start of a call to its last possible answer
+    max_idle: float = 20.0  # an older connection is not trusted
+
+
+class SesTransport:
+    """Safe to use from several threads: each call has a connection of its own."""
+
+    name = "ses"
+
+    def __init__(self, config: SesConfig) -> None:
+        self.config = config
+        self.max_batch = BULK_ENTRIES if config.mode is SesMode.BULK else 1
+        self._client, self._connections = _client(config)
+
+    def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
+        outcomes: dict[int, Outcome] = {}
+        letters: list[Letter] = []
+        for index, mail in enumerate(mails):
+            letter = letter_of(index, mail)
+            if isinstance(letter, Outcome):
+                outcomes[index] = letter
+            else:
+                letters.append(letter)
+        _Delivery(self, outcomes).deliver(self._batches(letters))
+        return [outcomes[index] for index in range(len(mails))]
+
+    def close(self) -> None:
+        self._connections.close()
+        self._client.close()
+
+    def account(self) -> ses_account.Account:
+        """Quota and standing, fresh from SES."""
+        return ses_account.read(self._client)
+
+    def check(self) -> list[ses_account.Check]:
+        """What `doctor` asks: would a mailout go through, and would its events come back?"""
+        return ses_account.check(self._client, self.config.from_email, self.config.configuration_set)
+
+    def call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
+        """One request: an outcome for each letter, or one for the whole call."""
+        if len(batch) == 1 and (self.config.mode is SesMode.SINGLE or not batch[0].fits_bulk):
+            answer = self._ask(self._client.send_email, self._single(batch[0]), deadline)
+            return answer if isinstance(answer, Outcome) else accepted(answer.get("MessageId"))
+        answer = self._ask(self._client.send_bulk_email, self._bulk(batch), deadline)
+        if isinstance(answer, Outcome):
+            return answer
+        entries = answer.get("BulkEmailEntryResults") or []
+        return [bulk_entry(entries[n] if n < len(entries) else {}) for n in range(len(batch))]
+
+    def _batches(self, letters: Sequence[Letter]) -> Iterable[list[Letter]]:
+        if self.config.mode is SesMode.SINGLE:
+            return ([letter] for letter in letters)
+        return bulk_batches(letters)
+
+    def _single(self, letter: Letter) -> dict[str, Any]:
+        simple = letter.prepared.simple(letter.values)
+        if letter.headers:
+            simple["Headers"] = letter.headers
+        return {
+            **self._envelope(letter),
+            "Destination": {"ToAddresses": [letter.to]},
+            "Content": {"Simple": simple},
+            "EmailTags": letter.tags,
+        }
+
+    def _bulk(self, batch: Sequence[Letter]) -> dict[str, Any]:
+        template = batch[0].prepared.template
+        return {
+            **self._envelope(batch[0]),
+            "DefaultContent": {
+                "Template": {"TemplateContent": template.content, "TemplateData": template.default_data}
+            },
+            "BulkEmailEntries": [
+                {
+                    "Destination": {"ToAddresses": [letter.to]},
+                    "ReplacementTags": letter.tags,
+                    "ReplacementHeaders": letter.headers,
+                    "ReplacementEmailContent": {
+                        "ReplacementTemplate": {"ReplacementTemplateData": letter.data}
+                    },
+                }
+                for letter in batch
+            ],
+        }
+
+    def _envelope(self, letter: Letter) -> dict[str, Any]:
+        envelope: dict[str, Any] = {"FromEmailAddress": letter.sender}
+        if letter.reply_to:
+            envelope["ReplyToAddresses"] = [letter.reply_to]
+        if self.config.configuration_set:
+            envelope["ConfigurationSetName"] = self.config.configuration_set
+        return envelope
+
+    def _ask(
+        self, operation: Callable[..., Any], parameters: dict[str, Any], deadline: float
+    ) -> Mapping[str, Any] | Outcome:
+        with self._connections.call(deadline) as call:
+            try:
+                answer: Mapping[str, Any] = operation(**parameters)
+            except ClientError as error:
+                return refused(error, call)
+            except Exception as error:  # noqa: BLE001 - whatever it was, the call may have been accepted
+                return unanswered(error, call)
+        return answer
+
+
+class _Delivery:
+    """The calls of one `send`, within one time limit."""
+
+    def __init__(self, transport: SesTransport, outcomes: dict[int, Outcome]) -> None:
+        self._transport = transport
+        self._outcomes = outcomes
+        self._deadline = time.monotonic() + transport.config.call_limit
+        self._halt: Outcome | None = None
+
+    def deliver(self, batches: Iterable[Sequence[Letter]]) -> None:
+        for batch in batches:
+            self._one(batch)
+
+    def _one(self, batch: Sequence[Letter]) -> None:
+        results = self._results(batch)
+        if isinstance(results, Outcome):
+            if results.kind is OutcomeKind.PERMANENT and len(batch) > 1:
+                # A refused call accepted nobody; one bad entry must not take the others with it.
+                middle = len(batch) // 2
+                self.deliver((batch[:middle], batch[middle:]))
+                return
+            results = [results] * len(batch)
+        for letter, result in zip(batch, results, strict=True):
+            self._outcomes[letter.index] = result
+            if result.kind in HALTING:
+                self._halt = result
+
+    def _results(self, batch: Sequence[Letter]) -> Sequence[Outcome] | Outcome:
+        if self._halt is not None:
+            return self._halt
+        if self._deadline - time.monotonic() < self._transport.config.call_limit / 2:
+            return error_map.classify("NeverLeft", "No time was left for this call.", None, False)
+        return self._transport.call(batch, self._deadline)
+
+
+def _client(config: SesConfig) -> tuple[Any, Connections]:
+    connect_limit = min(5.0, config.call_limit / 3)
+    core = botocore.session.get_session()
+    try:
+        client = boto3.session.Session(botocore_session=core).client(
+            "sesv2",
+            region_name=config.region,
+            endpoint_url=config.endpoint_url,
+            config=Config(
+                # Hidden retries are off: a second request could be a second mail.
+                retries={"total_max_attempts": 1, "mode": "standard"},
+                connect_timeout=connect_limit,
+                read_timeout=config.call_limit - connect_limit,
+                max_pool_connections=max(1, config.concurrency),
+                parameter_validation=False,
+                tcp_keepalive=True,
+                user_agent="mailout",  # botocore builds its own anew for each call, a tenth of its time
+            ),
+        )
+    except (BotoCoreError, ValueError) as error:
+        known = error_map.classify(type(error).__name__, str(error), None, False)
+        raise SettingsError(f"SES: {error}", remedy=error_map.remedy_for(known.code or "")) from error
+    verify = core.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
+    connections = Connections(
+        session_opener(
+            client.meta.endpoint_url,
+            verify=verify,
+            call_limit=config.call_limit,
+            connect_limit=connect_limit,
+        ),
+        call_limit=config.call_limit,
+        connect_limit=connect_limit,
+        max_idle=config.max_idle,
+    )
+    client.meta.events.register("before-send.sesv2", connections.send)
+    return client, connections

@@ -1,0 +1,74 @@
+"""What every source of content produces, before the layout is put around it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mailout.content.model import MARK_CLOSE, MARK_OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something the author should know of. It stops nothing."""
+
+    code: str  # for example content_block_unsupported
+    message: str
+    where: str | None = None  # a block's id, a line, an address
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A picture or file that must be kept before the mail can point to it."""
+
+    ref: str  # what stands in the body until then
+    source: str  # a path or an address, as its reader understands it
+    name: str  # gives the kept copy its extension
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A subject and a body, as HTML that is already safe and as text that reads well."""
+
+    subject: str
+    html_body: str
+    text_body: str
+    preheader: str = ""  # the line that mail programs show after the subject
+    problems: tuple[Problem, ...] = ()
+    media: tuple[Media, ...] = ()
+    lang: str = "en"
+
+
+def one_line(text: str) -> str:
+    """Without line breaks and other control characters: a subject or a header is one line."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", text).strip()
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters, ending at a word where one ends near."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    space = head.rfind(" ")
+    return (head[:space] if space > limit // 2 else head).rstrip(" ,;:.–—-") + "…"
+
+
+NOT_PROSE = re.compile(r"(- |\d+\. |> |    )|.*\n[=~-]{3}|.*\n *-+  ")
+"""How lists, quotes, code, headings and tables begin in text."""
+
+
+def preheader_of(text: str, limit: int = 120) -> str:
+    """The beginning of the first paragraph of some length, without the addresses of its links."""
+    stretches = [stretch for stretch in text.split("\n\n") if stretch.strip()]
+    prose = [stretch for stretch in stretches if len(stretch) > 40 and not NOT_PROSE.match(stretch)]
+    line = " ".join((prose or stretches or [""])[0].split())
+    return cut(re.sub(r" \((?:https?://|[^\s()]+@)[^)]*\)", "", line), limit)
+
+
+def language_of(text: str) -> str:
+    """A guess good enough for a screen reader's voice: Ukrainian, Russian, else English."""
+    text = re.sub(f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}", "", text)
+    cyrillic = len(re.findall(r"[\u0400-\u04ff]", text))
+    if cyrillic <= len(re.findall(r"[A-Za-z]", text)):
+        return "en"
+    return "uk" if re.search(r"[іїєґІЇЄҐ]", text) and not re.search(r"[ыэъЫЭЪ]", text) else "ru"

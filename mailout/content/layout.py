@@ -1,0 +1,75 @@
+"""The layout around a document: rendered, its CSS inlined, once per content and always to the same bytes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+
+from css_inline import CSSInliner
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from mailout.content.checks import check_content, check_document
+from mailout.content.document import Document, one_line
+from mailout.content.footer import Footer
+from mailout.content.model import UNSUBSCRIBE_URL, Content, Segments, clean
+from mailout.content.plaintext import plain_text
+
+PADDING = "\u00a0\u200c" * 60
+"""After the preheader: keeps mail programs from showing the body's first words behind it."""
+
+TEMPLATES = Environment(
+    loader=PackageLoader("mailout.content"),
+    autoescape=select_autoescape(["html.j2"]),
+    undefined=StrictUndefined,
+)
+"""Trusted templates only. What people wrote is handed to them as values and is never a template itself."""
+
+INLINER = CSSInliner(
+    keep_style_tags=True,
+    keep_at_rules=True,  # dark mode and small screens
+    remove_inlined_selectors=True,  # what stands in every element need not stand in <style> too
+    load_remote_stylesheets=False,
+)
+
+
+def render(document: Document, footer: Footer) -> Content:
+    """A mailout's content: layout, footer, marks where recipients differ. Aborts if it must not be sent."""
+    check_document(document)
+    subject = one_line(document.subject)
+    html = TEMPLATES.get_template("layout.html.j2").render(
+        lang=document.lang,
+        subject=subject,
+        preheader=document.preheader,
+        padding=PADDING,
+        sender=clean(footer.org_name),
+        body=Markup(document.html_body),  # noqa: S704 (safe: that is what a Document promises)
+        footer=Markup(footer.html()),  # noqa: S704 (its values are escaped)
+    )
+    text = TEMPLATES.get_template("layout.txt.j2").render(
+        body=document.text_body.strip("\n"), footer=footer.text()
+    )
+    content = Content(subject, _lines(INLINER.inline(html)), _lines(text))
+    _check_marks(html, content)
+    check_content(content)
+    return content
+
+
+def transactional(subject: str, html: str, text: str | None = None) -> Content:
+    """A single mail as its sender wrote it: no layout, no footer. Aborts if it must not be sent."""
+    content = Content(one_line(clean(subject)), _lines(clean(html)), _lines(clean(text or "")))
+    check_content(content)
+    return content if text is not None else replace(content, text=plain_text(content.html))
+
+
+def _lines(text: str) -> str:
+    """One kind of line break inside; the wire has its own. NUL is the hash's separator and no text."""
+    return re.sub(r"\r\n?", "\n", text).replace("\0", "")
+
+
+def _check_marks(before: str, content: Content) -> None:
+    """Inlining writes the page anew; a mark lost there would be a mail that nobody can unsubscribe from."""
+    expected = Segments.of(unescape(before)).names
+    if sorted(content.html_segments.names) != sorted(expected) or UNSUBSCRIBE_URL not in expected:
+        raise AssertionError("The layout lost a mark; its templates must keep them in attributes and text.")

@@ -1,0 +1,95 @@
+"""Pictures and files of a document: kept somewhere lasting first, then put where the document shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from mailout.content.document import Document
+from mailout.content.model import mark
+from mailout.errors import Abort, AbortCode
+
+COLUMN = 520
+"""Pixels between the layout's margins. Outlook knows no max-width: a wider picture must say so itself."""
+
+
+class MediaStore(Protocol):
+    """Keeps bytes under their hash and says at which address a reader finds them."""
+
+    def keep(self, data: bytes, name: str) -> str: ...
+
+
+def media_ref(number: int) -> str:
+    """A mark, so that nothing a person types can be mistaken for it."""
+    return mark(f"media {number}")
+
+
+def keep_media(document: Document, read: Callable[[str], bytes], store: MediaStore) -> Document:
+    """Keep every picture and file, or stop the mailout: a mail with holes in it must not leave."""
+    urls: dict[str, str] = {}
+    widths: dict[str, int] = {}
+    for media in document.media:
+        try:
+            data = read(media.source)
+            urls[media.ref] = store.keep(data, media.name)
+        except OSError as error:
+            raise Abort(
+                AbortCode.MEDIA_UNAVAILABLE,
+                f"{media.source} could not be kept: {error.strerror or error}.",
+                remedy="Check that it is there and can be read, then send again.",
+            ) from error
+        width = picture_width(data)
+        if width:
+            widths[media.ref] = min(width, COLUMN)
+    return replace_media(size_pictures(document, widths), urls)
+
+
+def replace_media(document: Document, urls: Mapping[str, str]) -> Document:
+    """The same document with addresses (by ref) where its media stood; those not given keep waiting.
+
+    Addresses come from a media store and hold nothing that HTML would have to escape.
+    """
+    if not urls:
+        return document
+    pattern = re.compile("|".join(re.escape(ref) for ref in urls))
+
+    def put(text: str) -> str:
+        return pattern.sub(lambda found: urls[found[0]], text)
+
+    return replace(
+        document,
+        html_body=put(document.html_body),
+        text_body=put(document.text_body),
+        media=tuple(media for media in document.media if media.ref not in urls),
+    )
+
+
+def size_pictures(document: Document, widths: Mapping[str, int]) -> Document:
+    """Pictures (by ref) with their width, where the author gave none."""
+
+    def size(found: re.Match[str]) -> str:
+        attributes = found[1]
+        source = re.search(r' src="([^"]*)"', attributes)
+        width = widths.get(source[1]) if source else None
+        return f'<img{attributes} width="{width}">' if width and " width=" not in attributes else found[0]
+
+    return replace(document, html_body=re.sub(r'<img((?: [a-z-]+="[^"]*")*)>', size, document.html_body))
+
+
+def picture_width(data: bytes) -> int | None:
+    """Of a PNG, GIF or JPEG, in pixels; None for what this cannot read."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return int.from_bytes(data[16:20], "big") or None
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return int.from_bytes(data[6:8], "little") or None
+    if not data.startswith(b"\xff\xd8"):
+        return None
+    at = 2
+    while at + 9 <= len(data) and data[at] == 0xFF:
+        kind = data[at + 1]
+        if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):  # a frame header: height, then width
+            return int.from_bytes(data[at + 7 : at + 9], "big") or None
+        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return None

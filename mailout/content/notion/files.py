@@ -1,0 +1,57 @@
+"""The files of a page: where each is, what it is called, and which of them Notion hosts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from mailout.content.notion.blocks import Block
+from mailout.content.notion.links import file_name, web_url
+from mailout.content.notion.rendered import Media, placeholder
+from mailout.content.notion.rich_text import Span, Spans
+
+
+class Shelf:
+    """Collects the hosted files of one page, each once: a synced copy shows the same file again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Media] = {}
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        return tuple(self._kept.values())
+
+    def host(self, key: str, url: str, kind: str, name: str) -> str:
+        """The placeholder for a file that Notion hosts."""
+        key = re.sub(r"[^0-9A-Za-z-]", "-", key)
+        self._kept.setdefault(key, Media(key, url, kind, name))
+        return placeholder(key)
+
+    def file(self, block: Block) -> tuple[str | None, str]:
+        """Where the file of an image, video, audio, file or pdf block is, and what it is called."""
+        url = _url(block.data)
+        name = str(block.data.get("name") or "")
+        if url is None:
+            return None, name
+        if block.data.get("type") != "external":
+            name = name or file_name(url)
+            return self.host(block.id, url, block.type, name), name
+        # Addresses such as youtube.com/watch have no file name worth reading.
+        guessed = file_name(url)
+        return url, name or (guessed if "." in guessed else "")
+
+    def icon(self, block: Block) -> Spans:
+        """The picture that a callout has for an icon, if it has one."""
+        icon = block.data.get("icon")
+        url = _url(icon) if isinstance(icon, Mapping) else None
+        if not isinstance(icon, Mapping) or url is None:
+            return ()
+        hosted = icon.get("type") != "external"
+        address = self.host(f"{block.id}-icon", url, "icon", file_name(url)) if hosted else url
+        return (Span("•", image=address),)
+
+
+def _url(file: Mapping[str, object]) -> str | None:
+    """`{"type": "file", "file": {"url": …}}`, and the same for `external` and `custom_emoji`."""
+    source = file.get(str(file.get("type")))
+    return web_url(source.get("url")) if isinstance(source, Mapping) else None

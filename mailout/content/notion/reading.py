@@ -1,0 +1,284 @@
+"""Blocks → nodes: everything that is peculiar to Notion is understood here, once, for HTML and text alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from mailout.content.notion.blocks import Block, walk
+from mailout.content.notion.files import Shelf
+from mailout.content.notion.links import page_url, safe_url
+from mailout.content.notion.nodes import (
+    Bullets,
+    Callout,
+    Card,
+    Code,
+    Column,
+    Columns,
+    Contents,
+    Equation,
+    Heading,
+    Item,
+    Node,
+    Nodes,
+    Numbers,
+    Paragraph,
+    Picture,
+    Quote,
+    Rule,
+    Table,
+    ToDos,
+    Toggle,
+)
+from mailout.content.notion.rendered import Media, Problem
+from mailout.content.notion.rich_text import Span, Spans, plain, spans_of
+
+UNSUPPORTED = "content_block_unsupported"
+
+SIGNS: Mapping[str, str] = {
+    "video": "▶️",
+    "audio": "🎧",
+    "file": "📎",
+    "pdf": "📄",
+    "bookmark": "🔖",
+    "embed": "🔗",
+    "link_preview": "🔗",
+    "child_page": "📄",
+    "child_database": "🗂️",
+    "link_to_page": "↗️",
+}
+"""Signs, not words: a mail may be in any language."""
+
+_LISTS = frozenset({"bulleted_list_item", "numbered_list_item", "to_do"})
+_HEADING = re.compile(r"heading_([1-4])")
+
+
+class Reader:
+    """Reads one page and remembers what it could not show and which files it needs."""
+
+    def __init__(self, page: Sequence[Block]) -> None:
+        self._page = page
+        self._problems: list[Problem] = []
+        self._shelf = Shelf()
+        self._readers: Mapping[str, Callable[[Block], Iterable[Node]]] = {
+            "paragraph": self._paragraph,
+            **{f"heading_{level}": self._heading for level in range(1, 5)},
+            "toggle": self._toggle,
+            "quote": self._quote,
+            "callout": self._callout,
+            "code": self._code,
+            "equation": self._equation,
+            "divider": lambda _: (Rule(),),
+            "image": self._image,
+            **dict.fromkeys(("video", "audio", "file", "pdf"), self._file),
+            **dict.fromkeys(("bookmark", "embed", "link_preview"), self._link),
+            **dict.fromkeys(("child_page", "child_database", "link_to_page"), self._page_link),
+            "table": self._table,
+            "table_row": self._row_alone,
+            "column_list": self._columns,
+            "column": lambda block: self.nodes(block.children),
+            "synced_block": lambda block: self.nodes(block.children),
+            "tab": self._tab,
+            "table_of_contents": self._contents,
+            "breadcrumb": lambda _: (),
+            **dict.fromkeys(("meeting_notes", "transcription"), self._meeting),
+        }
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return tuple(self._problems)
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        return self._shelf.media
+
+    def nodes(self, blocks: Iterable[Block]) -> Nodes:
+        """Neighbours of one list type become one list; everything else stands for itself."""
+        nodes: list[Node] = []
+        for kind, run in groupby(blocks, key=lambda block: block.type if block.type in _LISTS else ""):
+            if kind:
+                nodes.append(self._list(kind, list(run)))
+                continue
+            for block in run:
+                nodes.extend(self._one(block))
+        return tuple(nodes)
+
+    def _one(self, block: Block) -> Iterable[Node]:
+        if block.trouble:
+            self._report(block, block.trouble)
+        reader = self._readers.get(block.type)
+        if reader:
+            return reader(block)
+        if not block.trouble:
+            self._report(block, f"Notion's block type {block.name!r} has no form in a mail")
+        words = self._spans(block)
+        shown: Nodes = (Paragraph(words),) if words else ()
+        return shown + self.nodes(block.children)
+
+    # ── Words ────────────────────────────────────────────────────────────────────────────────────
+
+    def _spans(self, block: Block, key: str = "rich_text") -> Spans:
+        return spans_of(block.data.get(key), self._shelf.host)
+
+    def _paragraph(self, block: Block) -> Iterable[Node]:
+        spans = _icon_text(block.data.get("icon")) + self._spans(block)
+        return (Paragraph(spans, _color(block), self.nodes(block.children)),)
+
+    def _heading(self, block: Block) -> Iterable[Node]:
+        level = int(block.type[-1])
+        return (Heading(level, self._spans(block), _color(block), self.nodes(block.children)),)
+
+    def _toggle(self, block: Block) -> Iterable[Node]:
+        return (Toggle(self._spans(block), _color(block), self.nodes(block.children)),)
+
+    def _quote(self, block: Block) -> Iterable[Node]:
+        return (Quote(self._spans(block), _color(block), self.nodes(block.children)),)
+
+    def _callout(self, block: Block) -> Iterable[Node]:
+        icon = self._shelf.icon(block) or _icon_text(block.data.get("icon"))
+        return (Callout(icon, self._spans(block), _color(block), self.nodes(block.children)),)
+
+    def _code(self, block: Block) -> Iterable[Node]:
+        return (Code(self._spans(block), self._spans(block, "caption")),)
+
+    def _equation(self, block: Block) -> Iterable[Node]:
+        expression = str(block.data.get("expression") or "")
+        return (Equation(expression),) if expression else ()
+
+    def _list(self, kind: str, blocks: Sequence[Block]) -> Node:
+        items = []
+        for block in blocks:
+            if block.trouble:
+                self._report(block, block.trouble)
+            children = self.nodes(block.children)
+            items.append(
+                Item(self._spans(block), _color(block), children, checked=block.data.get("checked") is True)
+            )
+        if kind == "to_do":
+            return ToDos(tuple(items))
+        if kind == "bulleted_list_item":
+            return Bullets(tuple(items))
+        first = blocks[0].data
+        start: Any = first.get("list_start_index")
+        style = str(first.get("list_format") or "numbers")
+        counted = isinstance(start, int) and not isinstance(start, bool)
+        return Numbers(tuple(items), start if counted else 1, style)
+
+    def _tab(self, block: Block) -> Iterable[Node]:
+        """Its paragraphs are the labels; what is under a label hangs from it."""
+        for label in block.children:
+            if label.type == "paragraph":
+                spans = _icon_text(label.data.get("icon")) + self._spans(label)
+                yield Heading(4, spans, _color(label))
+                yield from self.nodes(label.children)
+            else:
+                yield from self._one(label)
+
+    def _meeting(self, block: Block) -> Iterable[Node]:
+        title = self._spans(block, "title")
+        return ((Heading(3, title),) if title else ()) + self.nodes(block.children)
+
+    def _contents(self, _: Block) -> Iterable[Node]:
+        return (Contents(self._headings),) if self._headings else ()
+
+    @cached_property
+    def _headings(self) -> tuple[tuple[int, str], ...]:
+        found = ((_HEADING.fullmatch(block.type), block) for block in walk(self._page))
+        entries = ((int(match[1]), plain(self._spans(block))) for match, block in found if match)
+        return tuple((level, words) for level, words in entries if words)
+
+    # ── Files and links ──────────────────────────────────────────────────────────────────────────
+
+    def _image(self, block: Block) -> Iterable[Node]:
+        url, name = self._shelf.file(block)
+        caption = self._spans(block, "caption")
+        alt = plain(caption) or name or "Image"
+        if url is None:
+            self._report(block, "an image without an address that a mail can load")
+            return (Paragraph(caption),) if caption else ()
+        return (Picture(url, alt, caption),)
+
+    def _file(self, block: Block) -> Iterable[Node]:
+        url, name = self._shelf.file(block)
+        caption = self._spans(block, "caption")
+        if url is None:
+            self._report(block, f"{block.type} without an address that a mail can carry")
+        if not (url or name or caption):
+            return ()
+        if not name:
+            name, caption = plain(caption), ()
+        return (Card(SIGNS[block.type], name, url, caption),)
+
+    def _link(self, block: Block) -> Iterable[Node]:
+        written = str(block.data.get("url") or "").strip()
+        url, caption = safe_url(written), self._spans(block, "caption")
+        if not (written or caption):
+            return ()
+        if url is None:
+            self._report(block, f"{block.type} without an address that a mail can carry")
+        return (Card(SIGNS[block.type], plain(caption) or ("" if url else written), url),)
+
+    def _page_link(self, block: Block) -> Iterable[Node]:
+        kind = str(block.data.get("type") or "")
+        url = page_url(block.data.get(kind) if block.type == "link_to_page" else block.id)
+        name = str(block.data.get("title") or "")
+        return (Card(SIGNS[block.type], name, url),) if name or url else ()
+
+    # ── Tables and columns ───────────────────────────────────────────────────────────────────────
+
+    def _table(self, block: Block) -> Iterable[Node]:
+        rows = [self._cells(row) for row in block.children if row.type == "table_row"]
+        others = self.nodes(row for row in block.children if row.type != "table_row")
+        width = max((len(row) for row in rows), default=0)
+        if not width:
+            return others
+        filled = tuple(row + ((),) * (width - len(row)) for row in rows)
+        table = Table(
+            filled,
+            header_row=block.data.get("has_column_header") is True,
+            header_column=block.data.get("has_row_header") is True,
+        )
+        return (table, *others)
+
+    def _cells(self, row: Block) -> tuple[Spans, ...]:
+        cells = row.data.get("cells")
+        if not isinstance(cells, Sequence) or isinstance(cells, str):
+            return ()
+        return tuple(spans_of(cell, self._shelf.host) for cell in cells)
+
+    def _row_alone(self, block: Block) -> Iterable[Node]:
+        cells = self._cells(block)
+        return (Table((cells,)),) if cells else ()
+
+    def _columns(self, block: Block) -> Iterable[Node]:
+        columns = [(_ratio(column), self.nodes([column])) for column in block.children]
+        columns = [(ratio, children) for ratio, children in columns if children]
+        given = [ratio for ratio, _ in columns if ratio]
+        usual = sum(given) / len(given) if given else 1.0
+        total = sum(ratio or usual for ratio, _ in columns)
+        if not columns:
+            return ()
+        return (Columns(tuple(Column((ratio or usual) / total, children) for ratio, children in columns)),)
+
+    def _report(self, block: Block, message: str) -> None:
+        self._problems.append(Problem(UNSUPPORTED, f"{message} (block {block.id})", block.id))
+
+
+def _color(block: Block) -> str:
+    return str(block.data.get("color") or "default")
+
+
+def _ratio(column: Block) -> float | None:
+    ratio: Any = column.data.get("width_ratio")
+    usable = isinstance(ratio, int | float) and not isinstance(ratio, bool) and 0 < ratio <= 1
+    return float(ratio) if usable else None
+
+
+def _icon_text(icon: object) -> Spans:
+    """An emoji in front of the words; pictures are left to callouts."""
+    if not isinstance(icon, Mapping) or not isinstance(icon.get("emoji"), str):
+        return ()
+    return (Span(f"{icon['emoji']} "),)

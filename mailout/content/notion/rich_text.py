@@ -1,0 +1,216 @@
+"""Rich text: Notion's runs of styled text, with their mentions, as HTML and as plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from typing import Any
+
+from mailout.content.notion.links import page_url, safe_url
+from mailout.content.notion.styles import color_class
+
+Host = Callable[[str, str, str, str], str]
+"""(key, url, kind, name) → the address that the mail carries for a file that Notion hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of text in one style. `image` stands in for the text where pictures can be shown."""
+
+    text: str
+    href: str | None = None
+    bold: bool = False
+    italic: bool = False
+    strikethrough: bool = False
+    underline: bool = False
+    code: bool = False
+    color: str = "default"
+    image: str | None = None
+
+
+Spans = tuple[Span, ...]
+
+
+def spans_of(items: object, host: Host) -> Spans:
+    """From the API's `rich_text`. Runs without text are left out."""
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        return ()
+    spans = (_span(item, host) for item in items if isinstance(item, Mapping))
+    return tuple(span for span in spans if span.text)
+
+
+def _span(item: Mapping[str, Any], host: Host) -> Span:
+    style = _mapping(item, "annotations")
+    text, href, image = _content(item, host)
+    return Span(
+        text=text,
+        href=href,
+        bold=bool(style.get("bold")),
+        italic=bool(style.get("italic")),
+        strikethrough=bool(style.get("strikethrough")),
+        underline=bool(style.get("underline")),
+        code=bool(style.get("code")) or item.get("type") == "equation",
+        color=str(style.get("color") or "default"),
+        image=image,
+    )
+
+
+def _content(item: Mapping[str, Any], host: Host) -> tuple[str, str | None, str | None]:
+    """What a run says, where it leads, and the picture it is."""
+    plain = str(item.get("plain_text") or "")
+    href = safe_url(item.get("href"))
+    if item.get("type") == "equation":
+        return str(_mapping(item, "equation").get("expression") or plain), href, None
+    if item.get("type") != "mention":
+        text = _mapping(item, "text")
+        link = href or safe_url(_mapping(text, "link").get("url"))
+        return plain or str(text.get("content") or ""), link, None
+    mention = _mapping(item, "mention")
+    kind = str(mention.get("type") or "")
+    value = mention.get(kind)
+    value = value if isinstance(value, Mapping) else {}
+    match kind:
+        case "user":
+            return _user(value, plain), None, None
+        case "date":
+            return _dates(value) or plain, None, None
+        case "page" | "database" | "data_source":
+            return plain or "Untitled", href or page_url(value.get("id")), None
+        case "link_mention" | "link_preview":
+            link = href or safe_url(value.get("href") or value.get("url"))
+            title = str(value.get("title") or "")
+            return plain or title or str(value.get("link_provider") or "") or link or "", link, None
+        case "custom_emoji":
+            return _emoji(value, plain, host)
+        case "template_mention":
+            return plain or _template(value), None, None
+        case _:
+            return plain, href, None
+
+
+def _user(user: Mapping[str, Any], plain: str) -> str:
+    name = str(user.get("name") or "")
+    return f"@{name}" if name else plain or "@Anonymous"
+
+
+def _template(value: Mapping[str, Any]) -> str:
+    """A template's own words: `today`, `now`, `me`."""
+    word = str(value.get(str(value.get("type"))) or "")
+    return f"@{word.capitalize()}" if word else ""
+
+
+def _emoji(value: Mapping[str, Any], plain: str, host: Host) -> tuple[str, None, str | None]:
+    name = str(value.get("name") or "")
+    url = safe_url(value.get("url"))
+    text = plain or (f":{name}:" if name else "")
+    return text, None, host(f"emoji-{value.get('id')}", url, "emoji", name) if url else None
+
+
+def _dates(value: Mapping[str, Any]) -> str:
+    """`start → end`, with the zone and a shared day said once: `2026-11-15 09:00 → 10:30 (UTC+01:00)`."""
+    start, end = str(value.get("start") or ""), str(value.get("end") or "")
+    zone = str(value.get("time_zone") or "")
+    if not end:
+        return f"{_moment(start)}{_zone(start, zone)}"
+    first = "" if _zone(start, zone) == _zone(end, zone) else _zone(start, zone)
+    last = end[11:16] if "T" in end and end[:10] == start[:10] else _moment(end)
+    return f"{_moment(start)}{first} → {last}{_zone(end, zone)}"
+
+
+def _moment(iso: str) -> str:
+    return iso[:16].replace("T", " ")
+
+
+def _zone(iso: str, name: str) -> str:
+    """Days have none; a moment without an offset is in UTC, as the API says."""
+    if "T" not in iso:
+        return ""
+    offset = re.search(r"[+-]\d\d:\d\d$", iso)
+    utc = f"UTC{offset[0]}" if offset and offset[0] != "+00:00" else "UTC"
+    return f" ({name or utc})"
+
+
+def _mapping(item: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = item.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+# ── As HTML ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def inline_html(spans: Spans, *, verbatim: bool = False) -> str:
+    """Everything escaped. `verbatim`: line breaks stay what they are (inside `<pre>`)."""
+    parts = []
+    for href, run in groupby(spans, key=lambda span: span.href):
+        inner = "".join(_span_html(span, verbatim) for span in run)
+        parts.append(f'<a href="{escape(href)}">{inner}</a>' if href else inner)
+    return "".join(parts)
+
+
+def _span_html(span: Span, verbatim: bool) -> str:
+    html = escape(span.text)
+    if not verbatim:
+        html = html.replace("\n", "<br>")
+    if span.image:
+        source = f'src="{escape(span.image)}" alt="{escape(span.text)}"'
+        html = f'<img class="n-emoji" {source} width="18" height="18">'
+    if span.code:
+        html = f'<code class="n-inline">{html}</code>'
+    for tag, wanted in (
+        ("s", span.strikethrough),
+        ("u", span.underline),
+        ("em", span.italic),
+        ("strong", span.bold),
+    ):
+        if wanted:
+            html = f"<{tag}>{html}</{tag}>"
+    if colored := color_class(span.color):
+        html = f'<span class="{colored}">{html}</span>'
+    return html
+
+
+# ── As text ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def inline_text(spans: Spans) -> str:
+    """Links carry their address behind them, once. What is struck out stays marked: it means the opposite."""
+    parts = []
+    for href, run in groupby(spans, key=lambda span: span.href):
+        label = "".join(_struck(span.text) if span.strikethrough else span.text for span in run)
+        parts.append(with_address(label, href))
+    return "".join(parts)
+
+
+def _struck(text: str) -> str:
+    before, after = _margins(text)
+    return f"{before}~~{text.strip()}~~{after}" if text.strip() else text
+
+
+def with_address(label: str, href: str | None) -> str:
+    """`label (address)`; the address alone when the label says the same."""
+    if not href:
+        return label
+    address = href.split(":", 1)[1] if href.lower().startswith(("mailto:", "tel:")) else href
+    if _bare(label) == _bare(address):
+        before, after = _margins(label)
+        return f"{before}{address}{after}"
+    stripped = label.rstrip()
+    return f"{stripped} ({address}){label[len(stripped) :]}" if stripped else address
+
+
+def plain(spans: Iterable[Span]) -> str:
+    """The words alone, on one line: for labels and `alt`."""
+    return " ".join("".join(span.text for span in spans).split())
+
+
+def _bare(address: str) -> str:
+    return re.sub(r"^https?://(?:www\.)?", "", address.strip(), flags=re.IGNORECASE).rstrip("/").lower()
+
+
+def _margins(label: str) -> tuple[str, str]:
+    body = label.strip()
+    start = label.index(body)
+    return label[:start], label[start + len(body) :]

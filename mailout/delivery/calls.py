@@ -1,0 +1,157 @@
+"""One transport call: wait for the slot, see that it may still leave, journal, call, keep the result."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from mailout.delivery.lanes import Group
+from mailout.delivery.pacing import tolerated_lateness
+from mailout.delivery.protocol import (
+    Attempt,
+    Claimed,
+    Outcome,
+    OutcomeKind,
+    Result,
+    RetryPlan,
+    Timing,
+)
+from mailout.delivery.retry import decide
+from mailout.errors import MailoutError
+from mailout.ports import Clock, Journal, Mail, Transport
+
+_ENDS = (OutcomeKind.STOP, OutcomeKind.QUOTA)
+
+
+class Caller:
+    """Runs in the lanes; its results wait here until the sender has recorded them."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        compose: Callable[[Claimed], Mail],
+        clock: Clock,
+        rate: float,
+        group_size: int,
+        timing: Timing,
+        retry: RetryPlan,
+    ) -> None:
+        self._transport = transport
+        self._compose = compose
+        self._clock = clock
+        self._timing = timing
+        self._retry = retry
+        self._interval = group_size / rate if rate else 0.0
+        self.tolerance = tolerated_lateness(rate)
+        self._lock = threading.Lock()
+        self._free_at = 0.0  # no call of this process starts earlier
+        self._results: list[Result] = []
+        self._withdrawn: list[Attempt] = []
+        self.journal: Journal | None = None
+        self.lease_until = 0.0
+        self.latency = 0.0
+        self.throttled = threading.Event()
+        self.refused: Outcome | None = None
+        self.quota: Outcome | None = None
+        self.failures_in_a_row = 0
+        self.last_failure: Outcome | None = None
+
+    @property
+    def must_end(self) -> bool:
+        return self.refused is not None or self.quota is not None
+
+    # ── for the sender ──
+
+    def peek(self) -> tuple[Sequence[Result], Sequence[Attempt]]:
+        """What has ended and is not recorded yet."""
+        with self._lock:
+            return list(self._results), list(self._withdrawn)
+
+    def forget(self, results: int, withdrawn: int) -> None:
+        """The first so many are recorded."""
+        with self._lock:
+            del self._results[:results]
+            del self._withdrawn[:withdrawn]
+
+    # ── in a lane ──
+
+    def prepare(self, group: Group) -> Callable[[], None] | None:
+        """Put the mails together, wait for the slot, and see that they may still leave."""
+        mails, rows = self._composed(group.rows)
+        if not mails:
+            return None
+        if not self._may_start(group):
+            with self._lock:
+                self._withdrawn.extend(row.attempt for row in rows)
+            return None
+        return lambda: self._call(mails, rows)
+
+    def _may_start(self, group: Group) -> bool:
+        """At its slot, not too late for it, and surely within the lease."""
+        now = self._clock.monotonic()
+        if group.start is not None:
+            start = max(group.start, self._free_at)
+            if max(now, start) - group.start > self.tolerance:
+                return False
+            self._clock.sleep(start - now)
+            now = self._clock.monotonic()
+        if self.must_end or now >= self.lease_until - self._timing.call_limit - self._timing.margin:
+            return False
+        self._free_at = now + self._interval
+        return True
+
+    def _call(self, mails: Sequence[Mail], rows: Sequence[Claimed]) -> None:
+        journal = self.journal
+        if journal is not None:
+            journal.call([row.attempt for row in rows])
+        began = self._clock.monotonic()
+        outcomes = self._transport.send(mails)
+        self._keep(rows, outcomes, self._clock.monotonic() - began, journal)
+
+    def _composed(self, rows: Sequence[Claimed]) -> tuple[list[Mail], list[Claimed]]:
+        """A message that cannot be put together fails alone, before anything is called."""
+        mails, good = [], []
+        for row in rows:
+            try:
+                mails.append(self._compose(row))
+                good.append(row)
+            except (MailoutError, KeyError) as error:
+                outcome = Outcome(
+                    OutcomeKind.INVALID,
+                    code="INVALID_PAYLOAD",
+                    category="VALIDATION_ERROR",
+                    message=f"no value for {error}" if isinstance(error, KeyError) else str(error),
+                )
+                with self._lock:
+                    self._results.append(decide(outcome, row, self._retry, 0))
+        return mails, good
+
+    def _keep(
+        self, rows: Sequence[Claimed], outcomes: Sequence[Outcome], took: float, journal: Journal | None
+    ) -> None:
+        results = []
+        for row, outcome in zip(rows, outcomes, strict=True):
+            if journal is not None and outcome.kind is OutcomeKind.SENT:
+                journal.done(row.attempt, outcome.message_id or "-")
+            elif journal is not None and outcome.kind is not OutcomeKind.UNKNOWN:
+                journal.void(row.attempt)
+            results.append(decide(outcome, row, self._retry, round(took * 1000)))
+        with self._lock:
+            self._results.extend(results)
+            self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took
+            for outcome in outcomes:
+                self._learn(outcome)
+
+    def _learn(self, outcome: Outcome) -> None:
+        """What one outcome says about those that follow."""
+        if outcome.kind is OutcomeKind.THROTTLED:
+            self.throttled.set()
+        elif outcome.kind is OutcomeKind.STOP:
+            self.refused = self.refused or outcome
+        elif outcome.kind is OutcomeKind.QUOTA:
+            self.quota = self.quota or outcome
+        elif outcome.kind in (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN):
+            self.failures_in_a_row += 1
+            self.last_failure = outcome
+        else:
+            self.failures_in_a_row = 0

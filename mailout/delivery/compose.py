@@ -1,0 +1,51 @@
+"""A claimed message becomes a mail: its content (read once), its own link to leave by, its sender's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from mailout.content.footer import Footer
+from mailout.content.model import UNSUBSCRIBE_URL, Content
+from mailout.content.tokens import Tokens
+from mailout.delivery.protocol import Claimed
+from mailout.ports import Mail
+
+CONTENTS_KEPT = 256
+
+
+class Composer:
+    """For one mailout: everything that its messages share is fixed here."""
+
+    def __init__(
+        self,
+        contents: Callable[[str], Content],
+        *,
+        footer: Footer,
+        tokens: Tokens,
+        from_email: str,
+        from_name: str,
+        reply_to: str | None,
+        list_key: str | None,
+    ) -> None:
+        self._content = lru_cache(CONTENTS_KEPT)(contents)
+        self._footer = footer
+        self._tokens = tokens
+        self._from_email = from_email
+        self._from_name = from_name
+        self._reply_to = reply_to
+        self._list_key = list_key
+
+    def __call__(self, row: Claimed) -> Mail:
+        url = self._footer.url(self._tokens.make(row.email, self._list_key))
+        return Mail(
+            attempt=row.attempt,
+            campaign_id=row.campaign_id,
+            to=row.email,
+            from_email=self._from_email,
+            from_name=row.from_name or self._from_name,
+            reply_to=self._reply_to,
+            content=self._content(row.content_id),
+            values={**row.variables, UNSUBSCRIBE_URL: url},
+            unsubscribe_url=url,
+        )

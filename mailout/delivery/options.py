@@ -1,0 +1,55 @@
+"""How to send, and how a run of the sender ended: what goes in and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from mailout.delivery.protocol import Bucket, Claimed, Halt, Ledger, Outcome, Result, RetryPlan, Timing
+
+
+class Ended(StrEnum):
+    """Why a run of the sender is over."""
+
+    DONE = "done"  # nothing pending, nothing in flight
+    DEADLINE = "deadline"  # its time is up; there is more
+    STOPPED = "stopped"  # a signal, or a stop asked through the store
+    HALTED = "halted"  # paused, cancelled or deferred
+    LIMITED = "limited"  # an hour's, a day's or the provider's allowance is spent
+    REFUSED = "refused"  # configuration or account: a person must look
+    CIRCUIT = "circuit"  # too many transient errors in a row
+
+
+@dataclass(frozen=True, slots=True)
+class SenderOptions:
+    """How to send: handed in, never looked up."""
+
+    worker: str
+    rate: float
+    timing: Timing
+    concurrency: int = 1
+    batch_size: int = 50
+    retry: RetryPlan = field(default_factory=RetryPlan)
+    pace_scope: str = "folder"
+    circuit_failures: int = 20
+    buckets: Callable[[float], Sequence[Bucket]] = lambda now: ()
+    inline: bool = False  # one lane in the caller's own thread, for a virtual clock
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """How a run ended, for whoever decides what happens next."""
+
+    ended: Ended
+    ledger: Ledger | None
+    halt: Halt | None = None
+    limited: str | None = None  # "hour", "day", "quota"
+    outcome: Outcome | None = None  # the one that ended it
+
+
+class Observer(Protocol):
+    """Told of every result once it is durable."""
+
+    def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None: ...

@@ -1,0 +1,62 @@
+"""What an outcome means for its message: `(outcome, attempts) → next state, when`."""
+
+from __future__ import annotations
+
+import hashlib
+
+from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Result, RetryPlan
+from mailout.delivery.states import State
+
+JITTER = 0.25
+THROTTLE_PAUSE = 1.0
+
+
+def decide(outcome: Outcome, claimed: Claimed, plan: RetryPlan, duration_ms: int) -> Result:
+    """The step that this attempt's message takes next."""
+
+    def result(
+        state: State, *, retry_in: float | None = None, give_back: bool = False, uncharge: bool = False
+    ) -> Result:
+        return Result(
+            attempt=claimed.attempt,
+            state=state,
+            message_id=outcome.message_id,
+            code=outcome.code,
+            category=outcome.category,
+            message=outcome.message,
+            original_code=outcome.original_code,
+            retry_in=retry_in,
+            duration_ms=duration_ms,
+            give_back=give_back,
+            uncharge=uncharge,
+        )
+
+    match outcome.kind:
+        case OutcomeKind.SENT:
+            return result(State.SENT)
+        case OutcomeKind.PERMANENT:
+            return result(State.FAILED)
+        case OutcomeKind.INVALID:
+            return result(State.VALIDATION_FAILED, uncharge=True)
+        case OutcomeKind.UNKNOWN:
+            return result(State.UNKNOWN)
+        case OutcomeKind.THROTTLED:
+            return result(State.PENDING, retry_in=THROTTLE_PAUSE, give_back=True)
+        case OutcomeKind.QUOTA | OutcomeKind.STOP:
+            return result(State.PENDING, give_back=True)
+        case OutcomeKind.TRANSIENT:
+            if claimed.number >= plan.max_attempts:
+                return result(State.FAILED, uncharge=True)
+            return result(
+                State.RETRY_SCHEDULED,
+                retry_in=delay_after(claimed.attempt.id, claimed.number, plan),
+                uncharge=True,
+            )
+
+
+def delay_after(message_id: str, attempt: int, plan: RetryPlan) -> float:
+    """Delay n follows attempt n, ±25 %, from a hash: the same message always waits the same time."""
+    base = plan.delays[min(attempt, len(plan.delays)) - 1]
+    digest = hashlib.sha256(f"{message_id}\n{attempt}".encode()).digest()
+    unit = int.from_bytes(digest[:8]) / 2**64  # in [0, 1)
+    return base * (1 + JITTER * (2 * unit - 1))

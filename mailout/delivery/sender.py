@@ -1,0 +1,79 @@
+"""The sender: takes what the store has begun for it, hands it to the transport, and reports back.
+
+It never sends what `step` did not return, never twice, and never after its lease could have run out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from mailout.delivery.calls import Caller
+from mailout.delivery.lanes import InlineLanes, Lanes, ThreadLanes
+from mailout.delivery.options import Observer, RunReport, SenderOptions
+from mailout.delivery.pacing import bulk_size
+from mailout.delivery.protocol import Claimed
+from mailout.delivery.recovery import recover
+from mailout.delivery.run import Run
+from mailout.ports import Clock, Journals, Mail, Outbox, Transport
+
+
+class Sender:
+    """One process's sender for one mailout (or, with no mailout, for single mails)."""
+
+    def __init__(
+        self,
+        store: Outbox,
+        transport: Transport,
+        compose: Callable[[Claimed], Mail],
+        journals: Journals,
+        clock: Clock,
+        options: SenderOptions,
+        observer: Observer | None = None,
+    ) -> None:
+        self._store = store
+        self._transport = transport
+        self._compose = compose
+        self._journals = journals
+        self._clock = clock
+        self._options = options
+        self._observer = observer
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """Finish what is in hand, write it down, release the rest. Safe in a signal handler."""
+        self._stop.set()
+
+    def run(self, campaign_id: str | None, *, deadline: float | None = None) -> RunReport:
+        """Send until there is nothing left, or something ends it. `deadline` is on the monotonic clock."""
+        options = self._options
+        recover(self._store, self._journals, options.timing.reap_grace)
+        group_size = bulk_size(options.rate, min(self._transport.max_batch, options.batch_size))
+        caller = Caller(
+            self._transport,
+            self._compose,
+            self._clock,
+            options.rate,
+            group_size,
+            options.timing,
+            options.retry,
+        )
+        lanes: Lanes = InlineLanes(caller) if options.inline else ThreadLanes(options.concurrency, caller)
+        run = Run(
+            store=self._store,
+            transport=self._transport,
+            journals=self._journals,
+            clock=self._clock,
+            options=options,
+            observer=self._observer,
+            stop=self._stop,
+            caller=caller,
+            lanes=lanes,
+            group_size=group_size,
+            campaign_id=campaign_id,
+            deadline=deadline,
+        )
+        try:
+            return run.run()
+        finally:
+            lanes.close()

@@ -1,0 +1,35 @@
+"""The small print of a mailout, as pairs of a label and a text: the same in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from mailout.reporting.moments import lasting, spoken
+from mailout.reporting.summary import Summary
+from mailout.reporting.words import count
+
+
+def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
+    """Only what there is to say."""
+    mailout = summary.mailout
+    yield "mailout", mailout.id
+    yield "written in", f"{mailout.kind.value}: {mailout.ref}"
+    yield "mode", "test" if mailout.is_test else "real"
+    if mailout.list_key is not None:
+        yield "list", mailout.list_key
+    if mailout.started_at is not None and summary.duration is not None:
+        yield "started", spoken(mailout.started_at, zone)
+        yield ("took" if mailout.completed_at else "so far"), lasting(summary.duration)
+    if summary.rate is not None:
+        yield "rate", f"{summary.rate:,.1f} messages a second"
+    if summary.transport is not None:
+        yield "sent through", summary.transport
+    for reason, n in summary.suppressed.items():
+        yield "suppressed", f"{count(n, 'person', 'people')}: {reason}"
+    for reason, n in summary.dropped.items():
+        yield "dropped", f"{count(n, 'address', 'addresses')}: {reason}"
+    for event, n in sorted(mailout.metrics.items()):
+        yield event, f"{n:,}"
+    if mailout.content_hash is not None:
+        yield "content", mailout.content_hash

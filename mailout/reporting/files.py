@@ -1,0 +1,37 @@
+"""Where reports lie, and how a whole file takes the place of another at once."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+
+def csv_path(reports: Path, mailout_id: str) -> Path:
+    return reports / f"{mailout_id}.csv"
+
+
+def html_path(reports: Path, mailout_id: str) -> Path:
+    return reports / f"{mailout_id}.html"
+
+
+def parts_directory(reports: Path, mailout_id: str) -> Path:
+    return reports / mailout_id
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """Write beside `path`, then step into its place: a reader sees the old file or the new one, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with beside.open("x", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,46 @@
+"""Moments and spans in words. A moment is seconds since the epoch; whoever shows it hands in the zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
+
+
+def iso(moment: float | None) -> str | None:
+    """ISO 8601 in UTC with a Z, to the millisecond, as the stores' views write it."""
+    if moment is None:
+        return None
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def spoken(moment: float, zone: tzinfo) -> str:
+    """For people: `15 Nov 2026 09:00 CET`."""
+    local = datetime.fromtimestamp(moment, zone)
+    return f"{local.day} {_MONTHS[local.month - 1]} {local:%Y %H:%M} {local.tzname()}"
+
+
+def clock_time(moment: float, zone: tzinfo, span: float) -> str:
+    """A label on an axis that covers `span` seconds: no finer than it needs to be."""
+    local = datetime.fromtimestamp(moment, zone)
+    if span < 600:
+        return f"{local:%H:%M:%S}"
+    if span < 86_400:
+        return f"{local:%H:%M}"
+    return f"{local.day} {_MONTHS[local.month - 1]} {local:%H:%M}"
+
+
+def lasting(seconds: float) -> str:
+    """The two largest units that say something: `1 h 5 min`, `42 s`, `0.4 s`."""
+    if seconds < 10:
+        return f"{max(0.0, seconds):.1f} s"
+    whole = round(seconds)
+    for (unit, size), (smaller, part) in pairwise(_UNITS):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
+
+
+# Not strftime's %b: that follows the machine's locale.
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))

@@ -1,0 +1,71 @@
+"""A mailout in plain lines, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+
+from mailout.delivery.protocol import Ledger
+from mailout.queue.model import Mailout
+from mailout.reporting.details import details
+from mailout.reporting.summary import FailureGroup, Summary
+from mailout.reporting.words import COLUMN_NAMES, first_of, headline, next_steps, waiting
+
+_ALWAYS = ("sent", "failed")
+
+
+def ledger_line(ledger: Ledger) -> str:
+    """`sent 271  failed 0  suppressed 2`: sent and failed always, the others when there are any."""
+    numbers = ((name, getattr(ledger, column.value)) for column, name in COLUMN_NAMES.items())
+    return "  ".join(f"{name} {n:,}" for name, n in numbers if n or name in _ALWAYS)
+
+
+def ledger_lines(ledger: Ledger) -> Sequence[str]:
+    """One number a line, aligned to the right, with their sum."""
+    numbers = [(name, getattr(ledger, column.value)) for column, name in COLUMN_NAMES.items()]
+    shown = [(name, n) for name, n in numbers if n or name in _ALWAYS]
+    shown.append(("recipients", ledger.recipients))
+    width = max(len(f"{n:,}") for _, n in shown)
+    return [f"{name:<10}  {n:>{width},}" for name, n in shown]
+
+
+def status_lines(mailout: Mailout, zone: tzinfo = UTC) -> Sequence[str]:
+    """One mailout of the queue: what it is, how it stands, why it waits, what to do."""
+    return [*_standing(mailout, zone), ledger_line(mailout.ledger), *_steps(mailout)]
+
+
+def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
+    """Everything that a report says, without the picture."""
+    mailout = summary.mailout
+    lines = [*_standing(mailout, zone), "", *(f"  {line}" for line in ledger_lines(mailout.ledger)), ""]
+    lines += [f"  {label:<12}  {_printable(text)}" for label, text in details(summary, zone)]
+    if summary.failures:
+        lines += ["", "Failed:", *(f"  {_printable(_failure(group))}" for group in summary.failures)]
+    if summary.unknown_addresses:
+        unknown = first_of(summary.unknown_addresses, mailout.ledger.unknown)
+        lines += ["", "Unknown:", f"  {_printable(unknown)}"]
+    return [*lines, *_steps(mailout)]
+
+
+def _standing(mailout: Mailout, zone: tzinfo) -> Sequence[str]:
+    why = waiting(mailout, zone)
+    lines = [mailout.subject or "(no subject yet)", headline(mailout), *([why] if why else [])]
+    return [_printable(line) for line in lines]
+
+
+def _failure(group: FailureGroup) -> str:
+    """`3 × MESSAGE_REJECTED: Address blocked (a@example.org, b@example.org and 1 more)`."""
+    said = f"{group.code}: {group.message}" if group.message else group.code
+    return f"{group.count:,} × {said} ({first_of(group.addresses, group.count)})"
+
+
+def _steps(mailout: Mailout) -> Sequence[str]:
+    lines = []
+    for step in next_steps(mailout):
+        lines += ["", step.advice, f"  {step.command}"]
+    return lines
+
+
+def _printable(text: str) -> str:
+    """On one line and without control characters: a subject cannot move the cursor of a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,0 +1,171 @@
+"""One picture of a mailout: messages sent over time, and the ledger as one bar. SVG, built by hand.
+
+It carries its own background and follows the reader's light or dark mode, so that it can be read wherever
+it is put: inside a page, or as an image in a Prefect artifact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, tzinfo
+from html import escape
+
+from mailout.delivery.protocol import Ledger
+from mailout.delivery.states import Column
+from mailout.reporting.moments import clock_time, lasting, spoken
+from mailout.reporting.summary import Summary, Timeline
+from mailout.reporting.words import COLUMN_NAMES, count
+
+WIDE, NARROW = 720, 340
+"""Two widths, since text in a picture does not wrap: a desktop's and a phone's."""
+
+_PAD = 16
+_CHART = 150  # height
+_LETTER = 6.7  # mean width of a letter at 12 px, on the generous side
+_LEAST = 3.0  # a share too small to see is still shown
+_STYLE = """
+.mailout-plot{--ground:#fff;--ink:#1d2733;--soft:#5c6b7a;--line:#dfe5ec;--sent:#1a7f5a;--failed:#c8373f;
+--unknown:#d99a00;--suppressed:#8b93a0;--in_flight:#2f7fd0;--pending:#c3ccd8;
+font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+@media (prefers-color-scheme:dark){.mailout-plot{--ground:#1a212b;--ink:#e8edf3;--soft:#a3b0bf;--line:#323d4b;
+--sent:#3fbf8f;--failed:#ff7a7f;--unknown:#f2bd42;--suppressed:#8f9aa8;--in_flight:#63aef5;--pending:#4d5b6c}}
+.mailout-plot .ground{fill:var(--ground)}.mailout-plot text{fill:var(--ink);font-variant-numeric:tabular-nums}
+.mailout-plot .soft{fill:var(--soft)}.mailout-plot .head{font-weight:600}
+.mailout-plot .grid{stroke:var(--line)}.mailout-plot .curve{fill:none;stroke:var(--sent);stroke-width:2;
+stroke-linejoin:round}.mailout-plot .area{fill:var(--sent);opacity:.14}
+"""
+
+
+def plot(summary: Summary, *, width: int = WIDE, zone: tzinfo = UTC) -> str:
+    """The same summary gives the same bytes."""
+    chart, below = _sent_over_time(summary.timeline, width, zone)
+    bar, height = _ledger_bar(summary.mailout.ledger, width, below + 20)
+    name = f"mailout-plot-{width}"
+    return "".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="mailout-plot" viewBox="0 0 {width} {height}"'
+            f' width="{width}" height="{height}" role="img" aria-labelledby="{name}-title {name}-desc">',
+            f'<title id="{name}-title">Messages sent over time</title>',
+            f'<desc id="{name}-desc">{escape(described(summary, zone))}</desc>',
+            f"<style>{_STYLE}</style>",
+            f'<rect class="ground" width="{width}" height="{height}" rx="8"/>',
+            *chart,
+            *bar,
+            "</svg>",
+        )
+    )
+
+
+def described(summary: Summary, zone: tzinfo) -> str:
+    """What the picture shows, for those who do not see it."""
+    timeline, ledger = summary.timeline, summary.mailout.ledger
+    numbers = ", ".join(f"{n:,} {name}" for _, name, n in _shares(ledger)) or "none"
+    parts = f"Of {count(ledger.recipients, 'message')}: {numbers}."
+    if timeline is None:
+        return f"Nothing has been sent. {parts}"
+    return f"From {spoken(timeline.start, zone)} to {spoken(timeline.end, zone)}. {parts}"
+
+
+# ── sent over time ──
+
+
+def _sent_over_time(timeline: Timeline | None, width: int, zone: tzinfo) -> tuple[Sequence[str], int]:
+    """A rising line with as few marks as it takes to read it; and where it ends."""
+    if timeline is None or timeline.start == timeline.end:
+        return [_text(_PAD, _PAD + 12, _in_one_sentence(timeline, zone), "head")], _PAD + 16
+    steps = ticks(timeline.total)
+    left = _PAD + round(max(len(f"{step:,}") for step in steps) * _LETTER) + 8
+    right, top = width - _PAD, _PAD + 28
+    bottom, span = top + _CHART, timeline.end - timeline.start
+
+    def y(sent: float) -> float:
+        return bottom - sent / steps[-1] * _CHART
+
+    points = " ".join(
+        f"{left + (moment - timeline.start) / span * (right - left):.1f},{y(sent):.1f}"
+        for moment, sent in timeline.edges()
+    )
+    marks = [_text(_PAD, _PAD + 12, f"{timeline.total:,} sent in {lasting(span)}", "head")]
+    for step in steps:
+        marks.append(f'<path class="grid" d="M{left} {y(step):.1f}H{right}"/>')
+        marks.append(_text(left - 8, y(step) + 4, f"{step:,}", "soft", "end"))
+    marks.append(f'<polygon class="area" points="{left},{bottom} {points} {right},{bottom}"/>')
+    marks.append(f'<polyline class="curve" points="{points}"/>')
+    marks.extend(_time_axis(timeline, left, right, bottom + 18, zone))
+    return marks, bottom + 20
+
+
+def _in_one_sentence(timeline: Timeline | None, zone: tzinfo) -> str:
+    if timeline is None:
+        return "Nothing has been sent yet"
+    return f"{timeline.total:,} sent at {clock_time(timeline.start, zone, 0)}"
+
+
+def _time_axis(timeline: Timeline, left: int, right: int, y: int, zone: tzinfo) -> Iterator[str]:
+    span = timeline.end - timeline.start
+    places = ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
+    for place, anchor in places:
+        label = clock_time(timeline.start + place * span, zone, span)
+        yield _text(left + place * (right - left), y, label, "soft", anchor)
+
+
+def ticks(highest: int) -> Sequence[int]:
+    """From 0 to at least `highest` in three to six round steps: 1, 2 or 5 times a power of ten."""
+    power = 10 ** max(0, math.floor(math.log10(max(1, highest))) - 1)
+    step = next(s for s in (power * n for n in (1, 2, 5, 10, 20, 50)) if highest <= 5 * s)
+    return range(0, step * max(1, math.ceil(highest / step)) + 1, step)
+
+
+# ── the ledger ──
+
+
+def _ledger_bar(ledger: Ledger, width: int, top: int) -> tuple[Sequence[str], int]:
+    """One bar of all recipients, the legend with the numbers below; and how high the picture becomes."""
+    shares, whole = _shares(ledger), width - 2 * _PAD
+    marks = [_text(_PAD, top + 12, count(ledger.recipients, "recipient"), "head")]
+    x, scale = float(_PAD), _scale([n for _, _, n in shares], whole)
+    for column, _, n in shares:
+        wide = max(_LEAST, n * scale)
+        marks.append(_rect(x, top + 22, wide - (1 if len(shares) > 1 else 0), 14, column))
+        x += wide
+    x, y = float(_PAD), top + 56
+    for column, name, n in shares:
+        text = f"{name} {n:,}"
+        wide = 16 + len(text) * _LETTER + 18
+        if x + wide - 18 > width - _PAD:
+            x, y = float(_PAD), y + 20
+        marks.append(_rect(x, y - 9, 10, 10, column))
+        marks.append(_text(x + 16, y, text))
+        x += wide
+    return marks, y + _PAD if shares else top + 28
+
+
+def _shares(ledger: Ledger) -> Sequence[tuple[Column, str, int]]:
+    """What there is any of, in the order in which it is shown."""
+    every = ((column, name, int(getattr(ledger, column.value))) for column, name in COLUMN_NAMES.items())
+    return [share for share in every if share[2]]
+
+
+def _scale(numbers: Sequence[int], whole: float) -> float:
+    """Pixels a message, so that with the least width of small shares the bar is as long as it should be."""
+    large = list(numbers)
+    while large:
+        room = whole - _LEAST * (len(numbers) - len(large))
+        scale = room / sum(large)
+        visible = [n for n in large if n * scale >= _LEAST]
+        if len(visible) == len(large):
+            return scale
+        large = visible
+    return 0.0
+
+
+def _text(x: float, y: float, text: str, style: str = "", anchor: str = "start") -> str:
+    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _rect(x: float, y: float, width: float, height: float, column: Column) -> str:
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2"'
+        f' style="fill:var(--{column.value})"/>'
+    )

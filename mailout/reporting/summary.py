@@ -1,0 +1,223 @@
+"""What became of one mailout, gathered once and shown in many ways."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
+from typing import Any
+
+import polars as pl
+
+from mailout.delivery.states import COLUMN_OF, Column, State
+from mailout.ports import Store
+from mailout.queue.model import Mailout
+from mailout.reporting.moments import iso
+from mailout.reporting.redact import redact, redact_text
+from mailout.reporting.rows import pages
+from mailout.reporting.words import next_steps
+
+BUCKETS = 60
+FIRST_ADDRESSES = 5
+PAUSE = 300.0
+"""No message for longer than this: it was not being sent, so the time does not count against the rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Failures with the same code."""
+
+    code: str
+    count: int
+    message: str  # the first one's
+    addresses: tuple[str, ...]  # the first few
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Messages sent in equal parts of the time from the first to the last."""
+
+    start: float
+    end: float
+    counts: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    def edges(self) -> Iterator[tuple[float, int]]:
+        """(moment, sent until then), from the start with none to the end with all."""
+        width = (self.end - self.start) / len(self.counts)
+        yield self.start, 0
+        for index, sent in enumerate(accumulate(self.counts), start=1):
+            yield self.start + index * width, sent
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One mailout as it stands at `as_of`."""
+
+    mailout: Mailout
+    as_of: float
+    transport: str | None = None
+    failures: tuple[FailureGroup, ...] = ()  # the most frequent first
+    unknown_addresses: tuple[str, ...] = ()  # the first few
+    suppressed: Mapping[str, int] = field(default_factory=dict)  # by reason
+    dropped: Mapping[str, int] = field(default_factory=dict)  # by reason: never became a message
+    timeline: Timeline | None = None  # None: nothing sent
+    rate: float | None = None  # messages a second while it was being sent; None: too few to say
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds from its start to its end, or until now; waits included."""
+        started = self.mailout.started_at
+        return None if started is None else max(0.0, (self.mailout.completed_at or self.as_of) - started)
+
+    def redacted(self) -> Summary:
+        """The same with addresses hidden, for places that more people can read."""
+        return replace(
+            self,
+            failures=tuple(
+                replace(
+                    group,
+                    message=redact_text(group.message),
+                    addresses=tuple(map(redact, group.addresses)),
+                )
+                for group in self.failures
+            ),
+            unknown_addresses=tuple(map(redact, self.unknown_addresses)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: times in ISO 8601, UTC."""
+        mailout, timeline = self.mailout, self.timeline
+        return {
+            "id": mailout.id,
+            "kind": mailout.kind.value,
+            "ref": mailout.ref,
+            "subject": mailout.subject,
+            "list": mailout.list_key,
+            "mode": "test" if mailout.is_test else "real",
+            "status": mailout.status.value,
+            "outcome": mailout.outcome.value if mailout.outcome else None,
+            "defer_reason": mailout.defer_reason.value if mailout.defer_reason else None,
+            "defer_note": mailout.defer_note,
+            "deferred_until": iso(mailout.deferred_until),
+            "as_of": iso(self.as_of),
+            "created_at": iso(mailout.created_at),
+            "started_at": iso(mailout.started_at),
+            "completed_at": iso(mailout.completed_at),
+            "first_sent_at": iso(timeline.start) if timeline else None,
+            "last_sent_at": iso(timeline.end) if timeline else None,
+            "duration_seconds": self.duration,
+            "rate_per_second": self.rate,
+            "transport": self.transport,
+            "content_hash": mailout.content_hash,
+            "ledger": asdict(mailout.ledger),
+            "failures": [asdict(group) | {"addresses": list(group.addresses)} for group in self.failures],
+            "unknown_addresses": list(self.unknown_addresses),
+            "suppressed": dict(self.suppressed),
+            "dropped": dict(self.dropped),
+            "sent_over_time": list(timeline.counts) if timeline else [],
+            "metrics": dict(mailout.metrics),
+            "next_steps": [asdict(step) for step in next_steps(mailout)],
+        }
+
+
+def summarise(
+    store: Store,
+    mailout_id: str,
+    *,
+    transport: str | None = None,
+    dropped: Mapping[str, int] | None = None,
+) -> Summary:
+    """Read a mailout once, page by page.
+
+    `transport` and `dropped` (addresses that never became messages, by reason) are known to whoever sends.
+    Of every message only its time is kept (8 bytes), so a million of them take little room.
+    """
+    mailout = store.mailout(mailout_id)
+    tally = _Tally()
+    for page in pages(store, mailout_id):
+        tally.add(page)
+    moments = pl.Series("at", tally.sent_at, dtype=pl.Float64)
+    return Summary(
+        mailout=mailout,
+        as_of=store.now(),
+        transport=transport,
+        failures=tally.failures(),
+        unknown_addresses=tuple(tally.unknown),
+        suppressed=dict(sorted(tally.suppressed.items())),
+        dropped=dict(sorted((dropped or {}).items())),
+        timeline=timeline_of(moments),
+        rate=rate_of(moments),
+    )
+
+
+class _Tally:
+    """What is remembered of the messages that have been read."""
+
+    def __init__(self) -> None:
+        self.sent_at: array[float] = array("d")
+        self.unknown: list[str] = []
+        self.suppressed: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._first: dict[str, list[Mapping[str, Any]]] = {}
+
+    def add(self, page: Sequence[Mapping[str, Any]]) -> None:
+        for row in page:
+            column = COLUMN_OF[State(row["state"])]
+            if column is Column.SENT:
+                self.sent_at.append(row["sent_at"])
+            elif column is Column.FAILED:
+                self._fail(row)
+            elif column is Column.UNKNOWN and len(self.unknown) < FIRST_ADDRESSES:
+                self.unknown.append(row["email"])
+            elif column is Column.SUPPRESSED:
+                self.suppressed[row["error_message"] or "left in the meantime"] += 1
+
+    def _fail(self, row: Mapping[str, Any]) -> None:
+        code = row["error_code"] or "NO_CODE"
+        self._failed[code] += 1
+        first = self._first.setdefault(code, [])
+        if len(first) < FIRST_ADDRESSES:
+            first.append({"email": row["email"], "message": row["error_message"]})
+
+    def failures(self) -> tuple[FailureGroup, ...]:
+        return tuple(
+            FailureGroup(
+                code=code,
+                count=count,
+                message=self._first[code][0]["message"] or "",
+                addresses=tuple(row["email"] for row in self._first[code]),
+            )
+            for code, count in sorted(self._failed.items(), key=lambda item: (-item[1], item[0]))
+        )
+
+
+def timeline_of(moments: pl.Series, buckets: int = BUCKETS) -> Timeline | None:
+    """Equal parts from the first moment to the last; one part if all are the same."""
+    if moments.is_empty():
+        return None
+    ordered = moments.sort()
+    start, end = float(ordered[0]), float(ordered[-1])
+    if start == end:
+        return Timeline(start, end, (len(ordered),))
+    places = ((ordered - start) / (end - start) * buckets).floor().clip(0, buckets - 1).cast(pl.Int64)
+    counts = [0] * buckets
+    for place, count in places.value_counts().iter_rows():
+        counts[place] = count
+    return Timeline(start, end, tuple(counts))
+
+
+def rate_of(moments: pl.Series) -> float | None:
+    """Messages a second between the moments at which some were recorded, without the pauses.
+
+    Those recorded first are left out: when their sending began is not known.
+    """
+    batches = moments.value_counts().sort("at").with_columns(gap=pl.col("at").diff())
+    working = batches.filter(pl.col("gap") <= PAUSE)
+    seconds, messages = float(working["gap"].sum()), int(working["count"].sum())
+    return messages / seconds if seconds else None

@@ -1,0 +1,106 @@
+"""A million subscribers: from a CSV file to a checked, deduped, sorted audience, and through the import.
+
+Memory is a whole process's peak, so each measurement runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROWS = 1_000_000
+
+ODD = (
+    "",
+    "no-at-sign",
+    "Ana <ana{n}@example.org>",
+    "josé{n}@example.org",
+    "two@@example.org",
+    "a..b{n}@example.org",
+    "n{n}@example",
+    "printer{n}@office.local",
+    "u{n}@bücher.example",
+    "u{n}@xn--bcher-kva.example",
+    " Spaced{n}@Example.ORG ",
+    "USER{n}@EXAMPLE.COM",
+)
+
+
+def write_csv(path: Path, rows: int = ROWS) -> None:
+    """Every fiftieth row is odd, every hundredth repeats one that was there, in no order at all."""
+    statuses = ("active",) * 17 + ("unsubscribed", "unsubscribed", "bounced")
+    with path.open("w", encoding="utf-8") as file:
+        file.write("email,status,from_name,city\n")
+        for n in range(rows):
+            key = n * 2_654_435_761 % 4_294_967_296
+            if n % 50 == 7:
+                email = ODD[n // 50 % len(ODD)].format(n=n)
+            elif n % 100 == 13:
+                email = f"User{(n - 13) * 2_654_435_761 % 4_294_967_296}@Example.com"
+            else:
+                email = f"user{key}@example.com"
+            file.write(f"{email},{statuses[n % 20]},{'Ana Souza' if n % 10 == 0 else ''},City {n % 500}\n")
+
+
+def _frame(path: Path) -> dict[str, Any]:
+    import polars as pl
+
+    from mailout.audience.frame import audience_of
+
+    rows = pl.scan_csv(path, infer_schema=False).select("email", "status", "from_name")
+    audience = audience_of(rows)
+    return {"kept": audience.frame.height, "dropped": audience.dropped}
+
+
+def _import(path: Path) -> dict[str, Any]:
+    from mailout.audience.csv_import import read_subscribers
+
+    found = read_subscribers(path)
+    kept = sum(len(batch) for batch in found.batches())
+    return {"kept": kept, "dropped": found.dropped}
+
+
+def _measure(what: str, path: Path) -> dict[str, Any]:
+    """In a fresh interpreter: the seconds of the work, and the peak of the whole process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.audience", what, str(path)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return measured
+
+
+def run(rows: int = ROWS) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "subscribers.csv"
+        write_csv(path, rows)
+        frame, imported = _measure("frame", path), _measure("import", path)
+    text = (
+        f"audience: {rows:,} rows checked, deduped and sorted in {frame['seconds']:.1f} s"
+        f" (peak {frame['peak_mb']:.0f} MB); read as an import in {imported['seconds']:.1f} s"
+        f" (peak {imported['peak_mb']:.0f} MB); {frame['kept']:,} kept"
+    )
+    return {"rows": rows, "frame": frame, "import": imported, "text": text}
+
+
+def _child(what: str, path: Path) -> None:
+    start = time.perf_counter()
+    result = {"frame": _frame, "import": _import}[what](path)
+    result["seconds"] = time.perf_counter() - start
+    result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        _child(sys.argv[1], Path(sys.argv[2]))
+    else:
+        print(run()["text"])

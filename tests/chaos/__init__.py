@@ -1,0 +1,1 @@
+"""Real processes, killed, stopped and started again; what counts is what was accepted."""

@@ -1,0 +1,128 @@
+"""`mailout send --direct` as a process of its own, over a home with some subscribers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mailout import ids
+from mailout.adapters.sqlite import SqliteStore
+from mailout.clock import SystemClock
+from mailout.ports import SubscriberRow
+from mailout.queue.model import Mailout
+
+PROJECT = Path(__file__).parents[2]
+LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"
+PATIENCE = 60.0
+"""How long a process may take to do what it surely does; only a hang ever waits so long."""
+
+
+@dataclass
+class Home:
+    """A MAILOUT_HOME with its letter and its people."""
+
+    path: Path
+    people: list[str]
+    settings: Mapping[str, str]
+
+    @property
+    def letter(self) -> Path:
+        return self.path / "letter.md"
+
+    def mailout(self) -> Mailout:
+        store = self.store()
+        try:
+            return store.mailout(ids.mailout_id("chaos"))
+        finally:
+            store.close()
+
+    def store(self) -> SqliteStore:
+        return SqliteStore(self.path / "mailout.db", SystemClock())
+
+    def files(self) -> list[Path]:
+        return [path for path in (self.path / "outbox").glob("*/*.eml") if not path.name.startswith(".")]
+
+    def accepted(self) -> Counter[str]:
+        """How often each address was accepted: every accept is a file of its own."""
+        return Counter(path.name.split("--")[0] for path in self.files())
+
+    def states(self) -> Mapping[str, str]:
+        store = self.store()
+        try:
+            rows = store.messages(ids.mailout_id("chaos"), limit=1_000_000)
+            return {row["email"]: row["state"] for row in rows}
+        finally:
+            store.close()
+
+    def send(self) -> subprocess.Popen[str]:
+        """The command, in a session of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "cli", "send", str(self.letter), "--direct"],
+            cwd=self.path,
+            env={**_plain_environment(), **self.settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self) -> int:
+        """The same command until it has nothing left to do; its last exit code."""
+        process = self.send()
+        output, _ = process.communicate(timeout=PATIENCE)
+        if process.returncode not in (0, 1):
+            raise AssertionError(output)
+        return process.returncode
+
+
+def _plain_environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return {**kept, "PYTHONPATH": str(PROJECT), "PYTHONUNBUFFERED": "1"}
+
+
+def make_home(path: Path, recipients: int, **settings: str) -> Home:
+    people = [f"p{index:04}@example.org" for index in range(recipients)]
+    path.mkdir(parents=True, exist_ok=True)
+    home = Home(
+        path,
+        people,
+        {
+            "MAILOUT_HOME": str(path),
+            "FROM_EMAIL": "news@example.org",
+            "ORG_NAME": "The Gardeners",
+            "ORG_ADDRESS": "1 Garden Lane",
+            "UNSUBSCRIBE_BASE_URL": "https://example.org/unsubscribe",
+            "UNSUBSCRIBE_SECRET": "not a secret",
+            "LOCK_SECONDS": "4",
+            **settings,
+        },
+    )
+    home.letter.write_text(LETTER, encoding="utf-8")
+    store = home.store()
+    store.import_subscribers([SubscriberRow(email, email) for email in people])
+    store.close()
+    return home
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> bool:
+    """Until it is so; False if the process ended first."""
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        if process is not None and process.poll() is not None:
+            return False
+        if time.monotonic() > until:
+            raise AssertionError("it never came to that")
+        time.sleep(0.001)
+    return True
+
+
+def end(process: subprocess.Popen[str], how: signal.Signals) -> None:
+    process.send_signal(how)
+    process.communicate(timeout=PATIENCE)

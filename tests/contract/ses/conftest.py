@@ -1,0 +1,66 @@
+"""The SES transport against a stub of SES over HTTP, through the real boto3 client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mailout.adapters.ses import SesConfig, SesMode, SesTransport
+from tests.stubs.ses_control import SesStub, ses_stub
+
+Open = Callable[..., SesTransport]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[SesStub]:
+    with ses_stub() as stub:
+        yield stub
+
+
+@pytest.fixture
+def stub(running: SesStub) -> SesStub:
+    running.reset()
+    return running
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+
+
+@pytest.fixture
+def open_transport(running: SesStub) -> Iterator[Open]:
+    opened: list[SesTransport] = []
+
+    def open_one(mode: SesMode = SesMode.SINGLE, **changes: Any) -> SesTransport:
+        settings = {"from_email": "news@example.org", "endpoint_url": running.url, **changes}
+        opened.append(SesTransport(SesConfig(mode=mode, **settings)))
+        return opened[-1]
+
+    yield open_one
+    for transport in opened:
+        transport.close()
+
+
+@pytest.fixture(scope="module")
+def shared(running: SesStub) -> Iterator[dict[SesMode, SesTransport]]:
+    """One transport a mode, for tests that need no settings of their own: making a client takes longer."""
+    made: dict[SesMode, SesTransport] = {}
+    yield made
+    for transport in made.values():
+        transport.close()
+
+
+@pytest.fixture
+def transport(mode: SesMode, shared: dict[SesMode, SesTransport], stub: SesStub) -> SesTransport:
+    if mode not in shared:
+        config = SesConfig(from_email="news@example.org", mode=mode, endpoint_url=stub.url, call_limit=1.5)
+        shared[mode] = SesTransport(config)
+    return shared[mode]

@@ -1,0 +1,55 @@
+"""A test's hand on the SES stub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from tests.stubs.process import start_stub
+
+
+class SesStub:
+    def __init__(self, url: str) -> None:
+        self.url = url
+        # A new connection each time: a test may have told the stub to treat old ones badly.
+        fresh = httpx.Limits(max_keepalive_connections=0)
+        self._http = httpx.Client(base_url=url, trust_env=False, timeout=60, limits=fresh)
+
+    def script(self, *rules: dict[str, Any], seed: int = 0, **control: Any) -> None:
+        """Replace the rules (see `tests.stubs.ses_script.Rule`) and change whatever else is named."""
+        told = {"rules": list(rules), "seed": seed, **control}
+        self._http.post("/_control", json=told).raise_for_status()
+
+    def reset(self) -> None:
+        self._http.post("/_reset").raise_for_status()
+
+    def accepted(self) -> dict[str, Any]:
+        return self._get("/_accepted")
+
+    def messages(self, to: str | None = None) -> list[dict[str, Any]]:
+        """The accepted mails, as a reader would see them."""
+        query = {"messages": "1"} | ({"to": to} if to else {})
+        found: list[dict[str, Any]] = self._get("/_accepted", **query)["messages"]
+        return found
+
+    def calls(self) -> list[tuple[float, str, int]]:
+        return [(at, operation, mails) for at, operation, mails in self._get("/_times")]
+
+    def _get(self, path: str, **query: str) -> Any:
+        return self._http.get(path, params=query).json()
+
+    def close(self) -> None:
+        self._http.close()
+
+
+@contextmanager
+def ses_stub(*args: str) -> Iterator[SesStub]:
+    with start_stub("tests.stubs.ses", *args) as stub:
+        control = SesStub(stub.url)
+        try:
+            yield control
+        finally:
+            control.close()

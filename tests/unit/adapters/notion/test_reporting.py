@@ -1,0 +1,165 @@
+"""Reporting to Notion: statuses and counts on the page, errors in their database, and what doctor says."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from mailout.content.notion.page import PropertyNames
+from mailout.errors import SettingsError, SourceError
+from mailout.ports import ErrorRecord
+from tests.stubs.notion_pages import id_of
+from tests.stubs.notion_workspace import ERRORS, LETTER, MAILOUTS, schema, workspace
+from tests.unit.adapters.notion.conftest import NOW, Notion, Start
+
+
+def test_what_became_of_a_mailout_is_on_its_page(notion: Notion) -> None:
+    skipped = notion.source.update_page(
+        LETTER, {"status": "Send", "sent_at": NOW, "sent_count": 3, "bounce_rate": 0.25, "is_test": True}
+    )
+    page = notion.source.load_page(LETTER)
+    assert skipped == ()
+    assert (page.status, page.sent_at, page.is_test) == ("Send", NOW, True)
+    (written,) = notion.stub.calls("PATCH")
+    assert written["body"]["properties"] == {
+        "status": {"status": {"name": "Send"}},
+        "sent_at": {"date": {"start": "2026-11-15T00:00:00+00:00"}},
+        "sent_count": {"number": 3},
+        "bounce_rate": {"number": 0.25},
+        "is_test": {"checkbox": True},
+    }
+
+
+def test_nothing_clears_a_property(notion: Notion) -> None:
+    notion.source.update_page(LETTER, {"sent_at": NOW})
+    notion.source.update_page(LETTER, {"sent_at": None})
+    assert notion.source.load_page(LETTER).sent_at is None
+
+
+def test_properties_that_the_database_lacks_are_skipped_with_one_warning(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A small database still gets its status; the log is not flooded at every report."""
+    content = workspace()
+    for name in ("sent_count", "bounce_rate"):
+        del content["pages"][LETTER]["properties"][name]
+    notion = start(content)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            values = {"status": "Send", "sent_count": 1, "bounce_rate": 0.1}
+            assert notion.source.update_page(LETTER, values) == ("sent_count", "bounce_rate")
+    assert len(caplog.records) == 1
+    assert "sent_count, bounce_rate" in caplog.text
+
+
+def test_properties_may_have_other_names(start: Start) -> None:
+    content = workspace()
+    properties = content["pages"][LETTER]["properties"]
+    properties["Статус"] = properties.pop("status")
+    content["databases"] = {}
+    notion = start(content, properties=PropertyNames(status="Статус"))
+    notion.source.update_page(LETTER, {"status": "Failed"})
+    assert notion.source.load_page(LETTER).status == "Failed"
+
+
+def test_a_status_that_does_not_exist_is_notions_own_message(notion: Notion) -> None:
+    with pytest.raises(SourceError, match="Status option Nearly does not exist"):
+        notion.source.update_page(LETTER, {"status": "Nearly"})
+
+
+def test_errors_become_pages_with_everything_known(notion: Notion) -> None:
+    row = ErrorRecord(
+        code="MessageRejected",
+        message="Address, blocked",
+        stage="delivery",
+        provider="ses",
+        mailout="m-1",
+        email="a@example.org",
+        attempts=2,
+        at=NOW,
+    )
+    assert notion.source.create_error_pages([row]) == 1
+    (call,) = notion.stub.calls("POST")
+    assert call["body"]["parent"] == {"type": "data_source_id", "data_source_id": id_of("errors source")}
+    text = [{"type": "text", "text": {"content": "Address, blocked"}}]
+    assert call["body"]["properties"] == {
+        "Name": {"title": [{"type": "text", "text": {"content": "MessageRejected: a@example.org"}}]},
+        "timestamp": {"date": {"start": "2026-11-15T00:00:00+00:00"}},
+        "mailout": {"rich_text": [{"type": "text", "text": {"content": "m-1"}}]},
+        "stage": {"select": {"name": "delivery"}},
+        "provider": {"select": {"name": "ses"}},
+        "email": {"email": "a@example.org"},
+        "code": {"select": {"name": "MessageRejected"}},
+        "message": {"rich_text": text},
+        "attempts": {"number": 2},
+    }
+
+
+def test_long_and_odd_messages_fit_into_notion(notion: Notion) -> None:
+    """An error that Notion refuses would be an error that nobody sees."""
+    row = ErrorRecord("x, y" * 100, "🙂" * 150_000, "content", at=NOW)
+    assert notion.source.create_error_pages([row]) == 1
+    (call,) = notion.stub.calls("POST")
+    items = call["body"]["properties"]["message"]["rich_text"]
+    assert len(items) == 100
+    assert {item["text"]["content"] for item in items} == {"🙂" * 1000}
+    code = call["body"]["properties"]["code"]["select"]["name"]
+    assert len(code) == 100
+    assert "," not in code
+
+
+def test_a_relation_points_to_the_mailouts_page(start: Start) -> None:
+    content = workspace()
+    content["databases"][ERRORS]["properties"] = schema(title="title", mailout="relation")
+    notion = start(content)
+    row = ErrorRecord("empty_body", "nothing", "content", mailout="m-1", at=NOW)
+    notion.source.create_error_pages([row], page_id=LETTER)
+    (call,) = notion.stub.calls("POST")
+    assert call["body"]["properties"]["mailout"] == {"relation": [{"id": LETTER}]}
+
+
+def test_no_errors_cost_no_call(notion: Notion) -> None:
+    assert notion.source.create_error_pages([]) == 0
+    assert notion.stub.calls() == []
+
+
+def test_a_missing_setting_is_named(start: Start) -> None:
+    notion = start(db_errors=None)
+    with pytest.raises(SettingsError, match="NOTION_DB_ERRORS"):
+        notion.source.create_error_pages([ErrorRecord("x", "y", "content")])
+
+
+def verdicts(notion: Notion) -> dict[str, str]:
+    return {check.name: check.verdict for check in notion.source.check()}
+
+
+def test_doctor_finds_nothing_wrong_with_a_good_workspace(notion: Notion) -> None:
+    assert set(verdicts(notion).values()) == {"ok"}
+
+
+def test_doctor_says_what_is_missing_and_what_to_do(start: Start) -> None:
+    content = workspace()
+    content["databases"][MAILOUTS]["properties"] = {
+        **schema(Name="title", status="status", is_test="number"),
+        "status": {"type": "status", "status": {"options": [{"name": "Ready"}]}},
+    }
+    content["databases"][ERRORS]["properties"] = schema(Name="title", code="select")
+    notion = start(content)
+    found = verdicts(notion)
+    assert found["property subject"] == "ok"  # the title, whatever its name
+    assert found["property is_test"] == "fail"
+    assert found["property sent_at"] == "fail"
+    assert found["property sent_count"] == "warn"
+    assert found["property send_at"] == "ok"
+    assert found["options of status"] == "fail"
+    assert found["properties of the errors database"] == "warn"
+    assert all(check.remedy for check in notion.source.check() if check.verdict != "ok")
+
+
+def test_doctor_tells_a_wrong_token_from_a_wrong_database(start: Start) -> None:
+    assert verdicts(start(token="wrong")) == {"NOTION_TOKEN": "fail"}
+    found = verdicts(start(db_mailouts=id_of("nowhere"), db_errors=None))
+    assert found["NOTION_TOKEN"] == "ok"
+    assert found["NOTION_DB_MAILOUTS"] == "fail"
+    assert found["NOTION_DB_ERRORS"] == "warn"

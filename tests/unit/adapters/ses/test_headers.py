@@ -1,0 +1,91 @@
+"""Headers are made from what people typed: none of it may become a line, a recipient or an encoded word."""
+
+from __future__ import annotations
+
+from email.header import decode_header, make_header
+from email.utils import parseaddr
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailout.adapters.ses.headers import address, one_line, sender, unsubscribe_headers
+
+
+def read_back(line: str) -> tuple[str, str]:
+    name, mailbox = parseaddr(line)
+    return str(make_header(decode_header(name))), mailbox
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("The Example", "The Example <news@example.org>"),
+        ("", "news@example.org"),
+        ("Smith, John", '"Smith, John" <news@example.org>'),
+        ('The "Example"', '"The \\"Example\\"" <news@example.org>'),
+        ("Ünï", "=?UTF-8?B?w5xuw68=?= <news@example.org>"),
+        ("=?UTF-8?B?w5w=?=", "=?UTF-8?B?PT9VVEYtOD9CP3c1dz0/PQ==?= <news@example.org>"),
+        ("A\r\nBcc: victim@example.org", '"A  Bcc: victim@example.org" <news@example.org>'),
+    ],
+)
+def test_readers_see_the_name_that_was_set(name, line):
+    assert sender(name, "news@example.org") == line
+
+
+@given(st.text(max_size=120))
+def test_a_from_line_is_one_ascii_line_with_one_address_and_the_same_name(name):
+    line = sender(name, "news@example.org")
+    assert line is not None
+    assert line.isascii()
+    assert line.isprintable()
+    assert all(len(word) <= 75 for word in line.split() if word.startswith("=?"))
+    shown, mailbox = read_back(line)
+    assert mailbox == "news@example.org"
+    expected = one_line(name).strip().encode("utf-8", "replace").decode()
+    assert " ".join(shown.split()) == " ".join(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("email", "taken"),
+    [
+        ("reader@example.org", "reader@example.org"),
+        ("o'neil+tag@example.org", "o'neil+tag@example.org"),
+        ("reader@bücher.example", "reader@xn--bcher-kva.example"),
+        ("почта@example.org", None),
+        ("two@example.org,three@example.org", None),
+        ("a b@example.org", None),
+        ("reader@example.org\r\nBcc: x@example.org", None),
+        ("Reader <reader@example.org>", None),
+        ("reader", None),
+        ("@example.org", None),
+        ("reader@", None),
+        ("reader@exa mple.org", None),
+    ],
+)
+def test_only_what_ses_can_take_reaches_it_and_never_two_recipients_in_one(email, taken):
+    assert address(email) == taken
+
+
+@given(st.text(max_size=60))
+def test_an_address_is_plain_ascii_or_refused(email):
+    taken = address(email)
+    if taken is not None:
+        assert taken.isascii()
+        assert taken.count("@") == 1
+        assert not set(taken) & set(' ,;<>\r\n\t"')
+
+
+def test_the_one_click_pair_stands_in_every_mailing_and_in_no_transactional_mail():
+    url = "https://example.org/unsubscribe?token=abc"
+    pair = unsubscribe_headers(url)
+    assert pair is not None
+    assert [header["Value"] for header in pair] == [f"<{url}>", "List-Unsubscribe=One-Click"]
+    assert unsubscribe_headers(None) == []
+
+
+@pytest.mark.parametrize(
+    "url", ["https://e.org/a b", "https://e.org/>", "https://e.org/\r\nX: y", "https://e.org/ü", "x" * 994]
+)
+def test_a_link_that_no_header_can_carry_is_refused(url):
+    assert unsubscribe_headers(url) is None

@@ -1,0 +1,70 @@
+"""The footer of seed 000 §3: who writes, and the way out."""
+
+import pytest
+
+from mailout.content.footer import Footer
+from mailout.content.model import UNSUBSCRIBE_URL, Segments
+from mailout.content.tokens import TokenData, make_token, read_token
+from mailout.errors import Abort, AbortCode
+
+SETTINGS = {
+    "org_name": "Birch & Hill",
+    "org_address": "7 <Hill> Road",
+    "unsubscribe_base_url": "https://example.org/unsubscribe",
+    "unsubscribe_secret": "a secret",
+}
+
+
+def test_the_link_leads_to_the_recipients_own_unsubscribe_page():
+    footer = Footer.required(**SETTINGS)
+    url = footer.url(make_token("ann@example.org", "a secret"))
+    base, token = url.split("?token=")
+    assert base == "https://example.org/unsubscribe"
+    assert read_token(token, ["a secret"]) == TokenData("ann@example.org")
+    assert url == footer.url(make_token("ann@example.org", "a secret"))
+
+
+def test_the_html_footer_is_seed_000s_and_escaped():
+    assert Footer.required(**SETTINGS).html("https://x/?token=t") == (
+        '<hr><p>Birch &amp; Hill — 7 &lt;Hill&gt; Road</p><p><a href="https://x/?token=t">Unsubscribe</a></p>'
+    )
+
+
+def test_the_text_footer_is_seed_000s_to_the_byte():
+    assert Footer.required(**SETTINGS).text("https://x/?token=t") == (
+        "\n--\nBirch & Hill — 7 <Hill> Road\nUnsubscribe: https://x/?token=t"
+    )
+
+
+def test_in_content_the_link_is_a_mark():
+    footer = Footer.required(**SETTINGS)
+    assert Segments.of(footer.html()).names == (UNSUBSCRIBE_URL,)
+    assert Segments.of(footer.text()).names == (UNSUBSCRIBE_URL,)
+
+
+@pytest.mark.parametrize(
+    ("base", "url"),
+    [
+        ("https://x.org/u", "https://x.org/u?token=t"),
+        ("https://x.org/u?lang=ru", "https://x.org/u?lang=ru&token=t"),
+        ('https://x.org/"u>', "https://x.org/%22u%3E?token=t"),
+        ("https://x.org/\n u", "https://x.org/%0A%20u?token=t"),
+    ],
+)
+def test_the_link_is_whole_whatever_the_base_looks_like(base, url):
+    assert Footer("Org", "Address", base).url("t") == url
+
+
+@pytest.mark.parametrize("empty", [None, "", "  "])
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_a_missing_setting_stops_the_mailout_and_is_named(name, empty):
+    with pytest.raises(Abort, match=name.upper()) as caught:
+        Footer.required(**{**SETTINGS, name: empty})
+    assert caught.value.code is AbortCode.FOOTER_ENV_MISSING
+    assert caught.value.remedy
+
+
+def test_all_missing_settings_are_named_at_once():
+    with pytest.raises(Abort) as caught:
+        Footer.required(**dict.fromkeys(SETTINGS))
+    assert all(name.upper() in str(caught.value) for name in SETTINGS)

@@ -1,0 +1,339 @@
+"""The sender: nobody twice, nobody left out, the pace kept, and every ending clean."""
+
+from __future__ import annotations
+
+import bisect
+import random
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mailout.delivery.options import Ended
+from mailout.delivery.protocol import Halt, Outcome, OutcomeKind, RetryPlan, Step, StepReply, Timing
+from mailout.delivery.states import State
+from mailout.errors import StoreRolledBack, StoreUnavailable
+from mailout.ports import Mail
+from mailout.queue.model import DeferReason
+from tests.unit.delivery.sending import MAILOUT, Scene, scene
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with TemporaryDirectory() as path:
+        yield Path(path)
+
+
+def transient(code: str = "SES_SERVICE_UNAVAILABLE") -> Outcome:
+    return Outcome(OutcomeKind.TRANSIENT, code=code, category="TRANSIENT_ERROR", message="try again")
+
+
+def test_everybody_receives_it_once_in_the_order_of_addresses(directory: Path) -> None:
+    it = scene(directory, 120)
+    report = it.sender().run(MAILOUT)
+    assert report.ended is Ended.DONE
+    assert list(it.transport.accepted.items()) == [(email, 1) for email in it.people]
+    assert report.ledger is not None
+    assert report.ledger.sent == 120
+
+
+@pytest.mark.parametrize("rate", [0.5, 1, 5, 14, 50, 200])
+def test_starts_are_never_closer_than_the_rate_allows(directory: Path, rate: float) -> None:
+    it = scene(directory, min(400, max(6, int(rate * 3))), latency=0.001)
+    it.sender(rate=rate).run(MAILOUT)
+    starts = it.transport.starts
+    gaps = [after - before for before, after in pairwise(starts)]
+    assert min(gaps) >= 1 / rate - 1e-9
+    # A virtual clock loses no time: the pace is the setting's, less its half percent of slack.
+    assert (len(starts) - 1) / (starts[-1] - starts[0]) == pytest.approx(rate / 1.005, rel=0.01)
+
+
+@pytest.mark.parametrize("rate", [14, 50, 200, 1000])
+def test_a_bulk_call_reserves_a_slot_for_each_of_its_messages(directory: Path, rate: float) -> None:
+    it = scene(directory, int(rate * 3), latency=0.0, max_batch=50)
+    it.sender(rate=rate).run(MAILOUT)
+    messages = [
+        start
+        for start, size in zip(it.transport.starts, it.transport.sizes, strict=True)
+        for _ in range(size)
+    ]
+    fullest = max(bisect.bisect_left(messages, start + 1) - i for i, start in enumerate(messages))
+    assert max(it.transport.sizes) > 1
+    assert fullest <= rate + max(1, rate / 100)
+
+
+def test_a_slow_transport_is_late_and_never_catches_up_in_a_burst(directory: Path) -> None:
+    it = scene(directory, 60, latency=0.3)
+    it.sender(rate=14).run(MAILOUT)
+    gaps = [b - a for a, b in pairwise(it.transport.starts)]
+    assert min(gaps) >= 1 / 14
+    assert it.transport.accepted.total() == 60
+
+
+def test_one_bad_address_does_not_keep_the_letter_from_the_others(directory: Path) -> None:
+    def answer(mail: Mail, nth: int) -> Outcome | None:
+        bad = mail.to.startswith("p00003")
+        return Outcome(OutcomeKind.PERMANENT, code="SES_MESSAGE_REJECTED") if bad else None
+
+    it = scene(directory, 20, answer=answer)
+    report = it.sender().run(MAILOUT)
+    assert report.ended is Ended.DONE
+    assert it.states() == {State.SENT: 19, State.FAILED: 1}
+
+
+def test_a_transient_error_is_retried_after_its_delay_and_the_fifth_is_the_last(directory: Path) -> None:
+    it = scene(directory, 1, answer=lambda mail, nth: transient())
+    it.sender(circuit_failures=100).run(MAILOUT)
+    assert it.states() == {State.FAILED: 1}
+    gaps = [b - a for a, b in pairwise(it.transport.starts)]
+    for gap, delay in zip(gaps, (1, 5, 30, 120), strict=True):
+        assert 0.75 * delay <= gap <= 1.25 * delay + 0.6
+
+
+def test_the_jitter_is_the_same_every_time(directory: Path) -> None:
+    runs = []
+    for name in ("one", "two"):
+        (directory / name).mkdir()
+        it = scene(directory / name, 1, answer=lambda mail, nth: transient())
+        it.sender(circuit_failures=100).run(MAILOUT)
+        runs.append(it.transport.starts)
+    assert runs[0] == runs[1]
+
+
+def test_an_unknown_outcome_is_never_sent_again_by_itself(directory: Path) -> None:
+    lost = Outcome(OutcomeKind.UNKNOWN, code="SES_TIMEOUT", category="TIMEOUT_ERROR", message="no answer")
+    it = scene(directory, 10, answer=lambda mail, nth: lost if nth == 4 else None)
+    report = it.sender().run(MAILOUT)
+    assert report.ended is Ended.DONE
+    assert it.states() == {State.SENT: 9, State.UNKNOWN: 1}
+    assert it.transport.calls == 10
+    assert it.store.complete(MAILOUT).outcome == "failed"
+
+
+def test_throttling_slows_the_pace_and_costs_no_attempt(directory: Path) -> None:
+    throttled = Outcome(OutcomeKind.THROTTLED, code="SES_THROTTLING", category="QUOTA_ERROR")
+    it = scene(directory, 60, answer=lambda mail, nth: throttled if nth in (10, 11, 12) else None)
+    report = it.sender(rate=20).run(MAILOUT)
+    assert report.ended is Ended.DONE
+    assert it.transport.accepted.total() == 60
+    assert {row["attempts"] for row in it.store.messages(MAILOUT)} == {1}
+    starts = it.transport.starts
+    assert min(b - a for a, b in pairwise(starts[20:])) > 1 / 20 / 0.9
+
+
+@pytest.mark.parametrize(
+    ("kind", "ended"), [(OutcomeKind.STOP, Ended.REFUSED), (OutcomeKind.QUOTA, Ended.LIMITED)]
+)
+def test_a_refused_account_ends_the_run_and_leaves_the_rest_pending(
+    directory: Path, kind: OutcomeKind, ended: Ended
+) -> None:
+    it = scene(directory, 50, answer=lambda mail, nth: Outcome(kind, code="X") if nth > 5 else None)
+    report = it.sender(rate=50).run(MAILOUT)
+    assert report.ended is ended
+    assert report.outcome is not None
+    assert it.states() == {State.SENT: 5, State.PENDING: 45}
+    assert it.store.usage("all", "hour", "h") == 5
+
+
+def test_too_many_transient_errors_in_a_row_open_the_circuit(directory: Path) -> None:
+    it = scene(directory, 100, answer=lambda mail, nth: transient() if nth > 10 else None)
+    report = it.sender(rate=50, circuit_failures=20).run(MAILOUT)
+    assert report.ended is Ended.CIRCUIT
+    assert it.transport.calls < 60
+    assert it.states()[State.PENDING] + it.states()[State.RETRY_SCHEDULED] == 90
+
+
+def test_a_paused_mailout_ends_its_run_and_goes_on_where_it_was(directory: Path) -> None:
+    def answer(mail: Mail, nth: int) -> None:
+        if nth == 7:
+            it.store.defer(MAILOUT, DeferReason.PAUSED, None)
+
+    it = scene(directory, 40, answer=answer)
+    report = it.sender(rate=10).run(MAILOUT)
+    assert (report.ended, report.halt) == (Ended.HALTED, Halt.PAUSED)
+    it.store.resume(MAILOUT)
+    it.store.start(MAILOUT, "test")
+    assert it.sender(rate=10).run(MAILOUT).ended is Ended.DONE
+    assert set(it.transport.accepted.values()) == {1}
+    assert it.transport.accepted.total() == 40
+
+
+def test_a_stop_releases_what_is_held(directory: Path) -> None:
+    def answer(mail: Mail, nth: int) -> None:
+        if nth == 5:
+            sender.stop()
+
+    it = scene(directory, 40, answer=answer)
+    sender = it.sender(rate=20)
+    assert sender.run(MAILOUT).ended is Ended.STOPPED
+    states = it.states()
+    assert State.SENT_ATTEMPT not in states
+    assert State.UNKNOWN not in states
+    assert states[State.SENT] == it.transport.accepted.total()
+    assert it.store.usage("all", "hour", "h") == states[State.SENT]
+
+
+def test_a_signal_raised_in_the_middle_leaves_nothing_in_the_air(directory: Path) -> None:
+    """Prefect ends a flow by raising in its thread; the messages in hand must not stay in flight."""
+
+    class Interrupting:
+        def __init__(self, store: Any) -> None:
+            self.steps, self.store = 0, store
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.store, name)
+
+        def step(self, step: Step) -> StepReply:
+            reply = self.store.step(step)
+            self.steps += 1
+            if self.steps == 3:
+                raise KeyboardInterrupt  # after the commit: what it began is unknown to the sender
+            return reply
+
+    it = scene(directory, 60)
+    with pytest.raises(KeyboardInterrupt):
+        it.sender(Interrupting(it.store), rate=10).run(MAILOUT)
+    states = it.states()
+    assert set(states) <= {State.SENT, State.PENDING}
+    assert states[State.SENT] == it.transport.accepted.total()
+
+
+class Flaky:
+    """A store that fails by script: before it acts, or after it has committed and before it answers."""
+
+    def __init__(self, store: Any, faults: dict[int, str]) -> None:
+        self.store, self.faults, self.steps = store, faults, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def step(self, step: Step) -> StepReply:
+        self.steps += 1
+        fault = self.faults.get(self.steps)
+        if fault == "before":
+            raise StoreUnavailable("away")
+        reply = self.store.step(step)
+        if fault == "after":
+            raise StoreUnavailable("the answer was lost")
+        return reply
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    faults=st.dictionaries(st.integers(1, 40), st.sampled_from(["before", "after"]), max_size=25),
+    rate=st.sampled_from([0, 5, 50]),
+    latency=st.sampled_from([0.0, 0.05]),
+)
+def test_a_store_that_fails_for_a_while_delays_and_never_doubles_or_loses(
+    faults: dict[int, str], rate: float, latency: float
+) -> None:
+    with TemporaryDirectory() as path:
+        it = scene(Path(path), 60, latency=latency)
+        report = it.sender(Flaky(it.store, faults), rate=rate).run(MAILOUT)
+        assert report.ended is Ended.DONE
+        assert it.transport.accepted == dict.fromkeys(it.people, 1)
+        assert it.states() == {State.SENT: 60}
+        assert it.store.usage("all", "hour", "h") == 60
+        it.store.close()
+
+
+def test_a_frozen_sender_that_wakes_after_it_was_given_up_sends_nothing_stale(directory: Path) -> None:
+    """SIGSTOP on a virtual clock: a call lasts longer than lease and grace, and somebody reaps."""
+    timing = Timing.of(12)
+
+    def answer(mail: Mail, nth: int) -> None:
+        if nth == 3:
+            it.clock.sleep(timing.lease + timing.reap_grace + 1)
+            assert it.store.reap(timing.reap_grace) > 0
+
+    it = scene(directory, 40, answer=answer)
+    report = it.sender(rate=10, timing=timing).run(MAILOUT)
+    assert report.ended is Ended.DONE
+    assert it.transport.accepted == dict.fromkeys(it.people, 1)
+    assert it.states() == {State.SENT: 40}  # late results and withdrawals count by epoch
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32), kills=st.integers(1, 8))
+def test_a_killed_process_is_taken_over_by_its_journal(seed: int, kills: int) -> None:
+    """A kill inside a call: at most that call is unknown; all else is sent or waits again."""
+
+    class Killed(BaseException):
+        pass
+
+    chance = random.Random(seed)
+    with TemporaryDirectory() as path:
+        it = scene(Path(path), 50)
+        left = kills
+        moments = chance.sample(range(1, 50), kills)
+
+        def answer(mail: Mail, nth: int) -> None:
+            nonlocal left
+            if nth in moments:
+                left -= 1
+                if chance.random() < 0.5:
+                    it.transport.accepted[mail.to] += 1  # it was accepted, and nobody heard
+                raise Killed
+
+        it.transport.answer = answer
+        for _ in range(kills + 1):
+            sender = it.sender(Killable(it.store, Killed), rate=chance.choice([0, 20]))
+            try:
+                report = sender.run(MAILOUT)
+            except Killed:
+                it.journals.die()
+                continue
+            break
+        assert report.ended is Ended.DONE
+        assert max(it.transport.accepted.values()) == 1
+        states = it.states()
+        assert states[State.SENT] + states[State.UNKNOWN] == 50
+        assert states[State.UNKNOWN] <= kills
+        it.store.close()
+
+
+class Killable:
+    """After the kill, the dead process touches the store no more."""
+
+    def __init__(self, store: Any, killed: type[BaseException]) -> None:
+        self.store, self.killed = store, killed
+        self.dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def step(self, step: Step) -> StepReply:
+        if isinstance(sys.exc_info()[1], self.killed) or self.dead:
+            self.dead = True
+            raise RuntimeError("dead")
+        return self.store.step(step)
+
+
+def test_a_store_set_back_to_an_earlier_day_is_refused(directory: Path) -> None:
+    """A restored backup does not know what went out since: sending on would send it again."""
+    it = scene(directory, 10)
+    it.sender().run(MAILOUT)
+    it.journals.die()
+    (directory / "restored").mkdir()
+    restored = scene(directory / "restored", 10)
+    restored.journals = it.journals
+    with pytest.raises(StoreRolledBack):
+        restored.sender().run(MAILOUT)
+    assert not restored.transport.accepted
+
+
+def test_articles_try_four_times(directory: Path) -> None:
+    it = scene(directory, 1, answer=lambda mail, nth: transient())
+    it.sender(retry=RetryPlan(4, (1, 4, 10)), circuit_failures=100).run(MAILOUT)
+    assert it.transport.calls == 4
+
+
+def test_the_scene_itself_is_sound(directory: Path) -> None:
+    it: Scene = scene(directory, 3)
+    assert it.states() == {State.PENDING: 3}
