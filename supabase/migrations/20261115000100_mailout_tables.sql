@@ -48,6 +48,7 @@ create table if not exists campaign_queue (
     subject           text not null default '',
     company_id        text not null default 'default',
     list_key          text,
+    from_name         text,  -- for recipients who have none of their own
     is_test           boolean not null default false,
     status            text not null default 'PENDING'
                       check (status in ('PENDING', 'PROCESSING', 'COMPLETED', 'CANCELLED')),

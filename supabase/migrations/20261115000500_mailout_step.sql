@@ -22,7 +22,7 @@ begin
     wants := not fenced and (step ->> 'want')::integer > 0 and not (step ->> 'close')::boolean;
     lane := sender.campaign_id;
 
-    perform mailout_lock_results(step);
+    perform mailout_lock_reported(step, sender.id);
     uncharged := mailout_uncharged(step);
     select * into mailout from campaign_queue q where q.id = lane;
     perform mailout_lock_usage(
@@ -47,6 +47,9 @@ begin
     where s.id = sender.id;
     reply := jsonb_build_object('now', mailout_seconds(at), 'fenced', false,
                                 'recovered', mailout_begun(sender.id, (step ->> 'recover')::boolean));
+    if (step ->> 'close')::boolean then
+        perform mailout_leave_nothing(sender.id, at);
+    end if;
     halt := mailout_halt(mailout, lane, sender.stop_requested);
     if halt is null and wants then
         reply := reply || mailout_begin(step, sender, mailout, at, uncharged);
@@ -155,6 +158,7 @@ language plpgsql immutable set search_path = public as $$
 declare
     factor double precision;
     rate double precision := wish ->> 'rate';
+    size integer := wish ->> 'group';
     starts_at double precision := at + (wish ->> 'lead')::double precision;
     ends_at double precision := starts_at + (wish ->> 'horizon')::double precision;
 begin
@@ -172,12 +176,12 @@ begin
         gap := 0;
         return;
     end if;
-    gap := 1.005 / (case when rate = 0 then 1000.0 else rate end * factor);
+    gap := size * 1.005 / (case when rate = 0 then 1000.0 else rate end * factor);
     next_at := greatest(state.next_at, starts_at);
     if next_at > ends_at + greatest(2.0, 2 * gap) then
         next_at := starts_at;  -- the store's clock went back
     end if;
-    free := greatest(0, least(want, floor((ends_at - next_at) / gap) + 1));
+    free := greatest(0, least(want, (floor((ends_at - next_at) / gap) + 1) * size));
 end $$;
 comment on function mailout_reserve is 'Slots start a round trip from now and end within the horizon: mailout.delivery.pacing.reserve.';
 
@@ -214,8 +218,10 @@ language sql immutable as $$
 $$;
 comment on function mailout_reports is 'Results and withdrawals as rows of one shape.';
 
-create or replace function mailout_lock_results(step jsonb) returns void
+create or replace function mailout_lock_reported(step jsonb, sender uuid) returns void
 language plpgsql set search_path = public as $$
+declare
+    ids uuid[] := array(select r.id from mailout_reports(step) r);
 begin
     if exists (
         select 1 from mailout_reports(step) r
@@ -223,10 +229,14 @@ begin
     ) then
         raise exception 'transition refused: a result must be an outcome' using errcode = 'ML001';
     end if;
-    perform 1 from email_outbox o join mailout_reports(step) r on r.id = o.id and r.epoch = o.epoch
-    where o.state in ('SENT_ATTEMPT', 'UNKNOWN') order by o.id for update of o;
+    if (step ->> 'close')::boolean then
+        ids := ids || array(select o.id from email_outbox o
+                            where o.session_id = sender and o.state in ('SENT_ATTEMPT', 'UNKNOWN'));
+    end if;
+    perform 1 from email_outbox o
+    where o.id = any(ids) and o.state in ('SENT_ATTEMPT', 'UNKNOWN') order by o.id for update;
 end $$;
-comment on function mailout_lock_results is 'The messages of which something is reported, locked in id order.';
+comment on function mailout_lock_reported is 'The messages of which something is known now, locked in id order.';
 
 create or replace function mailout_uncharged(step jsonb) returns usage[]
 language sql stable set search_path = public as $$
@@ -326,6 +336,15 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_begun is 'What a session has begun, for a sender whose last step was lost.';
 
+create or replace function mailout_leave_nothing(sender uuid, at timestamptz) returns void
+language sql volatile set search_path = public as $$
+    update email_outbox o
+    set state = 'UNKNOWN', error_code = null, error_message = 'its sender ended without an answer', unknown_at = at,
+        history = mailout_unknown_history(o, null, 'its sender ended without an answer', at)
+    where o.session_id = sender and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT'
+$$;
+comment on function mailout_leave_nothing is 'A closing session leaves no attempt in the air: what it does not speak of is unknown.';
+
 create or replace function mailout_halt(mailout campaign_queue, lane uuid, stop boolean) returns text
 language sql stable set search_path = public as $$
     select case
@@ -358,7 +377,8 @@ begin
     select c.rows, c.charges into rows, charges
     from mailout_claim(step, sender, mailout, at, slots.free, slots.next_at, slots.gap) c;
     update pace p
-    set next_at = slots.next_at + jsonb_array_length(rows) * slots.gap,
+    set next_at = slots.next_at
+            + ceil(jsonb_array_length(rows)::numeric / (step -> 'pace' ->> 'group')::integer) * slots.gap,
         factor = slots.told, factor_at = slots.told_at
     where p.scope = step -> 'pace' ->> 'scope';
     perform mailout_charge(charges || uncharged);
@@ -423,7 +443,7 @@ begin
                'id', b.id, 'epoch', b.epoch, 'seq', b.seq, 'number', b.attempts, 'email', b.email,
                'content_id', coalesce(b.content_id, mailout.content_hash), 'campaign_id', b.campaign_id,
                'company_id', b.company_id, 'from_name', b.from_name, 'variables', b.variables,
-               'slot', case when gap > 0 then first_slot + b.place * gap end) order by b.seq), '[]'),
+               'slot', case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end) order by b.seq), '[]'),
            array(select (c.scope, c.kind, c.key, count(*))::usage
                  from begun b, mailout_charges(b.company_id, at, hour, day) c group by c.scope, c.kind, c.key)
     into rows, charges

@@ -3,12 +3,19 @@
 
 create or replace function mailout_open_session(
     campaign_id text, worker text, transport text, lease double precision) returns uuid
-language sql volatile set search_path = public as $$
+language plpgsql set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+    opened uuid;
+begin
+    if $1 is not null then
+        perform mailout_get($1);
+    end if;
     insert into sender_sessions (campaign_id, worker, transport, lease_until, opened_at)
-    select mailout_to_uuid($1), $2, $3, clock.at + make_interval(secs => lease), clock.at
-    from (select mailout_now() as at) clock
-    returning id
-$$;
+    values (mailout_to_uuid($1), $2, $3, at + make_interval(secs => lease), at)
+    returning sender_sessions.id into opened;
+    return opened;
+end $$;
 comment on function mailout_open_session is 'A sender''s session; its id is the fencing token.';
 
 create or replace function mailout_session_step(session text) returns integer
@@ -53,15 +60,14 @@ declare
     dead uuid[];
     lost integer;
 begin
-    -- Also those that closed themselves and left something open. A locked one makes a step just now, and lives.
-    dead := array(
+    with gone as (
         select s.id from sender_sessions s
-        where s.lease_until < at - make_interval(secs => grace)
-          and (s.closed_at is null or exists (
-               select 1 from email_outbox o
-               where o.session_id = s.id and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT'))
-        order by s.id for update skip locked);
-    update sender_sessions s set closed_at = at where s.id = any(dead) and s.closed_at is null;
+        where s.closed_at is null and s.lease_until < at - make_interval(secs => grace)
+        order by s.id for update skip locked  -- locked: it makes a step just now, and lives
+    ), closed as (
+        update sender_sessions s set closed_at = at from gone where s.id = gone.id returning s.id
+    )
+    select array_agg(closed.id) into dead from closed;
     perform 1 from email_outbox o
     where o.session_id = any(dead) and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT'
     order by o.id for update;

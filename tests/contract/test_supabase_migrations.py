@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from mailout.adapters.supabase import SupabaseStore
 from mailout.delivery.pacing import PaceState, reserve
@@ -304,16 +306,18 @@ def test_ids_made_in_sql_are_those_made_in_python(parts: list[str]) -> None:
     factor=st.floats(0.05, 1),
     factor_ago=st.floats(-2, 900),
     rate=st.sampled_from([0.0, 0.5, 5.0, 14.0, 200.0]),
+    group=st.sampled_from([1, 14, 50]),
     throttled=st.booleans(),
     want=st.integers(0, 300),
 )
 def test_the_pacer_in_sql_reserves_what_the_one_in_python_does(
-    next_in: float, factor: float, factor_ago: float, rate: float, throttled: bool, want: int
+    next_in: float, factor: float, factor_ago: float, rate: float, group: int, throttled: bool, want: int
 ) -> None:
     """Two stores, one pace: whoever moves from SQLite to Supabase must not suddenly send faster."""
     state = PaceState(NOON + next_in, factor, NOON - factor_ago)
-    wanted = reserve(state, Pace(ACCOUNT, rate, throttled=throttled), NOON, want)
-    wish = psycopg.types.json.Jsonb({"rate": rate, "lead": 0.05, "horizon": 1.0, "throttled": throttled})
+    pace = Pace(ACCOUNT, rate, group=group, throttled=throttled)
+    wanted = reserve(state, pace, NOON, want)
+    wish = Jsonb(asdict(pace))
     with psycopg.connect(migrated(), row_factory=dict_row) as connection:
         found = connection.execute(
             "select * from mailout_reserve((%s, %s, %s, %s)::pace, %s, %s, %s)",

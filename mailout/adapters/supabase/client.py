@@ -29,7 +29,7 @@ class SupabaseRpc:
         self._http = httpx.Client(
             timeout=timeout,
             limits=httpx.Limits(keepalive_expiry=20.0),
-            event_hooks={"response": [_raise_for_outage]},
+            event_hooks={"response": [_judge]},
         )
         self._client = Client(
             url,
@@ -59,8 +59,10 @@ class SupabaseRpc:
         self._http.close()
 
 
-def _raise_for_outage(response: httpx.Response) -> None:
-    """supabase-py forgets the status of an answer: tell an outage from a refusal while it is known."""
-    if response.status_code >= 500 or response.status_code in (408, 429):
-        response.read()
-        response.raise_for_status()
+def _judge(response: httpx.Response) -> None:
+    """supabase-py forgets the status of an answer: tell an outage and a wrong key while it is known."""
+    status = response.status_code
+    if status >= 500 or status in (408, 429):
+        raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
+    if status in (401, 403):
+        raise error_of(str(status), f"{status} {response.reason_phrase}")

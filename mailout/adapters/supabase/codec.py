@@ -41,8 +41,8 @@ def mailout(values: Mapping[str, Any]) -> Mailout:
 
 
 _PLAIN = (
-    *("id", "ref", "subject", "company_id", "list_key", "is_test", "priority", "scheduled_at"),
-    *("campaign_tag", "send_batch_id", "actor", "deferred_until", "defer_note", "content_hash"),
+    *("id", "ref", "subject", "company_id", "list_key", "from_name", "is_test", "priority", "actor"),
+    *("scheduled_at", "campaign_tag", "send_batch_id", "deferred_until", "defer_note", "content_hash"),
     *("locked_by", "locked_at", "created_at", "frozen_at", "started_at", "completed_at", "metrics"),
 )
 

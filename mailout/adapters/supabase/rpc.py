@@ -54,6 +54,10 @@ def error_of(code: str | None, message: str, hint: str | None = None) -> StoreEr
             f"Supabase refuses the key: {message}.",
             remedy="Set SUPABASE_SERVICE_ROLE_KEY to the project's secret (service role) key.",
         )
+    if code == "404":
+        return StoreMismatch(
+            "There is no Supabase at SUPABASE_URL.", remedy="It looks like https://<project>.supabase.co."
+        )
     if code in _PASSING or code.startswith(("08", "5")):
         return StoreUnavailable(f"Supabase does not answer: {message} ({code}).")
     return StoreError(f"Supabase refused: {message} ({code}).")
