@@ -10,7 +10,7 @@ import httpx
 from postgrest.exceptions import APIError
 from supabase import Client, ClientOptions
 
-from mailout.adapters.supabase.rpc import error_of
+from mailout.adapters.supabase.rpc import OUR_CODES, error_of
 from mailout.errors import SettingsError, StoreUnavailable
 
 TIMEOUT = httpx.Timeout(15.0, connect=5.0)
@@ -62,7 +62,18 @@ class SupabaseRpc:
 def _judge(response: httpx.Response) -> None:
     """supabase-py forgets the status of an answer: tell an outage and a wrong key while it is known."""
     status = response.status_code
+    if response.is_success or _is_our_word(response):
+        return
     if status >= 500 or status in (408, 429):
         raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
     if status in (401, 403):
         raise error_of(str(status), f"{status} {response.reason_phrase}")
+
+
+def _is_our_word(response: httpx.Response) -> bool:
+    """One of our functions refused: whatever status that is given, it is no outage."""
+    response.read()
+    try:
+        return response.json().get("code") in OUR_CODES
+    except (ValueError, AttributeError):
+        return False

@@ -20,7 +20,11 @@ class Rpc(Protocol):
     def close(self) -> None: ...
 
 
-_OURS: Mapping[str, type[StoreError]] = {"ML001": TransitionRefused, "ML002": NotFound, "ML003": StoreError}
+OUR_CODES: Mapping[str, type[StoreError]] = {
+    "ML001": TransitionRefused,
+    "ML002": NotFound,
+    "ML003": StoreError,
+}
 """The codes that our SQL functions raise with."""
 
 _MISSING = {"PGRST202", "42883", "42P01"}
@@ -45,8 +49,8 @@ _PASSING = {
 def error_of(code: str | None, message: str, hint: str | None = None) -> StoreError:
     """The database's error in our words."""
     code = code or ""
-    if code in _OURS:
-        return _OURS[code](message, remedy=hint)
+    if code in OUR_CODES:
+        return OUR_CODES[code](message, remedy=hint)
     if code in _MISSING:
         return StoreMismatch(f"Supabase lacks a part of mailout's schema: {message}.", remedy=PUSH)
     if code in _FORBIDDEN:

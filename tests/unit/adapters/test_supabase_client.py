@@ -145,15 +145,24 @@ def test_a_missing_migration_names_the_command(rpc: SupabaseRpc, stub: type[Stub
 
 @pytest.mark.parametrize(
     ("code", "error"),
-    [("ML001", TransitionRefused), ("ML002", NotFound), ("ML003", StoreError), ("23505", StoreError)],
+    [("ML001", TransitionRefused), ("ML002", NotFound), ("ML003", StoreError)],
 )
+@pytest.mark.parametrize("status", [400, 500])
 def test_what_the_functions_refuse_keeps_its_meaning(
-    rpc: SupabaseRpc, stub: type[Stub], code: str, error: type[StoreError]
+    rpc: SupabaseRpc, stub: type[Stub], status: int, code: str, error: type[StoreError]
 ) -> None:
-    stub.answer = (400, {"code": code, "message": "It cannot be.", "hint": "Wait.", "details": None})
+    stub.answer = (status, {"code": code, "message": "It cannot be.", "hint": "Wait.", "details": None})
     with pytest.raises(error, match="It cannot be") as raised:
         rpc("mailout_settle", {})
     assert type(raised.value) is error
+
+
+def test_what_a_constraint_refuses_is_no_outage(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    """Waiting would not help: the same mailout twice stays twice."""
+    stub.answer = (409, {"code": "23505", "message": "duplicate key value", "hint": None, "details": None})
+    with pytest.raises(StoreError, match="duplicate key") as raised:
+        rpc("mailout_enqueue", {})
+    assert type(raised.value) is StoreError
 
 
 def test_an_address_that_is_none_is_a_setting_to_mend() -> None:
