@@ -19,6 +19,8 @@ create table if not exists subscriptions (
     primary key (email, list_key)
 );
 
+create index if not exists subscriptions_list on subscriptions (list_key, email) where unsubscribed_at is null;
+
 create table if not exists recipients (
     company_id text not null,
     id         text not null,

@@ -172,14 +172,17 @@ begin
     if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
         return null;
     end if;
+    -- Everybody, or whoever is on the list: one of the two is empty at no cost, and each has its index.
     with part as materialized (
-        select s.email_norm, s.from_name from subscribers s
-        where s.status = 'active' and s.email_norm > mailout.freeze_cursor
-          and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
-          and (mailout.list_key is null or exists (
-               select 1 from subscriptions l
-               where l.email = s.email_norm and l.list_key = mailout.list_key and l.unsubscribed_at is null))
-        order by s.email_norm limit chunk
+        (select s.email_norm, s.from_name from subscribers s
+         where mailout.list_key is null and s.status = 'active' and s.email_norm > mailout.freeze_cursor
+           and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+         order by s.email_norm limit chunk)
+        union all
+        (select s.email_norm, s.from_name from subscriptions l join subscribers s on s.email_norm = l.email
+         where l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
+           and s.status = 'active' and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+         order by l.email limit chunk)
     ), written as (
         insert into email_outbox (id, campaign_id, company_id, email, from_name, created_at)
         select mailout_uuid(mailout.id::text, part.email_norm), mailout.id, mailout.company_id,

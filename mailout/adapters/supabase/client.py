@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +30,7 @@ class SupabaseRpc:
             limits=httpx.Limits(keepalive_expiry=20.0),
             event_hooks={"response": [_judge]},
         )
-        self._client = Client(
+        client = Client(
             url,
             key,
             ClientOptions(
@@ -41,13 +40,11 @@ class SupabaseRpc:
                 httpx_client=self._http,
             ),
         )
-        self._lock = threading.Lock()
+        self._postgrest = client.postgrest  # made here, once: later, threads would race for it
 
     def __call__(self, name: str, params: Mapping[str, Any]) -> Any:
         try:
-            with self._lock:
-                request = self._client.rpc(name, dict(params))
-            return request.execute().data
+            return self._postgrest.rpc(name, dict(params)).execute().data
         except httpx.HTTPError as error:
             raise StoreUnavailable(
                 f"Supabase does not answer: {str(error) or type(error).__name__}."
