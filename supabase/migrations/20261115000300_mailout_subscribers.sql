@@ -6,6 +6,13 @@
 
 alter table subscribers add column if not exists email text;
 alter table subscribers add column if not exists status text default 'active';
+do $$ begin  -- a status that was an enum: the words are the same, and text lets them be compared by rank
+    if exists (select 1 from pg_attribute a join pg_type t on t.oid = a.atttypid
+               where a.attrelid = 'subscribers'::regclass and a.attname = 'status' and t.typtype = 'e') then
+        alter table subscribers alter column status drop default,
+            alter column status type text using status::text, alter column status set default 'active';
+    end if;
+end $$;
 alter table subscribers add column if not exists bounce_type text;
 alter table subscribers add column if not exists bounce_subtype text;
 alter table subscribers add column if not exists status_updated_at timestamptz;

@@ -313,8 +313,10 @@ begin
                'content_id', coalesce(b.content_id, mailout.content_hash), 'campaign_id', b.campaign_id,
                'company_id', b.company_id, 'from_name', b.from_name, 'variables', b.variables,
                'slot', case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end) order by b.seq), '[]'),
-           array(select (c.scope, c.kind, c.key, count(*))::usage
-                 from begun b, mailout_charges(b.company_id, at, hour, day) c group by c.scope, c.kind, c.key)
+           array(select (c.scope, c.kind, c.key, sum(n))::usage
+                 from (select company_id, count(*) as n from begun group by company_id) by_company,
+                      mailout_charges(company_id, at, hour, day) c
+                 group by c.scope, c.kind, c.key)
     into rows, charges
     from placed b;
 end $$;

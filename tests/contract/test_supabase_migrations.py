@@ -147,6 +147,19 @@ def test_rows_from_before_keep_one_for_each_address_and_say_why_the_others_wait(
     assert [norm for _, norm in _column(lived, "email_norm")] == norms
 
 
+def test_a_status_that_was_an_enum_keeps_its_words() -> None:
+    address = database("enum")
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("create type standing as enum ('active', 'unsubscribed', 'bounced')")
+        table, _, _ = OLD_TABLE.partition("insert")
+        connection.execute(table.replace("status text default 'active'", "status standing"))
+        connection.execute("insert into subscribers (email, status) values ('ann@example.org', 'bounced')")
+        migrate(address)
+        connection.execute("insert into subscribers (email) values ('bob@example.org')")
+        rows = connection.execute("select email_norm, status from subscribers order by email").fetchall()
+    assert rows == [("ann@example.org", "bounced"), ("bob@example.org", "active")]
+
+
 def test_only_the_active_ones_with_an_address_are_written_to(lived_store: SupabaseStore) -> None:
     id = enqueue(lived_store)
     freeze(lived_store, id)
