@@ -24,6 +24,7 @@ from mailout.content.model import Content
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
+from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import Claimed, Ledger, Result, RetryPlan, Timing
 from mailout.delivery.sender import Sender
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
@@ -223,8 +224,8 @@ class Engine:
 
     def send_for(self, id: str, seconds: float | None = None, observer: Observer | None = None) -> RunReport:
         """Send for so long (None: to the end). What was sent stands in the CSV as it goes."""
-        mailout = self.store.mailout(id)
-        allowance = self._ask_provider()
+        mailout = patiently(lambda: self.store.mailout(id), self.clock)
+        allowance = patiently(self._ask_provider, self.clock)
         if allowance is not None and allowance.refused is not None:
             return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
         part = CsvPart(self.reports, self.worker, self.clock)
@@ -318,6 +319,9 @@ class Engine:
 
     def conclude(self, id: str, report: RunReport) -> Mailout:
         """What the end of a run means for the mailout: complete, deferred, or to be continued."""
+        return patiently(lambda: self._conclude(id, report), self.clock)
+
+    def _conclude(self, id: str, report: RunReport) -> Mailout:
         if report.ended is Ended.DONE:
             return self.store.complete(id)
         wait = why_it_ended(self.limits, report, self.store.now())
