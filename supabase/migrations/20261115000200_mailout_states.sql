@@ -59,7 +59,7 @@ from (values
 create or replace function mailout_check_begin() returns trigger
 language plpgsql as $$
 begin
-    raise exception 'transition refused: a message begins as PENDING' using errcode = 'ML001';
+    raise exception 'transition refused: a message begins as PENDING' using errcode = 'PT409';
 end $$;
 comment on function mailout_check_begin is 'A message begins as PENDING, whoever writes it.';
 
@@ -72,7 +72,7 @@ begin
        or (n.state <> o.state and (o.state, n.state) not in (select t.before, t.after from state_transitions t));
     if found then
         raise exception 'transition refused: not in the table of states, or an epoch that falls'
-            using errcode = 'ML001';
+            using errcode = 'PT409';
     end if;
     return null;
 end $$;

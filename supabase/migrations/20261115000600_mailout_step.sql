@@ -106,7 +106,7 @@ begin
         select 1 from unnest(reports) r
         where r.state not in ('SENT', 'FAILED', 'RETRY_SCHEDULED', 'UNKNOWN', 'VALIDATION_FAILED', 'PENDING')
     ) then
-        raise exception 'transition refused: a result must be an outcome' using errcode = 'ML001';
+        raise exception 'transition refused: a result must be an outcome' using errcode = 'PT409';
     end if;
     if closing is not null then  -- what this session does not speak of, too
         ids := ids || array(select o.id from email_outbox o
