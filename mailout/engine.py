@@ -36,6 +36,7 @@ from mailout.reporting.html import write_html
 from mailout.reporting.redact import redact
 from mailout.reporting.rows import CsvPart, write_csv
 from mailout.reporting.summary import Summary, summarise
+from mailout.reporting.words import LEFT_OUT
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.engine")
@@ -167,7 +168,9 @@ class Engine:
         self._from_email()
         if is_test:
             self._test_recipients()
-        elif not self.store.subscriber_counts()["active"]:
+            return
+        self.store.normalise_addresses()
+        if not self.store.subscriber_counts()["active"]:
             raise UsageError(
                 "There is nobody to send it to: the store has no active subscriber.",
                 remedy="Import some first: mailout subscribers import FILE.csv",
@@ -197,8 +200,11 @@ class Engine:
                 log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
             self.store.freeze_recipients(id, self._test_recipients())
         elif mailout.frozen_at is None:
+            self.store.normalise_addresses()  # whoever was added since the queue took it up, too
             while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK) is not None:
                 log.info("%d recipients are in the outbox", self.store.mailout(id).ledger.recipients)
+            for problem, n in self.store.left_out().items():
+                log.warning("active subscribers who get no mail: %d (%s)", n, LEFT_OUT[problem])
         return self.store.mailout(id)
 
     def _test_recipients(self) -> Sequence[Recipient]:

@@ -127,15 +127,20 @@ class Run:
         if self._deadline is not None:
             patience = min(patience, self._deadline - self._clock.monotonic())
         patience = max(0.01, patience)
-        if reply is None and not self._begun:
-            self._pause(pause_after(self._outages))
+        if reply is None:
+            self._wait_for_store()
         elif self._begun:
-            more = reply is not None and bool(reply.rows)
             wish = self._demand()
-            self._lanes.wait(wish.low if more else None, min(patience, self._until_slot(reply), 1.0))
+            self._lanes.wait(wish.low if reply.rows else None, min(patience, self._until_slot(reply), 1.0))
             self._let_lanes_work(min(patience, self._last_good + wish.period - self._clock.monotonic()))
         elif not self._withdraw:
             self._pause(min(patience, self._until_due(reply)))
+
+    def _wait_for_store(self) -> None:
+        """Calls in hand go on meanwhile; their results are kept until it is back."""
+        until = self._clock.monotonic() + pause_after(self._outages)
+        self._lanes.wait(0, until - self._clock.monotonic())
+        self._pause(until - self._clock.monotonic())
 
     def _let_lanes_work(self, seconds: float) -> None:
         until = self._clock.monotonic() + seconds

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from mailout.delivery.states import State
@@ -50,6 +51,23 @@ def test_people_in_a_letter_out_and_never_again(new_machine: NewMachine) -> None
     assert accepted_by([here, elsewhere]) == {"ana@example.org": 1, "bo@example.org": 1}
     assert here.states() == {"ana@example.org": State.SENT, "bo@example.org": State.SENT}
     assert here("subscribers", "show", "ANA@example.org", "--json").data["lists"][0]["list_key"] == "news"
+
+
+def test_people_whom_others_wrote_into_the_table_get_their_mail(lite: Lite, new_machine: NewMachine) -> None:
+    """A form on a web site knows nothing of punycode or spelling; who is left out all the same is shown."""
+    here = new_machine("here", SEND_RATE_PER_SEC="0")
+    with psycopg.connect(lite.database) as website:
+        website.execute(
+            "insert into subscribers (email) values"
+            " ('Eva@Bücher.de'), (' Ann@Example.org '), ('ann@example.org'), ('nobody')"
+        )
+    sent = here("send", here.letter, "--direct")
+    assert sent.code == 0, sent.err
+    assert here.states() == {"ann@example.org": State.SENT, "eva@xn--bcher-kva.de": State.SENT}
+    assert len(here.files()) == 2
+    assert "active subscribers who get no mail: 1 (what stands there is no address)" in sent.err
+    status = here("status", "--json").data
+    assert (status["subscribers"]["active"], status["left_out"]) == (2, {"invalid": 1, "duplicate": 1})
 
 
 def test_killed_on_the_way_the_same_command_completes_it(new_machine: NewMachine) -> None:
