@@ -37,6 +37,7 @@ class Document:
     problems: tuple[Problem, ...] = ()
     media: tuple[Media, ...] = ()
     lang: str = "en"
+    styles: str = ""  # CSS for what the layout knows no look for; it goes inline with the layout's own
 
 
 def one_line(text: str) -> str:

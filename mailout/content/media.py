@@ -67,13 +67,18 @@ def replace_media(document: Document, urls: Mapping[str, str]) -> Document:
 
 
 def size_pictures(document: Document, widths: Mapping[str, int]) -> Document:
-    """Pictures (by ref) with their width, where the author gave none."""
+    """Pictures (by ref) with their width; one that was given stays, if the picture is that wide."""
 
     def size(found: re.Match[str]) -> str:
         attributes = found[1]
         source = re.search(r' src="([^"]*)"', attributes)
         width = widths.get(source[1]) if source else None
-        return f'<img{attributes} width="{width}">' if width and " width=" not in attributes else found[0]
+        if not width:
+            return found[0]
+        given = re.search(r' width="(\d+)"', attributes)
+        if given:
+            return found[0].replace(given[0], f' width="{min(width, int(given[1]))}"')
+        return f'<img{attributes} width="{width}">' if " width=" not in attributes else found[0]
 
     return replace(document, html_body=re.sub(r'<img((?: [a-z-]+="[^"]*")*)>', size, document.html_body))
 
