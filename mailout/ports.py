@@ -39,13 +39,27 @@ class Mail:
     unsubscribe_url: str | None  # None: a transactional mail
 
 
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a provider still allows."""
+
+    available: int | None  # messages; None: no limit
+    max_rate: float | None  # messages a second; None: no limit
+    refused: Outcome | None = None  # nothing may leave, and why
+
+
 class Transport(Protocol):
     """Where mail goes. One call, as many outcomes as mails, in order; it never raises for a mail's sake."""
 
     name: str
+    scope: str  # whose pace and quota it shares: an account in a region
     max_batch: int  # how many mails one call may carry
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]: ...
+    def allowance(self) -> Allowance | None:
+        """Asked of the provider; None: there is none to ask. MailoutError if it does not answer."""
+        ...
+
     def close(self) -> None: ...
 
 

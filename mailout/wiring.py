@@ -7,12 +7,15 @@ import socket
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from mailout.adapters.aws import AwsAccess
 from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
+from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
+from mailout.delivery.protocol import Timing
 from mailout.engine import Engine, Source
 from mailout.errors import SettingsError
 from mailout.ports import Clock, Store, Transport
@@ -56,6 +59,19 @@ def limits_of(settings: Settings) -> Limits:
 
 
 def _transport(settings: Settings, clock: Clock) -> Transport:
+    """Nothing leaves the machine unless `MAILOUT_TRANSPORT=ses`."""
+    if settings.mailout_transport == "ses":
+        return SesTransport(
+            SesConfig(
+                from_email=settings.from_email or "",
+                mode=SesMode(settings.ses_mode),
+                configuration_set=settings.ses_configuration_set,
+                aws=AwsAccess.of(settings),
+                endpoint_url=settings.aws_endpoint_url_sesv2,
+                concurrency=settings.send_concurrency,
+                call_limit=Timing.of(settings.lock_seconds).call_limit,
+            )
+        )
     return FolderTransport(settings.mailout_home / "outbox", clock)
 
 

@@ -36,6 +36,7 @@ class FolderTransport:
     """
 
     name = "folder"
+    scope = "folder"
     max_batch = 1
 
     def __init__(self, directory: Path, clock: Clock) -> None:
@@ -46,6 +47,9 @@ class FolderTransport:
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
         return [self._accept(mail) for mail in mails]
+
+    def allowance(self) -> None:
+        return None
 
     def close(self) -> None:
         self._envelopes.clear()

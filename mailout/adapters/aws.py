@@ -1,0 +1,45 @@
+"""Access to Amazon Web Services by our settings: they may stand in `.env`, which boto3 never reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+import botocore.session
+
+from mailout.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class AwsAccess:
+    """What is None is left to boto3 and its own places (environment, files, the machine's role)."""
+
+    region: str | None = None
+    profile: str | None = None
+    access_key_id: str | None = None
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, settings: Settings) -> AwsAccess:
+        secret, token = settings.aws_secret_access_key, settings.aws_session_token
+        return cls(
+            region=settings.region,
+            profile=settings.aws_profile,
+            access_key_id=settings.aws_access_key_id,
+            secret_access_key=secret.get_secret_value() if secret else None,
+            session_token=token.get_secret_value() if token else None,
+        )
+
+    def session(self) -> tuple[boto3.session.Session, Any]:
+        """A session of its own, and botocore's below it."""
+        core = botocore.session.Session(profile=self.profile)
+        session = boto3.session.Session(
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=self.secret_access_key,
+            aws_session_token=self.session_token,
+            region_name=self.region,
+            botocore_session=core,
+        )
+        return session, core
