@@ -12,9 +12,12 @@ from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
+from mailout.adapters.media_s3 import MediaBucket
+from mailout.adapters.media_supabase import MediaSupabase
 from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
+from mailout.content.media import MediaStore
 from mailout.delivery.protocol import Timing
 from mailout.engine import Engine, Source
 from mailout.errors import SettingsError
@@ -33,9 +36,7 @@ def build(settings: Settings, clock: Clock | None = None) -> Engine:
         store=store,
         transport=_transport(settings, clock),
         journals=FileJournals(home / "journal" / store.name),
-        media=MediaFolder(
-            home / "media", media_base_url=settings.media_base_url, public_url=settings.public_url
-        ),
+        media=_media(settings),
         source_of=_source_of,
         clock=clock,
         limits=limits_of(settings),
@@ -73,6 +74,24 @@ def _transport(settings: Settings, clock: Clock) -> Transport:
             )
         )
     return FolderTransport(settings.mailout_home / "outbox", clock)
+
+
+def _media(settings: Settings) -> MediaStore:
+    """Where pictures and files are kept: a bucket, or the folder that the gateway serves."""
+    base = settings.media_base_url
+    if settings.media_bucket:
+        aws, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_s3
+        return MediaBucket(settings.media_bucket, aws, endpoint_url=endpoint, media_base_url=base)
+    if settings.media_supabase_bucket:
+        url, key = settings.supabase_url, settings.supabase_service_role_key
+        if not (url and key):
+            raise SettingsError(
+                "MEDIA_SUPABASE_BUCKET: needs SUPABASE_URL and SUPABASE_SERVICE_ROLE_KEY.",
+                remedy="Set both, or remove it.",
+            )
+        bucket = settings.media_supabase_bucket
+        return MediaSupabase(url, key.get_secret_value(), bucket, media_base_url=base)
+    return MediaFolder(_home(settings) / "media", media_base_url=base, public_url=settings.public_url)
 
 
 def _source_of(ref: str) -> Source:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Protocol
 
 from mailout.content.document import Document
@@ -15,10 +17,46 @@ COLUMN = 520
 """Pixels between the layout's margins. Outlook knows no max-width: a wider picture must say so itself."""
 
 
+CONTENT_TYPES: Mapping[str, str] = {
+    ".avif": "image/avif",
+    ".gif": "image/gif",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".webp": "image/webp",
+    ".m4a": "audio/mp4",
+    ".mp3": "audio/mpeg",
+    ".oga": "audio/ogg",
+    ".ogg": "audio/ogg",
+    ".wav": "audio/wav",
+    ".mov": "video/quicktime",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+    ".pdf": "application/pdf",
+    ".txt": "text/plain; charset=utf-8",
+}
+DOWNLOAD = "application/octet-stream"
+"""What a browser may show, and what everything else is: HTML from our address would speak in our name."""
+
+
 class MediaStore(Protocol):
     """Keeps bytes under their hash and says at which address a reader finds them."""
 
-    def keep(self, data: bytes, name: str) -> str: ...
+    def keep(self, data: bytes, name: str) -> str:
+        """OSError if they cannot be kept."""
+        ...
+
+
+def kept_name(data: bytes, name: str) -> str:
+    """Their hash, with the extension of the name they came under."""
+    suffix = PurePosixPath(name).suffix.lower()
+    extension = suffix if re.fullmatch(r"\.[a-z0-9]{1,5}", suffix) else ""
+    return hashlib.sha256(data).hexdigest() + extension
+
+
+def content_type(name: str) -> str:
+    return CONTENT_TYPES.get(PurePosixPath(name).suffix, DOWNLOAD)
 
 
 def media_ref(number: int) -> str:
