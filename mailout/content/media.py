@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from mailout.content.document import Document
+from mailout.content.document import Document, Media
 from mailout.content.model import mark
 from mailout.errors import Abort, AbortCode
 
@@ -75,13 +75,18 @@ def keep_media(document: Document, read: Callable[[str], bytes], store: MediaSto
         except OSError as error:
             raise Abort(
                 AbortCode.MEDIA_UNAVAILABLE,
-                f"{media.source} could not be kept: {error.strerror or error}.",
+                f"{_called(media)} could not be kept: {error.strerror or error}.",
                 remedy="Check that it is there and can be read, then send again.",
             ) from error
         width = picture_width(data)
         if width:
             widths[media.ref] = min(width, COLUMN)
     return replace_media(size_pictures(document, widths), urls)
+
+
+def _called(media: Media) -> str:
+    """As a person knows it: the address of a hosted file says little, and may open it to anybody."""
+    return media.name if media.name and "://" in media.source else media.source.partition("?")[0]
 
 
 def replace_media(document: Document, urls: Mapping[str, str]) -> Document:
