@@ -186,3 +186,11 @@ def test_a_synced_copy_shows_what_the_loader_put_into_it() -> None:
 def test_a_block_without_its_data_does_no_harm(kind: str) -> None:
     """People leave empty embeds behind."""
     assert "href" not in shown(block(kind, {}), p("after")).html_body
+
+
+def test_the_preheader_is_words_even_where_the_page_begins_with_a_picture() -> None:
+    """It is shown in the list of mails, and an address says nothing there (a mark would stop the mailout)."""
+    rendered = shown(hosted("image", "a.png", "The harbour"), hosted("file", "b.txt"))
+    assert rendered.preheader == "[The harbour]"
+    prose = "It was a good month, and here is why we think so."
+    assert shown(hosted("image", "a.png"), p(prose)).preheader == prose
