@@ -8,17 +8,14 @@ from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from mailout.adapters.aws import AwsAccess
 from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
-from mailout.adapters.media_s3 import MediaBucket
-from mailout.adapters.media_supabase import MediaSupabase
-from mailout.adapters.notion import NotionConfig, NotionPages
-from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
 from mailout.content.media import MediaStore
@@ -32,6 +29,9 @@ from mailout.ports import Clock, Store, Transport
 from mailout.queue.limits import Limits
 from mailout.settings import Settings, load_settings
 
+if TYPE_CHECKING:
+    from mailout.adapters.notion import NotionPages
+
 
 def build(settings: Settings, clock: Clock | None = None) -> Engine:
     """Everything that sends, from the settings alone."""
@@ -43,7 +43,7 @@ def build(settings: Settings, clock: Clock | None = None) -> Engine:
         settings=settings,
         store=store,
         transport=_transport(settings, clock),
-        journals=FileJournals(home / "journal" / store.name),
+        journals=FileJournals(home / "journal" / _place(settings)),
         media=_media(settings),
         source_of=partial(_source_of, notion),
         clock=clock,
@@ -54,8 +54,21 @@ def build(settings: Settings, clock: Clock | None = None) -> Engine:
 
 
 def open_store(settings: Settings, clock: Clock | None = None) -> Store:
-    """Where everything is kept: the SQLite file in `MAILOUT_HOME`."""
+    """Where everything is kept: Supabase if it is set, else the SQLite file in `MAILOUT_HOME`."""
+    if settings.supabase_url and settings.supabase_service_role_key:
+        from mailout.adapters.supabase import SupabaseStore  # a second to import: only for whoever uses it
+
+        store = SupabaseStore.connect(
+            settings.supabase_url, settings.supabase_service_role_key.get_secret_value()
+        )
+        store.check()
+        return store
     return SqliteStore(_home(settings) / "mailout.db", clock or SystemClock())
+
+
+def _place(settings: Settings) -> str:
+    """Which store the journals speak of: another one would not know their sessions."""
+    return urlsplit(settings.supabase_url).netloc if settings.supabase_url else "sqlite"
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -71,6 +84,10 @@ def limits_of(settings: Settings) -> Limits:
 def _transport(settings: Settings, clock: Clock) -> Transport:
     """Nothing leaves the machine unless `MAILOUT_TRANSPORT=ses`."""
     if settings.mailout_transport == "ses":
+        # boto3 takes a quarter of a second to import: only for whoever uses it.
+        from mailout.adapters.aws import AwsAccess
+        from mailout.adapters.ses import SesConfig, SesMode, SesTransport
+
         return SesTransport(
             SesConfig(
                 from_email=settings.from_email or "",
@@ -89,9 +106,14 @@ def _media(settings: Settings) -> MediaStore:
     """Where pictures and files are kept: a bucket, or the folder that the gateway serves."""
     base = settings.media_base_url
     if settings.media_bucket:
+        from mailout.adapters.aws import AwsAccess
+        from mailout.adapters.media_s3 import MediaBucket
+
         aws, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_s3
         return MediaBucket(settings.media_bucket, aws, endpoint_url=endpoint, media_base_url=base)
     if settings.media_supabase_bucket:
+        from mailout.adapters.media_supabase import MediaSupabase
+
         url, key = settings.supabase_url, settings.supabase_service_role_key
         if not (url and key):
             raise SettingsError(
@@ -130,6 +152,8 @@ def _notion(settings: Settings, clock: Clock) -> NotionPages | None:
     """Where mailouts are written, and told what became of them; None: nobody gave us a token."""
     if settings.notion_token is None:
         return None
+    from mailout.adapters.notion import NotionConfig, NotionPages
+
     config = NotionConfig(
         token=settings.notion_token.get_secret_value(),
         db_mailouts=settings.notion_db_mailouts,
@@ -188,10 +212,11 @@ def _examine_store(settings: Settings, clock: Clock) -> Iterator[Check]:
 def _examine_transport(settings: Settings, clock: Clock) -> Iterator[Check]:
     transport = _transport(settings, clock)
     try:
-        if isinstance(transport, SesTransport):
-            yield from transport.check()
-        else:
+        check = getattr(transport, "check", None)
+        if check is None:
             yield Check("transport", "ok", "the folder: mails become files, and nothing leaves this machine")
+        else:
+            yield from check()
     finally:
         transport.close()
 
