@@ -20,7 +20,7 @@ def take_up_ready(engine: Engine) -> list[Mailout]:
     """
     engine.pages.tell_due()
     reporter = engine.pages.reporter
-    if reporter is None:
+    if reporter is None or engine.pages.away:
         return []
     try:
         refs = reporter.ready(engine.store.now())

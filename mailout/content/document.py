@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from mailout.content.model import MARK_CLOSE, MARK_OPEN
 
+WEB_SCHEMES = frozenset({"http", "https"})
+LINK_SCHEMES = WEB_SCHEMES | {"mailto", "tel"}
+"""Where a link in a mail may lead; pictures come from the web alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

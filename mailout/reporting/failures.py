@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from mailout.delivery.states import State
 from mailout.ports import ErrorRecord, Store
@@ -26,6 +27,23 @@ def new_failures(store: Store, mailout: Mailout, provider: str) -> list[ErrorRec
     found = [*_wait(mailout, provider), *_messages(store, mailout, provider)]
     known = {_identity(error) for error in store.errors(mailout.id, limit=KNOWN)} if found else set()
     return [error for error in found if _identity(error) not in known]
+
+
+def grouped(errors: Mapping[int, ErrorRecord]) -> list[tuple[ErrorRecord, list[int]]]:
+    """By their numbers; equal ones as one line: fifty unknown blocks of a page are one thing to mend."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, error in errors.items():
+        alone = number if error.email else None  # an address has a line of its own
+        groups.setdefault((error.mailout, error.stage, error.code, alone), []).append(number)
+    return [(_together([errors[number] for number in numbers]), numbers) for numbers in groups.values()]
+
+
+def _together(errors: list[ErrorRecord]) -> ErrorRecord:
+    if len(errors) == 1:
+        return errors[0]
+    messages = list(dict.fromkeys(error.message for error in errors))
+    more = f" And {len(messages) - FIRST} more." if len(messages) > FIRST else ""
+    return replace(errors[0], message=f"{len(errors)} times: {' | '.join(messages[:FIRST])}{more}")
 
 
 def _identity(error: ErrorRecord) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from mailout.engine import Engine
 from mailout.queue.model import MailoutOutcome, Status
 from mailout.requests import take_up_ready
 from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails
-from tests.stubs.notion_pages import id_of, p
+from tests.stubs.notion_pages import id_of, p, words
 from tests.stubs.notion_workspace import mailout_page, workspace
 
 REAL = ids.mailout_id(PAGE)
@@ -237,6 +237,25 @@ def test_without_an_errors_database_errors_stay_in_the_store(engine_with: Build,
     run_queue(engine)
     assert notion.errors() == []
     assert [error.code for error in engine.store.errors(PAGE)] == ["subject_required"]
+
+
+def test_equal_problems_of_a_page_are_one_line(engine: Engine, notion: Notion) -> None:
+    notion.load(p("Words"), *(words(f"new_{n}", "x") for n in range(7)), status="Ready")
+    run_queue(engine)
+    (error,) = notion.errors()
+    assert (error["code"], error["stage"]) == ("content_block_unsupported", "content")
+    assert error["message"].startswith("7 times: ")
+    assert error["message"].endswith("And 2 more.")
+
+
+def test_a_wrong_errors_database_keeps_no_page_from_being_told(engine_with: Build, notion: Notion) -> None:
+    """And what it should have been told is kept until somebody sets it right."""
+    notion.load(subject="", status="Ready")
+    engine = engine_with(NOTION_DB_ERRORS=id_of("nowhere"))
+    run_queue(engine)
+    assert notion.statuses() == ["Failed"]
+    run_queue(engine_with())
+    assert [error["code"] for error in notion.errors()] == ["subject_required"]
 
 
 def test_a_page_that_was_thrown_away_is_not_told_for_ever(engine: Engine, notion: Notion) -> None:
