@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from mailout.engine import Engine
-from mailout.errors import Abort, MailoutError, SourceError, StoreError
+from mailout.errors import Abort, MailoutError, SourceRefused, SourceUnavailable, StoreError
 from mailout.ports import ErrorRecord
 from mailout.queue.model import Mailout
 
@@ -40,7 +40,7 @@ def _take_up(engine: Engine, ref: str) -> Mailout | None:
         mailout = engine.take_up(ref)
     except StoreError:
         raise
-    except SourceError as error:
+    except (SourceUnavailable, SourceRefused) as error:
         log.warning("%s could not be read: %s", ref, error)
         return None
     except MailoutError as error:

@@ -28,7 +28,9 @@ class MediaBucket:
         elif endpoint_url:
             self._base = f"{endpoint_url.rstrip('/')}/{bucket}"
         else:
-            self._base = f"https://{bucket}.s3.{self._client.meta.region_name}.amazonaws.com"
+            region = self._client.meta.region_name
+            host = "s3" if region in (None, "aws-global") else f"s3.{region}"
+            self._base = f"https://{bucket}.{host}.amazonaws.com"
 
     def keep(self, data: bytes, name: str) -> str:
         kept = kept_name(data, name)
@@ -43,6 +45,9 @@ class MediaBucket:
                 )
         except (ClientError, BotoCoreError) as error:
             raise OSError(f"the bucket {self._bucket} does not take it ({error})") from error
+        return self.address(kept)
+
+    def address(self, kept: str) -> str:
         return f"{self._base}/{kept}"
 
     def close(self) -> None:

@@ -239,6 +239,46 @@ def test_without_an_errors_database_errors_stay_in_the_store(engine_with: Build,
     assert [error.code for error in engine.store.errors(PAGE)] == ["subject_required"]
 
 
+def test_a_process_that_dies_after_the_last_mail_leaves_no_page_in_sending(
+    engine_with: Build, notion: Notion
+) -> None:
+    notion.load(status="Ready")
+    engine = engine_with()
+    (mailout,) = take_up_ready(engine)
+    engine.freeze(mailout.id)
+    engine.start(mailout.id)
+    engine.conclude(mailout.id, engine.send_for(mailout.id))  # and no report
+    assert notion.statuses() == ["Sending"]
+    run_queue(engine_with())
+    assert notion.statuses() == ["Sending", "Send"]
+
+
+def test_a_test_for_nobody_fails_and_says_so(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready", is_test=True)
+    run_queue(engine_with(TEST_EMAILS=""))
+    assert notion.written() == [{"status": "Failed"}]
+    assert [error["code"] for error in notion.errors()] == ["test_emails_empty"]
+
+
+def test_a_page_that_notion_cannot_give_is_asked_again(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready")
+    notion.stub.script({"path": "/children", "status": 503, "times": 5})
+    run_queue(engine_with())
+    assert (notion.written(), notion.errors()) == ([], [])
+    run_queue(engine_with())
+    assert notion.statuses() == ["Sending", "Send"]
+
+
+def test_a_page_that_notion_refuses_to_give_fails_with_its_words(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready")
+    said = '{"code": "validation_error", "message": "This block is odd."}'
+    notion.stub.script({"path": "/children", "status": 400, "body": said, "times": 9})
+    run_queue(engine)
+    assert notion.written() == [{"status": "Failed"}]
+    (error,) = notion.errors()
+    assert "This block is odd." in error["message"]
+
+
 def test_equal_problems_of_a_page_are_one_line(engine: Engine, notion: Notion) -> None:
     notion.load(p("Words"), *(words(f"new_{n}", "x") for n in range(7)), status="Ready")
     run_queue(engine)

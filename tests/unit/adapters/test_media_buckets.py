@@ -91,6 +91,13 @@ def test_a_web_page_is_a_download(bucket: Callable[..., MediaStore], url: str) -
     assert kinds == {"application/octet-stream"}
 
 
+def test_a_bucket_of_amazons_own_has_its_own_address() -> None:
+    aws = AwsAccess(region="eu-west-1", access_key_id="x", secret_access_key="x")
+    store = MediaBucket("pictures", aws, endpoint_url=None, media_base_url=None)
+    assert store.address("a.png") == "https://pictures.s3.eu-west-1.amazonaws.com/a.png"
+    store.close()
+
+
 @pytest.mark.parametrize("name", ["closed", "broken"])
 def test_what_cannot_be_kept_is_an_error_that_stops_the_mailout(
     bucket: Callable[..., MediaStore], name: str
