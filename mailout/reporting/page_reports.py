@@ -52,7 +52,9 @@ class PageReports:
             self._tell_errors_of(mailout)
             return True
         self._store.ask_report(id)
-        return self._tell(mailout, self._store.due_reports().get(id, 0))
+        asked = self._store.due_reports().get(id, 0)
+        # Read after it was asked for: what is told is at least as new as what is ticked off.
+        return self._tell(self._store.mailout(id), asked)
 
     def tell_due(self) -> None:
         """Everything that could not be told before, and how those stand that are being sent."""
