@@ -61,6 +61,7 @@ _RULES = f"""\
 .card .n-image {{ width: auto; }}
 .card .n-emoji {{ display: inline; width: 1.15em; height: 1.15em; vertical-align: -0.2em; border-radius: 0; }}
 .card .n-caption {{ margin: 8px 0 18px; font-size: 14px; line-height: 20px; color: #6b6a66; }}
+.card pre + .n-caption {{ margin-top: -8px; }}
 .card .n-card {{ margin: 0 0 18px; width: 100%; border: 1px solid #dcd8d0; border-radius: 6px; }}
 .card .n-card-in {{ padding: 12px 16px; }}
 .card .n-where {{ font-size: 14px; color: #6b6a66; }}
