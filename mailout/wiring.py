@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
+from mailout.adapters.sns_certificates import SnsCertificates
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
 from mailout.engine import Engine, Source
 from mailout.errors import SettingsError
+from mailout.feedback.ingest import EventQueue
 from mailout.ports import Clock, Store, Transport
 from mailout.queue.limits import Limits
 from mailout.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from mailout.adapters.ses.suppression import SesSuppression
 
 
 def build(settings: Settings, clock: Clock | None = None) -> Engine:
@@ -73,6 +80,42 @@ def _home(settings: Settings) -> Path:
             remedy="Set it to a folder that you may write to.",
         ) from error
     return home
+
+
+# ── What comes back ──────────────────────────────────────────────────────────────────────────────
+
+
+def sns_certificates(settings: Settings, clock: Clock | None = None) -> SnsCertificates:
+    return SnsCertificates(_home(settings) / "certs", clock or SystemClock())
+
+
+def confirm_subscription(settings: Settings) -> Callable[[str, str], None]:
+    """`(topic, token)`, in the topic's own region. The client is made when it is needed: few ever are."""
+
+    def confirm(topic: str, token: str) -> None:
+        from mailout.adapters import aws
+        from mailout.adapters.sns_topics import SnsTopics
+
+        SnsTopics(lambda region: aws.client(settings, "sns", region)).confirm(topic, token)
+
+    return confirm
+
+
+def event_queue(settings: Settings) -> EventQueue | None:
+    """The SQS queue, if there is one."""
+    if settings.sqs_queue_url is None:
+        return None
+    from mailout.adapters import aws
+    from mailout.adapters.sqs import SqsQueue
+
+    return SqsQueue(aws.client(settings, "sqs"), settings.sqs_queue_url)
+
+
+def suppression_list(settings: Settings) -> SesSuppression:
+    from mailout.adapters import aws
+    from mailout.adapters.ses.suppression import SesSuppression
+
+    return SesSuppression(aws.client(settings, "sesv2"), SystemClock())
 
 
 # ── The engine of this process ───────────────────────────────────────────────────────────────────

@@ -82,12 +82,12 @@ def unwrap(message: QueueMessage, topics: Collection[str]) -> Received:
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict) or told.get("Type") != "Notification":
-        return Received(uuid_of("sqs", message.id), SQS_RAW, message.body)
+        return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
     id, text, topic = told.get("MessageId"), told.get("Message"), told.get("TopicArn")
     trusted = not topics or topic in topics
     if trusted and isinstance(id, str) and isinstance(text, str) and len(id) <= 64:
-        return Received(id, SQS, text)
-    return Received(uuid_of("sqs", message.id), SQS_RAW, message.body)
+        return Received(id, SQS, text.replace("\0", ""))
+    return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
 
 
 def read(row: Waiting, policy: BouncePolicy) -> Reading:

@@ -91,8 +91,8 @@ def read(body: bytes, topics: Collection[str]) -> SnsMessage | Refused:
     missing = set(_SIGNED[Kind(kind)]) - fields.keys() - {"Subject"}
     if missing or not all(isinstance(value, str) for value in fields.values()):
         return Refused("fields that are missing or no text")
-    if not _MESSAGE_ID.fullmatch(fields["MessageId"]):
-        return Refused("a message id that is none")
+    if not _MESSAGE_ID.fullmatch(fields["MessageId"]) or "\0" in fields["Message"]:
+        return Refused("an id or a message that SNS would not write")
     try:
         signature = b64decode(str(told.get("Signature")), validate=True)
         signed = "".join(f"{name}\n{fields[name]}\n" for name in sorted(fields)).encode()
