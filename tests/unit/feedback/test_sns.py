@@ -55,10 +55,9 @@ def test_the_other_spelling_of_the_certificate_s_field() -> None:
     assert believed(json.dumps(fields).encode()).message == "hello"
 
 
-@given(st.text())
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 def test_any_text_survives(text: str) -> None:
-    if text.encode("utf-8", "replace").decode() == text:
-        assert believed(Topic().notification(text)).message == text
+    assert believed(Topic().notification(text)).message == text
 
 
 @pytest.mark.parametrize("field", ["Message", "MessageId", "Timestamp", "TopicArn", "Type", "Subject"])
@@ -162,6 +161,7 @@ def test_what_is_no_sns_message_is_refused_without_falling(body: bytes) -> None:
         {"Message": {"eventType": "Send"}},
         {"Message": "\ud800"},
         {"MessageId": "../../etc"},
+        {"Message": "a NUL, which no Postgres can keep: \0"},
         {"MessageId": "0" * 100},
     ],
 )
