@@ -11,15 +11,15 @@ from typing import Annotated
 import typer
 
 from cli import prefect_home
-from cli.output import note, say
+from cli.output import say
 from cli.progress import showing
-from cli.send import Stop, exit_code, run_flow, starting
+from cli.send import Stop, exit_code, finish, run_flow, starting
 from cli.show import near
 from cli.subscribers import import_into, show_import
 from mailout import wiring
 from mailout.audience.csv_import import read_subscribers
 from mailout.engine import Engine, Reports
-from mailout.errors import UsageError
+from mailout.errors import Abort, AbortCode, UsageError
 from mailout.reporting.plain import summary_lines
 from mailout.settings import Settings, load_settings
 
@@ -35,6 +35,7 @@ OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefe
     "reports",
 }
 UI = "http://127.0.0.1:4200"
+ANEW = "make demo ARGS=--fresh"
 
 
 @app.command(epilog="Example: mailout demo --fresh")
@@ -53,10 +54,14 @@ def demo(
     letter = str(EXAMPLES / "newsletter.md")
     found = read_subscribers(EXAMPLES / "subscribers.csv")
     counts = import_into(engine, found)
-    id = engine.look_over(letter)
-    say(f"The list, {near(EXAMPLES / 'subscribers.csv')}: ", style="bold")
+    id = _not_sent_yet(engine, letter)
+    say(f"The list, {near(EXAMPLES / 'subscribers.csv')}", style="bold")
     show_import(found, counts)
-    say()
+    people = engine.store.subscriber_counts()
+    say(
+        f"{people['active']:,} of them want mail; {people['unsubscribed']:,} have unsubscribed and"
+        f" {people['bounced']:,} cannot be reached, so they get none.\n"
+    )
     prefect_home.isolate()
     stop = Stop(engine)
     os.chdir(home)  # Prefect reads .env, prefect.toml and pyproject.toml where it starts
@@ -65,11 +70,19 @@ def demo(
             run = run_flow(engine, letter, False)
     finally:
         os.chdir(where)
-    _tell(engine, engine.report(id), run)
     if stop.signal is not None:
-        note("Stopped. Nothing is lost and nothing goes out twice: `mailout demo` goes on with the rest.")
-        raise typer.Exit(128 + stop.signal)
+        finish(engine, id, json=False, stopped_by=stop.signal)
+    _tell(engine, engine.report(id), run)
     raise typer.Exit(exit_code(engine.store.mailout(id)))
+
+
+def _not_sent_yet(engine: Engine, letter: str) -> str:
+    try:
+        return engine.look_over(letter)
+    except Abort as abort:
+        if abort.code is AbortCode.MAILOUT_ALREADY_SENT:
+            abort.remedy = f"To begin anew: {ANEW}"
+        raise
 
 
 def _settings(home: Path) -> Settings:
@@ -116,17 +129,23 @@ def _make_home(home: Path, fresh: bool) -> None:
 def _tell(engine: Engine, reports: Reports, run: str | None) -> None:
     say("\n".join(summary_lines(reports.summary, engine.limits.timezone)))
     say()
-    say("To look at", style="bold")
     outbox = engine.settings.mailout_home / "outbox" / reports.summary.mailout.id
-    mails = sorted(outbox.glob("*.eml"))
-    if mails:
-        say(f"  a mail, in any mail program   {near(mails[0])}")
-    say(f"  one line a recipient          {near(reports.csv)}")
-    say(f"  the report, in a browser      {near(reports.html)}")
-    say()
-    say("The same run in Prefect's own pages: start its server, wait for its greeting, open the address.")
+    for mail in sorted(outbox.glob("*.eml"))[:1]:
+        _place("One of the mails, for any mail program", near(mail))
+    _place("What became of each recipient, for a spreadsheet", near(reports.csv))
+    _place("The report, for a browser", near(reports.html))
     prefect = near(Path(sys.executable).with_name("prefect"))
-    say(f"  PREFECT_HOME={near(engine.settings.mailout_home / 'prefect')} {prefect} server start")
-    say(f"  {UI}/runs/flow-run/{run}")
+    _place(
+        "The same run in Prefect's own pages: start its server, and once it has greeted you open the address",
+        f"PREFECT_HOME={near(engine.settings.mailout_home / 'prefect')} {prefect} server start",
+        f"{UI}/runs/flow-run/{run}",
+    )
+    say("Run the demo again and it sends nothing: a mailout goes out once. To begin anew:")
+    say(f"  {ANEW}")
+
+
+def _place(what: str, *lines: str) -> None:
+    say(what, style="bold")
+    for line in lines:
+        say(f"  {line}")
     say()
-    say("Run the demo again: it sends nothing, because a mailout goes out once. Anew: mailout demo --fresh")

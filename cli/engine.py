@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+
 from cli.output import note
 from mailout import wiring
 from mailout.engine import Engine
+from mailout.reporting.logs import configure_logging
 from mailout.settings import load_settings
 
 
-def open_engine() -> Engine:
+def open_engine(*, verbose: bool = False) -> Engine:
     """From the environment and `.env`. What looks like a mistake there is said, and stops nothing."""
     settings = load_settings()
+    level = logging.INFO if verbose else logging.WARNING
+    configure_logging(settings.log_format, settings.log_redact, level)
     for warning in settings.warnings:
         note(f"mailout: {warning}")
     return wiring.build(settings)

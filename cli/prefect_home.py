@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 SERVER = "prefect.server.api.server:create_app"
@@ -33,6 +31,7 @@ def prepare(home: Path, *, verbose: bool = False) -> Path:
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
+    os.environ.setdefault("PREFECT_LOGGING_EXTRA_LOGGERS", "mailout")  # our own log, in the run's
     if not verbose:
         # The run's log is kept by the server all the same; only the terminal is spared.
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
@@ -50,19 +49,20 @@ def is_new(home: Path) -> bool:
     return not (home / "prefect" / "prefect.db").exists()
 
 
-@contextmanager
-def server() -> Iterator[None]:
-    """Prefect's embedded server while a flow runs, unless `PREFECT_API_URL` names one."""
+def start_server() -> None:
+    """Prefect's embedded server, unless `PREFECT_API_URL` names one. It ends with this process.
+
+    Not before: what the flow had to say is still on its way to the server when the flow is over.
+    """
     from prefect.server.api.server import SubprocessASGIServer
     from prefect.settings import get_current_settings
 
     if get_current_settings().api.url:
-        yield
         return
 
     class OutOfReach(SubprocessASGIServer):
-        """The same server in a session of its own: Ctrl-C in the terminal ends the flow, and the flow needs
-        its server to say so."""
+        """The same server in a session of its own: Ctrl-C in a terminal reaches every process of the
+        session, and a flow that ends needs its server to say so."""
 
         def _run_uvicorn_command(self) -> subprocess.Popen[bytes]:
             options = f"--host 127.0.0.1 --port {self.port} --log-level error --lifespan on"
@@ -79,9 +79,4 @@ def server() -> Iterator[None]:
             )
 
     # Prefect keeps one embedded server a process and finds this one when it looks for its own.
-    embedded = OutOfReach()
-    try:
-        embedded.start()
-        yield
-    finally:
-        embedded.stop()
+    OutOfReach().start()

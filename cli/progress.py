@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,7 @@ from mailout.settings import Settings
 
 LOOK_SECONDS = 0.25
 LINE_SECONDS = 5.0
+WINDOW_SECONDS = 15.0
 LEARNING_SECONDS = 2.0
 """A rate is not worth showing before."""
 
@@ -67,18 +69,21 @@ def _look(store: Store, mailout_id: str, watch: _Bar | _Lines, pace: Pace) -> No
 
 
 class Pace:
-    """Messages a second since we began to look."""
+    """Messages a second, lately: it may have waited before, for Prefect or for its turn."""
 
     def __init__(self) -> None:
-        self._since: tuple[float, int] | None = None
+        self._lately: deque[tuple[float, int]] = deque()
         self.rate: float | None = None
 
     def seen(self, now: float, ledger: Ledger) -> None:
-        if self._since is None:
-            self._since = now, done(ledger)
-        began, before = self._since
-        if now - began >= LEARNING_SECONDS:
-            self.rate = (done(ledger) - before) / (now - began)
+        lately = self._lately
+        if len(lately) == 1 and lately[0][1] == done(ledger):
+            lately.clear()  # nothing has moved yet
+        lately.append((now, done(ledger)))
+        while now - lately[0][0] > WINDOW_SECONDS:
+            lately.popleft()
+        span = now - lately[0][0]
+        self.rate = (lately[-1][1] - lately[0][1]) / span if span >= LEARNING_SECONDS else None
 
     def words(self, ledger: Ledger) -> str:
         left = ledger.recipients - done(ledger)

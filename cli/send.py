@@ -17,11 +17,13 @@ from cli.progress import showing
 from cli.show import show_reports
 from mailout import wiring
 from mailout.engine import Engine
+from mailout.errors import MailoutError
 from mailout.queue.model import Mailout, MailoutOutcome, Status
 
 app = typer.Typer()
 
 DONE, FAILED, DEFERRED = 0, 1, 75
+GO_ON = "Nothing is lost and nothing goes out twice: the same command goes on with the rest."
 
 
 @app.command(epilog="Example: mailout send examples/newsletter.md --test")
@@ -39,14 +41,14 @@ def send(
         typer.Option("--direct", help="Without Prefect: starts at once, and leaves no run to look at."),
     ] = False,
     json: Json = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show Prefect's log, too.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log, and Prefect's.")] = False,
 ) -> None:
     """Send one mailout to everyone who should have it, once.
 
     Stop it with Ctrl-C whenever you like: what is in hand is finished, and the same command goes on with the
     rest. Exit codes: 0 sent, 1 failed, 2 wrong usage or settings, 75 it has to wait (it says for what).
     """
-    engine = open_engine()
+    engine = open_engine(verbose=verbose)
     id = engine.look_over(ref, test)
     stop = Stop(engine)
     first = "Preparing" if direct else starting(engine.settings.mailout_home)
@@ -60,22 +62,22 @@ def send(
 
 def starting(home: Path) -> str:
     if prefect_home.is_new(home):
-        return "Starting Prefect (the first time it builds its database: about 20 seconds)"
-    return "Starting Prefect (about 10 seconds)"
+        return "Starting Prefect; the first time it builds its database, about 20 seconds"
+    return "Starting Prefect, about 10 seconds"
 
 
 def run_flow(engine: Engine, ref: str, test: bool | None, *, verbose: bool = False) -> str | None:
     """The flow `send_mailout` in this process; the id of its run. An error inside it is raised here."""
     prefect_home.prepare(engine.settings.mailout_home.absolute(), verbose=verbose)
-    with prefect_home.server():
-        from flows.send_mailout import send_mailout
+    prefect_home.start_server()
+    from flows.send_mailout import send_mailout
 
-        wiring.use(engine)
-        state: Any = send_mailout(ref, test, return_state=True)
-        error = state.result(raise_on_failure=False)
-        if isinstance(error, BaseException):
-            raise error
-        return str(state.state_details.flow_run_id)
+    wiring.use(engine)
+    state: Any = send_mailout(ref, test, return_state=True)
+    error = state.result(raise_on_failure=False)
+    if isinstance(error, MailoutError):
+        raise error
+    return str(state.state_details.flow_run_id)
 
 
 class Stop:
@@ -89,7 +91,7 @@ class Stop:
         again, self.signal = self.signal is not None, number
         if again or not self._engine.stop():
             raise Stopped(number)
-        note("Stopping: what is in hand is finished first.")
+        note("\nStopping: what is in hand is finished first.")
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -98,6 +100,9 @@ class Stop:
         }
         try:
             yield
+        except Stopped:
+            note(f"\nStopped. {GO_ON}")
+            raise
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -117,18 +122,15 @@ def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None
     mailout = reports.summary.mailout
     if json:
         print_json(reports.summary.to_dict() | {"csv": str(reports.csv), "html": str(reports.html)})
-    else:
+    elif mailout.status is not Status.PROCESSING:
         show_reports(engine, reports)
-    code = exit_code(mailout)
     if mailout.status is Status.PROCESSING:
-        if stopped_by is not None:
-            note(
-                "Stopped. Nothing is lost and nothing goes out twice: the same command goes on with the rest."
-            )
-            code = 128 + stopped_by
-        elif engine.store.all_paused():
-            note("Everything is paused. To go on: mailout queue resume --all, then send again.")
-    raise typer.Exit(code)
+        so_far = f"{mailout.ledger.sent:,} of {mailout.ledger.recipients:,} sent"
+        if engine.store.all_paused():
+            note(f"Everything is paused ({so_far}). To go on: mailout queue resume --all, then send again.")
+        else:
+            note(f"Stopped ({so_far}). {GO_ON}")
+    raise typer.Exit(exit_code(mailout) if stopped_by is None else 128 + stopped_by)
 
 
 def exit_code(mailout: Mailout) -> int:

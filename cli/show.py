@@ -8,10 +8,8 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from cli.names import SHORT
-from cli.output import out, say
+from cli.output import say
 from mailout.engine import Engine, Reports
 from mailout.queue.model import Mailout, MailoutOutcome, Status
 from mailout.reporting.moments import iso, spoken
@@ -32,18 +30,20 @@ def show_mailout(engine: Engine, mailout: Mailout) -> None:
 
 
 def show_mailouts(mailouts: Sequence[Mailout], zone: tzinfo) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("id", no_wrap=True)
-    table.add_column("what", overflow="ellipsis", no_wrap=True, min_width=20)
-    table.add_column("how it stands", overflow="fold")
-    table.add_column("sent", justify="right", no_wrap=True)
-    for mailout in mailouts:
-        ledger = mailout.ledger
-        subject = f"(test) {mailout.subject}" if mailout.is_test else mailout.subject
-        table.add_row(
-            mailout.id[:SHORT], subject, standing(mailout, zone), f"{ledger.sent:,} of {ledger.recipients:,}"
-        )
-    out.print(table, soft_wrap=False)
+    """One line each; the subject comes last, where a long one does no harm."""
+    rows = [
+        (m.id[:SHORT], standing(m, zone), f"{m.ledger.sent:,} of {m.ledger.recipients:,}", _titled(m))
+        for m in mailouts
+    ]
+    head = ("id", "how it stands", "sent", "subject")
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
+    for place, row in enumerate((head, *rows)):
+        padded = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
+        say("  ".join((*padded, row[3])), style=None if place else "bold")
+
+
+def _titled(mailout: Mailout) -> str:
+    return f"(test) {mailout.subject}" if mailout.is_test else mailout.subject
 
 
 def standing(mailout: Mailout, zone: tzinfo) -> str:

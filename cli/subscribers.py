@@ -82,7 +82,7 @@ def import_into(engine: Engine, found: CsvImport, list_key: str | None = None) -
 def show_import(found: CsvImport, counts: ImportCounts) -> None:
     say(
         f"{found.rows:,} rows, {found.people:,} people: {counts.added:,} new, {counts.updated:,} changed,"
-        f" {counts.unchanged:,} as they were."
+        f" {counts.unchanged:,} as before."
     )
     if counts.kept_status:
         say(f"{counts.kept_status:,} had left or bounced before, and the file does not change that.")
@@ -106,11 +106,13 @@ def export(
     """Write everybody as CSV, in the form that `import` reads."""
     engine = open_engine()
     written = 0
+    attributes = sorted({name for row in _everybody(engine) for name in row["attributes"]})
     with _writing(out) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow((*COLUMNS, *attributes))
         for row in _everybody(engine):
-            writer.writerow([_cell(row[name]) for name in COLUMNS])
+            values = [row["attributes"].get(name) for name in attributes]
+            writer.writerow(map(_cell, (*(row[name] for name in COLUMNS), *values)))
             written += 1
     if out is not None:
         note(f"{written:,} people written to {out}.")

@@ -26,8 +26,8 @@ from mailout.delivery.compose import Composer
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
 from mailout.delivery.protocol import Claimed, Ledger, Result, RetryPlan, Timing
 from mailout.delivery.sender import Sender
-from mailout.errors import Abort, AbortCode, NotFound, SettingsError, UsageError
-from mailout.ports import Clock, ErrorRecord, Journals, Recipient, Store, Transport
+from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
+from mailout.ports import Allowance, Clock, ErrorRecord, Journals, Recipient, Store, Transport
 from mailout.queue.limits import Limits, buckets, why_it_ended, why_not_now
 from mailout.queue.model import Mailout, NewMailout, Status
 from mailout.reporting.files import csv_path, html_path
@@ -40,6 +40,9 @@ from mailout.settings import Settings
 log = logging.getLogger("mailout.engine")
 
 FREEZE_CHUNK = 20_000
+ASK_EVERY = 180.0
+STRETCH_SECONDS = 60.0
+"""Between stretches the provider's quota is asked again."""
 
 
 class Source(Protocol):
@@ -84,6 +87,8 @@ class Engine:
         self._media = media
         self._source_of = source_of
         self._sender: Sender | None = None
+        self._allowance: Allowance | None = None
+        self._asked_at: float | None = None
 
     # ── take up ──
 
@@ -187,6 +192,8 @@ class Engine:
         """Write the audience into the outbox, once. A crash in between goes on where it was."""
         mailout = self.store.mailout(id)
         if mailout.frozen_at is None and mailout.is_test:
+            for written, reason in parse_test_emails(self.settings.test_emails).rejected:
+                log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
             self.store.freeze_recipients(id, self._test_recipients())
         elif mailout.frozen_at is None:
             while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK) is not None:
@@ -195,8 +202,6 @@ class Engine:
 
     def _test_recipients(self) -> Sequence[Recipient]:
         parsed = parse_test_emails(self.settings.test_emails)
-        for written, reason in parsed.rejected:
-            log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
         if not parsed.addresses:
             raise Abort(
                 AbortCode.TEST_EMAILS_EMPTY,
@@ -219,6 +224,9 @@ class Engine:
     def send_for(self, id: str, seconds: float | None = None, observer: Observer | None = None) -> RunReport:
         """Send for so long (None: to the end). What was sent stands in the CSV as it goes."""
         mailout = self.store.mailout(id)
+        allowance = self._ask_provider()
+        if allowance is not None and allowance.refused is not None:
+            return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
         part = CsvPart(self.reports, self.worker, self.clock)
         watchers = [part] if observer is None else [part, observer]
         self._sender = Sender(
@@ -227,7 +235,7 @@ class Engine:
             self._composer(mailout),
             self._journals,
             self.clock,
-            self._options(),
+            self._options(allowance),
             _All(watchers),
         )
         deadline = None if seconds is None else self.clock.monotonic() + seconds
@@ -254,16 +262,36 @@ class Engine:
             list_key=mailout.list_key,
         )
 
-    def _options(self) -> SenderOptions:
+    def refresh_quota(self) -> None:
+        """Ask the provider, if it was not asked just now, so that limits go by what is true."""
+        self._ask_provider()
+
+    def _ask_provider(self) -> Allowance | None:
+        """The provider's quota and rate, every few minutes. Without an answer the last one holds."""
+        now = self.clock.monotonic()
+        if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
+            asked_at = self.store.now()  # before the question: what leaves meanwhile must not be lost
+            try:
+                self._allowance = self._transport.allowance()
+            except MailoutError as error:
+                log.warning("the provider does not tell its quota: %s", error)
+            else:
+                self._asked_at = now
+                if self._allowance is not None:
+                    self.store.set_quota(self._transport.scope, self._allowance.available, asked_at)
+        return self._allowance
+
+    def _options(self, allowance: Allowance | None) -> SenderOptions:
         settings = self.settings
+        rates = [settings.send_rate_per_sec, (allowance.max_rate if allowance else None) or 0.0]
         return SenderOptions(
             worker=self.worker,
-            rate=settings.send_rate_per_sec,
+            rate=min((rate for rate in rates if rate), default=0.0),
             timing=Timing.of(settings.lock_seconds),
             concurrency=settings.send_concurrency,
             batch_size=settings.batch_size,
             retry=RetryPlan(settings.max_attempts, settings.retry_delays),
-            pace_scope=self._transport.name,
+            pace_scope=self._transport.scope,
             circuit_failures=settings.circuit_failures,
             buckets=lambda now: buckets(self.limits, now),
         )
@@ -315,8 +343,11 @@ class Engine:
         """Freeze, send, conclude, report: until it is complete, or waits, or was stopped."""
         self.freeze(id)
         mailout = self.start(id)
-        if mailout.status is Status.PROCESSING:
-            mailout = self.conclude(id, self.send_for(id, observer=observer))
+        going_on = mailout.status is Status.PROCESSING
+        while going_on:
+            report = self.send_for(id, STRETCH_SECONDS, observer)
+            mailout = self.conclude(id, report)
+            going_on = report.ended is Ended.DEADLINE and mailout.status is Status.PROCESSING
         self.report(id)
         return mailout
 

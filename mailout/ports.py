@@ -51,13 +51,27 @@ class Mail:
     unsubscribe_url: str | None  # None: a transactional mail
 
 
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a provider still allows."""
+
+    available: int | None  # messages; None: no limit
+    max_rate: float | None  # messages a second; None: no limit
+    refused: Outcome | None = None  # nothing may leave, and why
+
+
 class Transport(Protocol):
     """Where mail goes. One call, as many outcomes as mails, in order; it never raises for a mail's sake."""
 
     name: str
+    scope: str  # whose pace and quota it shares: an account in a region
     max_batch: int  # how many mails one call may carry
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]: ...
+    def allowance(self) -> Allowance | None:
+        """Asked of the provider; None: there is none to ask. MailoutError if it does not answer."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -121,6 +135,10 @@ class Doubt:
 
 class Outbox(Protocol):
     """Messages and the sessions that send them."""
+
+    def now(self) -> float:
+        """The store's time: the one that slots, leases and limits go by."""
+        ...
 
     def open_session(self, campaign_id: str | None, *, worker: str, transport: str, lease: float) -> str: ...
     def step(self, step: Step) -> StepReply: ...
@@ -348,7 +366,6 @@ class Store(Outbox, Queue, Subscribers, Records, Feedback, Protocol):
 
     name: str
 
-    def now(self) -> float: ...
     def check(self) -> None:
         """Reachable, the right key, the right schema: else one clear error."""
         ...

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from mailout.adapters.aws import AwsAccess
 from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
+from mailout.adapters.ses import SesConfig, SesMode, SesTransport
+from mailout.adapters.ses.suppression import SesSuppression
 from mailout.adapters.sns_certificates import SnsCertificates
+from mailout.adapters.sns_topics import SnsTopics
 from mailout.adapters.sqlite import SqliteStore
+from mailout.adapters.sqs import SqsQueue
 from mailout.clock import SystemClock
+from mailout.delivery.protocol import Timing
 from mailout.engine import Engine, Source
 from mailout.errors import SettingsError
 from mailout.feedback.ingest import EventQueue
+from mailout.feedback.suppression import SuppressionList
 from mailout.ports import Clock, Store, Transport
 from mailout.queue.limits import Limits
 from mailout.settings import Settings, load_settings
-
-if TYPE_CHECKING:
-    from mailout.adapters.ses.suppression import SesSuppression
 
 
 def build(settings: Settings, clock: Clock | None = None) -> Engine:
@@ -63,6 +65,19 @@ def limits_of(settings: Settings) -> Limits:
 
 
 def _transport(settings: Settings, clock: Clock) -> Transport:
+    """Nothing leaves the machine unless `MAILOUT_TRANSPORT=ses`."""
+    if settings.mailout_transport == "ses":
+        return SesTransport(
+            SesConfig(
+                from_email=settings.from_email or "",
+                mode=SesMode(settings.ses_mode),
+                configuration_set=settings.ses_configuration_set,
+                aws=AwsAccess.of(settings),
+                endpoint_url=settings.aws_endpoint_url_sesv2,
+                concurrency=settings.send_concurrency,
+                call_limit=Timing.of(settings.lock_seconds).call_limit,
+            )
+        )
     return FolderTransport(settings.mailout_home / "outbox", clock)
 
 
@@ -89,33 +104,23 @@ def sns_certificates(settings: Settings, clock: Clock | None = None) -> SnsCerti
     return SnsCertificates(_home(settings) / "certs", clock or SystemClock())
 
 
-def confirm_subscription(settings: Settings) -> Callable[[str, str], None]:
-    """`(topic, token)`, in the topic's own region. The client is made when it is needed: few ever are."""
-
-    def confirm(topic: str, token: str) -> None:
-        from mailout.adapters import aws
-        from mailout.adapters.sns_topics import SnsTopics
-
-        SnsTopics(lambda region: aws.client(settings, "sns", region)).confirm(topic, token)
-
-    return confirm
+def sns_topics(settings: Settings) -> SnsTopics:
+    """A topic is spoken to in its own region; the client is made when one has to be."""
+    access, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_sns
+    return SnsTopics(lambda region: access.client("sns", region=region, endpoint_url=endpoint))
 
 
 def event_queue(settings: Settings) -> EventQueue | None:
     """The SQS queue, if there is one."""
     if settings.sqs_queue_url is None:
         return None
-    from mailout.adapters import aws
-    from mailout.adapters.sqs import SqsQueue
-
-    return SqsQueue(aws.client(settings, "sqs"), settings.sqs_queue_url)
+    client = AwsAccess.of(settings).client("sqs", endpoint_url=settings.aws_endpoint_url_sqs)
+    return SqsQueue(client, settings.sqs_queue_url)
 
 
-def suppression_list(settings: Settings) -> SesSuppression:
-    from mailout.adapters import aws
-    from mailout.adapters.ses.suppression import SesSuppression
-
-    return SesSuppression(aws.client(settings, "sesv2"), SystemClock())
+def suppression_list(settings: Settings) -> SuppressionList:
+    client = AwsAccess.of(settings).client("sesv2", endpoint_url=settings.aws_endpoint_url_sesv2)
+    return SesSuppression(client, SystemClock())
 
 
 # ── The engine of this process ───────────────────────────────────────────────────────────────────

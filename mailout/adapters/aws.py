@@ -1,30 +1,56 @@
-"""Clients of AWS's services, from the settings; what is unset boto3 finds in its own places."""
+"""Access to Amazon Web Services by our settings: they may stand in `.env`, which boto3 never reads."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
-from botocore.exceptions import BotoCoreError, ProfileNotFound
+import botocore.session
+from botocore.exceptions import BotoCoreError
 
 from mailout.errors import SettingsError
 from mailout.settings import Settings
 
 
-def client(settings: Settings, service: str, region: str | None = None) -> Any:
-    """boto3's own retries are on: nothing that is asked through these clients sends mail."""
-    secret, token = settings.aws_secret_access_key, settings.aws_session_token
-    try:
-        session = boto3.Session(
-            profile_name=settings.aws_profile,
-            region_name=region or settings.region,
-            aws_access_key_id=settings.aws_access_key_id,
-            aws_secret_access_key=secret.get_secret_value() if secret else None,
-            aws_session_token=token.get_secret_value() if token else None,
+@dataclass(frozen=True, slots=True)
+class AwsAccess:
+    """What is None is left to boto3 and its own places (environment, files, the machine's role)."""
+
+    region: str | None = None
+    profile: str | None = None
+    access_key_id: str | None = None
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, settings: Settings) -> AwsAccess:
+        secret, token = settings.aws_secret_access_key, settings.aws_session_token
+        return cls(
+            region=settings.region,
+            profile=settings.aws_profile,
+            access_key_id=settings.aws_access_key_id,
+            secret_access_key=secret.get_secret_value() if secret else None,
+            session_token=token.get_secret_value() if token else None,
         )
-        endpoint = getattr(settings, f"aws_endpoint_url_{service}", None)
-        return session.client(service, endpoint_url=endpoint)  # type: ignore[call-overload]
-    except ProfileNotFound as error:
-        raise SettingsError(f"AWS_PROFILE: {error}.") from error
-    except (BotoCoreError, ValueError) as error:
-        raise SettingsError(f"AWS: {error}", remedy="Set AWS_REGION, or what the message names.") from error
+
+    def session(self) -> tuple[boto3.session.Session, Any]:
+        """A session of its own, and botocore's below it."""
+        core = botocore.session.Session(profile=self.profile)
+        session = boto3.session.Session(
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=self.secret_access_key,
+            aws_session_token=self.session_token,
+            region_name=self.region,
+            botocore_session=core,
+        )
+        return session, core
+
+    def client(self, service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:
+        """For everything but sending mail: boto3's own retries are on."""
+        try:
+            session, _ = self.session()
+            make: Any = session.client
+            return make(service, region_name=region, endpoint_url=endpoint_url)
+        except (BotoCoreError, ValueError) as error:
+            raise SettingsError(f"AWS: {error}", remedy="Set AWS_REGION, or what this names.") from error

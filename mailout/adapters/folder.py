@@ -36,7 +36,8 @@ class FolderTransport:
     """
 
     name = "folder"
-    max_batch = 50
+    scope = "folder"
+    max_batch = 1
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
@@ -46,6 +47,9 @@ class FolderTransport:
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
         return [self._accept(mail) for mail in mails]
+
+    def allowance(self) -> None:
+        return None
 
     def close(self) -> None:
         self._envelopes.clear()

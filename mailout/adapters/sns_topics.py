@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -10,7 +11,7 @@ from mailout.errors import MailoutError
 
 
 class SnsTopics:
-    def __init__(self, client_of: Any) -> None:
+    def __init__(self, client_of: Callable[[str], Any]) -> None:
         """`client_of(region)`: a topic is confirmed in its own region."""
         self._client_of = client_of
 

@@ -20,7 +20,7 @@ from mailout.delivery.retry import decide
 from mailout.errors import MailoutError
 from mailout.ports import Clock, Journal, Mail, Transport
 
-_ENDS = (OutcomeKind.STOP, OutcomeKind.QUOTA)
+_FAILURES = (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
 
 
 class Caller:
@@ -139,19 +139,19 @@ class Caller:
         with self._lock:
             self._results.extend(results)
             self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took
-            for outcome in outcomes:
-                self._learn(outcome)
+            self._learn(outcomes)
 
-    def _learn(self, outcome: Outcome) -> None:
-        """What one outcome says about those that follow."""
-        if outcome.kind is OutcomeKind.THROTTLED:
-            self.throttled.set()
-        elif outcome.kind is OutcomeKind.STOP:
-            self.refused = self.refused or outcome
-        elif outcome.kind is OutcomeKind.QUOTA:
-            self.quota = self.quota or outcome
-        elif outcome.kind in (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN):
+    def _learn(self, outcomes: Sequence[Outcome]) -> None:
+        """What the outcomes of one call say about the calls that follow."""
+        for outcome in outcomes:
+            if outcome.kind is OutcomeKind.THROTTLED:
+                self.throttled.set()
+            elif outcome.kind is OutcomeKind.STOP:
+                self.refused = self.refused or outcome
+            elif outcome.kind is OutcomeKind.QUOTA:
+                self.quota = self.quota or outcome
+        if all(outcome.kind in _FAILURES for outcome in outcomes):
             self.failures_in_a_row += 1
-            self.last_failure = outcome
+            self.last_failure = outcomes[-1]
         else:
             self.failures_in_a_row = 0

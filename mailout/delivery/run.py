@@ -184,9 +184,16 @@ class Run:
         self._journal = self._journals.open(self._session)
         self._caller.journal = self._journal
         self._n = 0
+        self._compare_clocks()
         self._cursor, self._cursor_since = 0, self._clock.monotonic()
         self._last_good = self._clock.monotonic()
         self._caller.lease_until = self._last_good + self._options.timing.lease
+
+    def _compare_clocks(self) -> None:
+        """Slots are on the store's clock; a step's answer alone, with its commit, would place them late."""
+        for _ in range(3):
+            moment = self._store.now()
+            self._offsets.append(self._clock.monotonic() - moment)
 
     def _reopen(self) -> None:
         """Fenced: somebody gave us up. End calls in hand, keep their results, begin as a new session."""
@@ -328,7 +335,7 @@ class Run:
             self._cursor, self._cursor_since = 0, received
 
     def _store_time(self, monotonic: float) -> float:
-        return monotonic - min(self._offsets) if self._offsets else self._clock.now()
+        return monotonic - min(self._offsets)
 
     # ── how much, and when ──
 

@@ -63,7 +63,7 @@ def _parts(summary: Summary, zone: tzinfo) -> Iterator[str]:
         yield "## What to do next"
         yield _what_next(mailout)
     yield "## Details"
-    yield _table(("", ""), [(label, escaped(text)) for label, text in details(summary, zone)])
+    yield _table(("", ""), [(escaped(label), escaped(text)) for label, text in details(summary, zone)])
 
 
 def _picture(summary: Summary, zone: tzinfo) -> str:

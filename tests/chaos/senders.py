@@ -15,8 +15,9 @@ from pathlib import Path
 from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
+from mailout.delivery.states import State
 from mailout.ports import SubscriberRow
-from mailout.queue.model import Mailout
+from mailout.queue.model import Mailout, Status
 
 PROJECT = Path(__file__).parents[2]
 LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"
@@ -74,7 +75,7 @@ class Home:
         )
 
     def finish(self) -> int:
-        """The same command until it has nothing left to do; its last exit code."""
+        """The same command, to its end; its exit code."""
         process = self.send()
         output, _ = process.communicate(timeout=PATIENCE)
         if process.returncode not in (0, 1):
@@ -109,6 +110,20 @@ def make_home(path: Path, recipients: int, **settings: str) -> Home:
     store.import_subscribers([SubscriberRow(email, email) for email in people])
     store.close()
     return home
+
+
+def nobody_twice_and_nobody_lost(home: Home, accepted: Mapping[str, int], unknown: int) -> None:
+    """What it is all about. `unknown`: how many may be in doubt at the most."""
+    states, mailout = home.states(), home.mailout()
+    assert max(accepted.values()) == 1
+    assert sorted(states) == home.people
+    assert set(states.values()) <= {State.SENT, State.FAILED, State.UNKNOWN}
+    assert all(accepted.get(email) == 1 for email, state in states.items() if state == State.SENT)
+    assert not [email for email, state in states.items() if state == State.FAILED and email in accepted]
+    assert mailout.status is Status.COMPLETED
+    assert mailout.ledger.balances
+    assert mailout.ledger.settled
+    assert mailout.ledger.unknown <= unknown
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> bool:

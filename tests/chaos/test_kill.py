@@ -10,23 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mailout.delivery.states import State
 from mailout.queue.model import MailoutOutcome, Status
-from tests.chaos.senders import Home, end, make_home, wait_for
+from tests.chaos.senders import end, make_home, nobody_twice_and_nobody_lost, wait_for
 
 RATE = 100
-
-
-def nobody_twice_and_nobody_lost(home: Home, unknown: int) -> None:
-    accepted, states, mailout = home.accepted(), home.states(), home.mailout()
-    assert max(accepted.values()) == 1
-    assert sorted(states) == home.people
-    assert set(states.values()) <= {State.SENT, State.FAILED, State.UNKNOWN}
-    assert all(accepted[email] == 1 for email, state in states.items() if state == State.SENT)
-    assert mailout.status is Status.COMPLETED
-    assert mailout.ledger.balances
-    assert mailout.ledger.settled
-    assert mailout.ledger.unknown <= unknown
 
 
 @pytest.mark.timeout(600)
@@ -52,7 +39,7 @@ def test_killed_at_thirty_moments(tmp_path: Path) -> None:
     for home in homes:
         if home is homes[-1]:
             home.finish()
-        nobody_twice_and_nobody_lost(home, unknown=RATE)
+        nobody_twice_and_nobody_lost(home, home.accepted(), unknown=RATE)
 
 
 def test_terminated_it_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
@@ -66,7 +53,7 @@ def test_terminated_it_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
         assert (ledger.in_flight, ledger.unknown) == (0, 0)
         assert ledger.sent == len(home.files())
     assert home.finish() == 0
-    nobody_twice_and_nobody_lost(home, unknown=0)
+    nobody_twice_and_nobody_lost(home, home.accepted(), unknown=0)
 
 
 def test_a_frozen_sender_that_wakes_after_it_was_given_up(tmp_path: Path) -> None:
@@ -77,11 +64,12 @@ def test_a_frozen_sender_that_wakes_after_it_was_given_up(tmp_path: Path) -> Non
     frozen.send_signal(signal.SIGSTOP)
     home.finish()
     assert home.mailout().status is Status.COMPLETED
-    before = len(home.files())
     frozen.send_signal(signal.SIGCONT)
     frozen.communicate(timeout=60)
-    assert len(home.files()) <= before + 1  # at most the call it was in the middle of
-    nobody_twice_and_nobody_lost(home, unknown=60)
+    # What it held and had not called is withdrawn, however late; the same command sends it.
+    if home.mailout().status is not Status.COMPLETED:
+        home.finish()
+    nobody_twice_and_nobody_lost(home, home.accepted(), unknown=1)
 
 
 def test_two_senders_share_one_mailout_and_one_rate(tmp_path: Path) -> None:
@@ -92,7 +80,7 @@ def test_two_senders_share_one_mailout_and_one_rate(tmp_path: Path) -> None:
     for process in both:
         process.communicate(timeout=60)
     assert [process.returncode for process in both] == [0, 0]
-    nobody_twice_and_nobody_lost(home, unknown=0)
+    nobody_twice_and_nobody_lost(home, home.accepted(), unknown=0)
     assert home.mailout().outcome is MailoutOutcome.SENT
     store = home.store()
     workers = store.db.read("SELECT count(DISTINCT session_id) AS n FROM email_outbox")[0]["n"]
@@ -114,5 +102,5 @@ def test_a_sender_killed_for_good_elsewhere_leaves_its_messages_unknown(tmp_path
         if journal.is_file():
             journal.unlink()
     assert home.finish() == 1  # completed, and not everybody is known to have it
-    nobody_twice_and_nobody_lost(home, unknown=51)
+    nobody_twice_and_nobody_lost(home, home.accepted(), unknown=51)
     assert home.mailout().ledger.unknown > 0

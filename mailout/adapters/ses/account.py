@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.delivery import error_map
 from mailout.errors import MailoutError
+from mailout.ports import Allowance
 
 UNLIMITED = -1.0
 NEEDED_EVENTS = frozenset({"SEND", "DELIVERY", "BOUNCE", "COMPLAINT", "REJECT", "RENDERING_FAILURE"})
@@ -57,6 +58,18 @@ def read(client: Any) -> Account:
         sending_enabled=bool(answer.get("SendingEnabled", False)),
         production=bool(answer.get("ProductionAccessEnabled", False)),
         enforcement=str(answer.get("EnforcementStatus", "")),
+    )
+
+
+def allowance(account: Account) -> Allowance:
+    """The account's standing as the sender heeds it."""
+    paused = not account.sending_enabled or account.enforcement == "SHUTDOWN"
+    return Allowance(
+        available=None if account.available is None else int(account.available),
+        max_rate=account.max_rate if account.max_rate > 0 else None,
+        refused=error_map.classify("AccountSendingPausedException", "Sending is paused.", 400, True)
+        if paused
+        else None,
     )
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-import boto3
-import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from mailout.adapters.aws import AwsAccess
 from mailout.adapters.ses import account as ses_account
 from mailout.adapters.ses.answers import accepted, bulk_entry, refused, unanswered
 from mailout.adapters.ses.connections import Connections, session_opener
@@ -21,7 +20,7 @@ from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, let
 from mailout.delivery import error_map
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.errors import SettingsError
-from mailout.ports import Mail
+from mailout.ports import Allowance, Mail
 
 HALTING = (OutcomeKind.STOP, OutcomeKind.QUOTA, OutcomeKind.THROTTLED)
 """The account's word, not a mail's: the next call would hear the same."""
@@ -39,7 +38,7 @@ class SesConfig:
     from_email: str
     mode: SesMode = SesMode.SINGLE
     configuration_set: str | None = None
-    region: str | None = None
+    aws: AwsAccess = field(default_factory=AwsAccess)
     endpoint_url: str | None = None
     concurrency: int = 1
     call_limit: float = 30.0  # from the start of a call to its last possible answer
@@ -55,6 +54,7 @@ class SesTransport:
         self.config = config
         self.max_batch = BULK_ENTRIES if config.mode is SesMode.BULK else 1
         self._client, self._connections = _client(config)
+        self.scope = f"ses {self._client.meta.region_name}"
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
         outcomes: dict[int, Outcome] = {}
@@ -71,6 +71,10 @@ class SesTransport:
     def close(self) -> None:
         self._connections.close()
         self._client.close()
+
+    def allowance(self) -> Allowance:
+        """What the account may still send, and how fast."""
+        return ses_account.allowance(self.account())
 
     def account(self) -> ses_account.Account:
         """Quota and standing, fresh from SES."""
@@ -185,11 +189,10 @@ class _Delivery:
 
 def _client(config: SesConfig) -> tuple[Any, Connections]:
     connect_limit = min(5.0, config.call_limit / 3)
-    core = botocore.session.get_session()
     try:
-        client = boto3.session.Session(botocore_session=core).client(
+        session, core = config.aws.session()
+        client = session.client(
             "sesv2",
-            region_name=config.region,
             endpoint_url=config.endpoint_url,
             config=Config(
                 # Hidden retries are off: a second request could be a second mail.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +41,7 @@ class Database:
                 self.path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
             )
             connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode = WAL")
+            _switch_to_wal(connection, busy_seconds)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
         except (OSError, sqlite3.Error) as error:
@@ -96,6 +97,20 @@ class Database:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+
+def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
+    """The switch does not heed the busy timeout: opening a fresh file together, all but one are refused."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 @contextmanager

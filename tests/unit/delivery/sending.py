@@ -31,6 +31,7 @@ class ListTransport:
     latency: float = 0.0
     answer: Callable[[Mail, int], Outcome | None] = lambda mail, nth: None
     name: str = "list"
+    scope: str = "list"
     max_batch: int = 1
     starts: list[float] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -50,6 +51,9 @@ class ListTransport:
             return scripted
         self.accepted[mail.to] += 1
         return scripted or Outcome(OutcomeKind.SENT, message_id=f"m-{mail.attempt.id}-{mail.attempt.epoch}")
+
+    def allowance(self) -> None:
+        return None
 
     def close(self) -> None:
         return None

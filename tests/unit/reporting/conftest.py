@@ -72,7 +72,13 @@ class Office:
 def ending_of(row: Claimed, ending: Result | State) -> Result:
     if isinstance(ending, Result):
         return Result(row.attempt, ending.state, code=ending.code, message=ending.message)
-    return Result(row.attempt, ending, message_id=f"id-{row.seq}" if ending is State.SENT else None)
+    accepted, later = ending is State.SENT, ending is State.RETRY_SCHEDULED
+    return Result(
+        row.attempt,
+        ending,
+        message_id=f"id-{row.seq}" if accepted else None,
+        retry_in=3600.0 if later else None,
+    )
 
 
 @pytest.fixture

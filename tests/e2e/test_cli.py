@@ -1,0 +1,333 @@
+"""What a person at a terminal, or a script, relies on. Without Prefect (`--direct`), so that it is quick."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mailout import ids
+from mailout.delivery.protocol import Pace, Result, Step
+from mailout.delivery.states import State
+from tests.e2e.conftest import PROJECT, Commands
+
+LETTER = ids.mailout_id("letter")
+
+
+# ── What cannot be done: one clear line, the right exit code, nothing half-done ──
+
+
+def test_a_wrong_setting_is_named_with_its_remedy_before_anything_happens(mailout: Commands) -> None:
+    ended = mailout("send", mailout.letter(), "--direct", SEND_RATE_PER_SEC="fast")
+    assert ended.code == 2
+    assert "SEND_RATE_PER_SEC: must be a number, not 'fast'" in ended.one_line
+    assert not mailout.home.exists()
+
+
+@pytest.mark.parametrize(
+    ("letter", "settings", "code", "said"),
+    [
+        ({"subject": "''"}, {}, 1, "subject_required"),
+        ({"body": " "}, {}, 1, "empty_body"),
+        ({"body": "![A boat](boat.png)"}, {}, 1, "media_unavailable"),
+        ({}, {"ORG_NAME": ""}, 1, "footer_env_missing"),
+        ({}, {"FROM_EMAIL": ""}, 2, "FROM_EMAIL"),
+    ],
+)
+def test_a_letter_that_must_not_go_out_stops_before_the_queue_knows_of_it(
+    mailout: Commands, letter: dict[str, str], settings: dict[str, str], code: int, said: str
+) -> None:
+    mailout.people("ana@example.org")
+    ended = mailout("send", mailout.letter(**letter), "--direct", **settings)
+    assert ended.code == code
+    assert said in ended.one_line
+    assert mailout("queue", "list", "--json").data == []
+    assert mailout.mails() == []
+
+
+def test_a_test_run_needs_somebody_to_go_to(mailout: Commands) -> None:
+    ended = mailout("send", mailout.letter(), "--test", "--direct", TEST_EMAILS="nobody")
+    assert ended.code == 1
+    assert "test_emails_empty" in ended.one_line
+    assert mailout("queue", "list", "--json").data == []
+
+
+def test_a_mailout_to_nobody_is_refused_since_it_could_never_be_repeated(mailout: Commands) -> None:
+    ended = mailout("send", mailout.letter(), "--direct")
+    assert ended.code == 2
+    assert "nobody to send it to" in ended.one_line
+    assert mailout("queue", "list", "--json").data == []
+
+
+@pytest.mark.parametrize("command", ["send", "preview", "status"])
+def test_a_file_that_is_not_there_is_said_to_be_missing(mailout: Commands, command: str) -> None:
+    more = {"send": ["--direct"], "preview": ["--out", "preview"], "status": []}[command]
+    ended = mailout(command, "missing.md", *more)
+    assert ended.code == 2
+    assert "There is no file missing.md" in ended.one_line
+
+
+def test_a_list_without_addresses_imports_nobody(mailout: Commands) -> None:
+    (mailout.folder / "people.csv").write_text("name,city\nAna,Porto\n", encoding="utf-8")
+    ended = mailout("subscribers", "import", "people.csv")
+    assert ended.code == 2
+    assert "has no column `email`" in ended.one_line
+    assert mailout("status", "--json").data["subscribers"]["active"] == 0
+
+
+def test_a_home_that_cannot_be_written_to_is_named(mailout: Commands) -> None:
+    """A regular file stands where the folder should be: that stops root, too."""
+    (mailout.folder / "file").write_text("", encoding="utf-8")
+    ended = mailout("send", mailout.letter(), "--direct", MAILOUT_HOME=str(mailout.folder / "file" / "home"))
+    assert ended.code == 2
+    assert "MAILOUT_HOME" in ended.one_line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sned"], "No such command"),
+        (["send"], "Missing argument"),
+        (["queue", "settle", "abcd", "--as", "lost"], "lost"),
+        (["queue", "pause"], "or say --all"),
+        (["status", "ab"], "too short"),
+        (["status", "abcd"], "There is no mailout abcd"),
+        (["subscribers", "show", "ana"], "is no address"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(mailout: Commands, arguments: list[str], said: str) -> None:
+    ended = mailout(*arguments)
+    assert ended.code == 2
+    assert said in ended.one_line
+
+
+def test_with_json_an_error_is_json_on_stderr_and_stdout_stays_empty(mailout: Commands) -> None:
+    ended = mailout("status", "abcd", "--json")
+    assert (ended.code, ended.out) == (2, "")
+    assert json.loads(ended.err)["code"] == 2
+
+
+# ── Sending ──
+
+
+def test_a_mailout_goes_out_once_however_often_it_is_asked_for(mailout: Commands) -> None:
+    mailout.people("ana@example.org", "Bo@example.org", "bo@example.org")
+    letter = mailout.letter()
+    sent = mailout("send", letter, "--direct", "--json")
+    assert (sent.code, sent.data["status"], sent.data["ledger"]["sent"]) == (0, "COMPLETED", 2)
+    assert len(mailout.mails()) == 2
+    with Path(sent.data["csv"]).open(encoding="utf-8") as file:
+        assert [row["status"] for row in csv.DictReader(file)] == ["sent", "sent"]
+    again = mailout("send", letter, "--direct")
+    assert again.code == 1
+    assert "mailout_already_sent" in again.one_line
+    assert len(mailout.mails()) == 2
+
+
+def test_a_test_run_goes_to_the_testers_alone_and_blocks_nothing(mailout: Commands) -> None:
+    mailout.people("ana@example.org")
+    letter = mailout.letter()
+    for runs in (1, 2):
+        tested = mailout("send", letter, "--test", "--direct", "--json")
+        assert (tested.code, tested.data["mode"], tested.data["ledger"]["sent"]) == (0, "test", 2)
+        assert len(mailout.mails()) == 2 * runs
+    assert mailout("send", letter, "--direct").code == 0
+    assert sum(mail.name.startswith("ana@") for mail in mailout.mails()) == 1
+
+
+def test_a_limit_defers_the_rest_and_says_until_when(mailout: Commands) -> None:
+    mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
+    ended = mailout("send", mailout.letter(), "--direct", LIMIT_PER_DAY="2")
+    assert ended.code == 75
+    assert "today's limit is used up" in ended.out
+    assert len(mailout.mails()) == 2
+
+
+def test_sigterm_finishes_what_is_in_hand_and_the_same_command_goes_on(mailout: Commands) -> None:
+    mailout.people(*(f"reader{n:02}@example.org" for n in range(40)))
+    command = [sys.executable, "-m", "cli", "send", str(mailout.letter()), "--direct"]
+    environment = mailout.environment | {"SEND_RATE_PER_SEC": "8", "LOCK_SECONDS": "120"}
+    with subprocess.Popen(command, env=environment, cwd=mailout.folder, stderr=subprocess.PIPE) as process:
+        while not mailout.mails():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert b"the same command goes on" in said
+    ledger = mailout("queue", "show", "letter.md", "--json").data["ledger"]
+    assert (ledger["in_flight"], ledger["unknown"]) == (0, 0)
+    assert 0 < ledger["sent"] == len(mailout.mails()) < 40
+    assert mailout("send", "letter.md", "--direct").code == 0
+    assert len(mailout.mails()) == 40
+
+
+def test_a_preview_sends_nothing(mailout: Commands) -> None:
+    ended = mailout("preview", mailout.letter(), "--out", "preview", "--json")
+    assert (ended.code, ended.data["subject"]) == (0, "Hello")
+    assert (mailout.folder / "preview" / "message.eml").read_bytes().startswith(b"From:")
+    assert mailout("queue", "list", "--json").data == []
+    assert mailout.mails() == []
+
+
+# ── The queue ──
+
+
+def begun(mailout: Commands, count: int, then: State | None) -> list[str]:
+    """Begin some messages as a sender would, and end them so; None: the sender disappears."""
+    with closing(mailout.store()) as store:
+        session = store.open_session(LETTER, worker="test", transport="folder", lease=0.01)
+        step = Step(session=session, n=1, lease=0.01, pace=Pace("folder", 0), want=count)
+        rows = store.step(step).rows
+        if then is None:
+            time.sleep(0.02)
+            store.reap(0.0)
+        else:
+            results = [Result(row.attempt, then, code="MESSAGE_REJECTED", message="No.") for row in rows]
+            store.step(Step(session=session, n=2, lease=0.01, pace=step.pace, results=results, close=True))
+        return [row.attempt.id for row in rows]
+
+
+@pytest.fixture
+def waiting(mailout: Commands) -> Commands:
+    """A mailout to three people, frozen and taken up, of which nothing has left."""
+    mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
+    mailout("queue", "pause", "--all")
+    ended = mailout("send", mailout.letter(), "--direct")
+    assert ended.code == 75
+    assert "Everything is paused" in ended.err
+    assert mailout("queue", "resume", "--all").code == 0
+    return mailout
+
+
+def test_what_failed_is_tried_again_and_nobody_else_gets_it_twice(waiting: Commands) -> None:
+    begun(waiting, 1, State.FAILED)
+    ended = waiting("send", "letter.md", "--direct")
+    assert ended.code == 1
+    assert "MESSAGE_REJECTED" in ended.out
+    assert f"mailout queue retry {LETTER}" in ended.out
+    assert waiting("queue", "retry", LETTER[:4]).code == 0
+    assert waiting("send", "letter.md", "--direct").code == 0
+    assert len(waiting.mails()) == 3
+    assert waiting("queue", "retry", "letter.md").code == 2
+
+
+def test_messages_in_doubt_are_settled_by_a_person_and_by_nobody_else(waiting: Commands) -> None:
+    doubtful = begun(waiting, 2, None)
+    ended = waiting("send", "letter.md", "--direct")
+    assert ended.code == 1
+    assert len(waiting.mails()) == 1
+    asked = waiting("queue", "settle", "letter.md", "--as", "sent")
+    assert asked.code == 2
+    assert "--yes" in asked.one_line
+    one = waiting("queue", "settle", "letter.md", "--as", "sent", "--message", doubtful[0], "--yes", "--json")
+    assert (one.code, one.data["ledger"]["unknown"], one.data["ledger"]["sent"]) == (0, 1, 2)
+    again = ("queue", "settle", LETTER[:6], "--as", "pending", "--yes")
+    early = waiting(*again)
+    assert early.code == 1
+    assert "Their outcome may still arrive" in early.one_line
+    assert waiting(*again, LOCK_SECONDS="0.01").code == 0
+    assert waiting("send", "letter.md", "--direct").code == 0
+    assert len(waiting.mails()) == 2
+
+
+def test_a_paused_mailout_waits_for_a_person(waiting: Commands) -> None:
+    paused = waiting("queue", "pause", "letter.md", "--json")
+    assert paused.data["defer_reason"] == "paused"
+    assert waiting("send", "letter.md", "--direct").code == 75
+    assert waiting.mails() == []
+    assert waiting("queue", "resume", "letter.md").code == 0
+    assert waiting("queue", "resume", "letter.md").code == 2
+    assert waiting("send", "letter.md", "--direct").code == 0
+    assert len(waiting.mails()) == 3
+
+
+def test_a_cancelled_mailout_reaches_nobody_else(waiting: Commands) -> None:
+    cancelled = waiting("queue", "cancel", "letter.md", "--json")
+    assert (cancelled.data["status"], cancelled.data["ledger"]["suppressed"]) == ("CANCELLED", 3)
+    assert waiting("send", "letter.md", "--direct").code == 2
+    assert waiting.mails() == []
+
+
+def test_an_ambiguous_id_lists_the_candidates(mailout: Commands) -> None:
+    """Two test runs whose ids begin alike, found by trying names."""
+    names = ["letter"]
+    while len({ids.test_run_id(name, 1)[:4] for name in names}) == len(names):
+        names.append(f"letter{len(names)}")
+    twins = [n for n in names if ids.test_run_id(n, 1)[:4] == ids.test_run_id(names[-1], 1)[:4]]
+    for name in twins:
+        assert mailout("send", mailout.letter(f"{name}.md"), "--test", "--direct").code == 0
+    ended = mailout("status", ids.test_run_id(names[-1], 1)[:4])
+    assert ended.code == 2
+    assert all(ids.test_run_id(name, 1) in ended.one_line for name in twins)
+
+
+# ── People ──
+
+
+def test_an_export_can_be_imported_again_and_loses_nothing(mailout: Commands) -> None:
+    people = PROJECT / "examples" / "subscribers.csv"
+    imported = mailout(
+        "subscribers", "import", people, "--list", "harbour", "--rejects", "left-out.csv", "--json"
+    )
+    assert imported.code == 0
+    left_out = sum(imported.data["dropped"].values()) - imported.data["dropped"]["duplicate"]
+    assert len((mailout.folder / "left-out.csv").read_text("utf-8").splitlines()) == 1 + left_out
+    assert mailout("subscribers", "export", "--out", "everybody.csv").code == 0
+    again = mailout("subscribers", "import", "everybody.csv", "--json").data
+    assert (again["rows"], again["unchanged"]) == (imported.data["people"], imported.data["people"])
+
+
+def test_one_person_can_be_looked_up_as_people_write_addresses(mailout: Commands) -> None:
+    mailout.people("Ana@Example.org")
+    assert mailout("subscribers", "show", " ANA@example.org", "--json").data["status"] == "active"
+
+
+def test_one_message_tells_all_its_steps(mailout: Commands) -> None:
+    mailout.people("ana@example.org")
+    mailout("send", mailout.letter(), "--direct")
+    told = mailout("status", "letter.md", "--message", "ana@example.org", "--json").data
+    assert [event["type"] for event in told["events"]][-2:] == ["SENT_ATTEMPT", "SENT"]
+
+
+# ── Manners ──
+
+
+def test_help_is_there_for_every_command_with_an_example(mailout: Commands) -> None:
+    commands = [["send"], ["preview"], ["status"], ["demo"]]
+    commands += [["subscribers", name] for name in ("import", "export", "show")]
+    commands += [["queue", name] for name in ("list", "show", "cancel", "pause", "resume", "retry", "settle")]
+    for command in commands:
+        ended = mailout(*command, "--help")
+        assert ended.code == 0
+        assert "Example: mailout" in ended.out
+
+
+def test_help_and_the_quick_commands_do_not_load_prefect(mailout: Commands) -> None:
+    """It takes two seconds, and a server, that somebody who asks for help does not want to wait for."""
+    script = (
+        "import sys; from cli.main import main; main(sys.argv[1:]);"
+        " sys.exit('prefect' in sys.modules or ('polars' in sys.modules and '--help' in sys.argv))"
+    )
+    for arguments in (["--help"], ["status"], ["send", str(mailout.letter()), "--direct", "--test"]):
+        command = [sys.executable, "-c", script, *arguments]
+        assert (
+            subprocess.run(command, env=mailout.environment, capture_output=True, check=False).returncode == 0
+        )
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(mailout: Commands) -> None:
+    mailout.people(*(f"reader{n}-with-a-rather-long-name@example.org" for n in range(3000)))
+    command = f"{sys.executable} -m cli subscribers export | head -n 1"
+    ended = subprocess.run(
+        ["bash", "-c", command], env=mailout.environment, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.startswith("email,")
+    assert ended.stderr == ""

@@ -1,0 +1,57 @@
+"""One Prefect server for all flow tests, and an engine of its own for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.testing.utilities import prefect_test_harness
+
+from mailout import wiring
+from mailout.engine import Engine
+from mailout.ports import SubscriberRow
+from mailout.settings import load_settings
+
+
+@pytest.fixture(scope="session", autouse=True)
+def prefect() -> Iterator[None]:
+    with prefect_test_harness(server_startup_timeout=60):
+        yield
+
+
+@pytest.fixture
+def engine_with(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
+    """An engine with these settings, for this process's flows. Asked again, another over the same store."""
+    engines: list[Engine] = []
+
+    def build(**settings: Any) -> Engine:
+        env = {
+            "MAILOUT_HOME": str(tmp_path / "home"),
+            "FROM_EMAIL": "news@example.org",
+            "ORG_NAME": "The Harbour",
+            "ORG_ADDRESS": "1 Quay",
+            "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
+            "UNSUBSCRIBE_SECRET": "a secret of some length",
+            "TEST_EMAILS": "editor@example.org",
+            "SEND_RATE_PER_SEC": "0",
+        }
+        engine = wiring.build(load_settings(env=env | {name: str(value) for name, value in settings.items()}))
+        engines.append(engine)
+        emails = ("ana@example.org", "bo@example.org", "cy@example.org")
+        engine.store.import_subscribers([SubscriberRow(email, email) for email in emails])
+        wiring.use(engine)
+        return engine
+
+    yield build
+    wiring.use(None)
+    for engine in engines:
+        engine.store.close()
+
+
+@pytest.fixture
+def letter(tmp_path: Path) -> str:
+    path = tmp_path / "letter.md"
+    path.write_text("---\nid: letter\nsubject: Hello\n---\n\nHow are you?\n", encoding="utf-8")
+    return str(path)

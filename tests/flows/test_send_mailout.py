@@ -1,0 +1,138 @@
+"""`send_mailout` and `run_queue` as Prefect runs them: what its pages say must be what happened."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+from flows.run_queue import run_queue
+from flows.send_mailout import send_mailout
+from mailout import ids
+from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.engine import Engine
+from mailout.errors import Abort, AbortCode
+from mailout.ports import Mail
+from mailout.queue.model import DeferReason, Status
+
+LETTER = ids.mailout_id("letter")
+PROJECT = Path(__file__).resolve().parents[2]
+
+Build = Callable[..., Engine]
+
+
+def mails(engine: Engine) -> list[Path]:
+    return list(engine.settings.mailout_home.glob("outbox/*/*.eml"))
+
+
+def run(flow: Any, *arguments: Any) -> Any:
+    return flow(*arguments, return_state=True)
+
+
+def test_everybody_gets_it_once_and_the_run_says_so(engine_with: Build, letter: str) -> None:
+    engine = engine_with()
+    state = run(send_mailout, letter)
+    assert (state.name, state.message) == ("Completed", "3 sent, 0 failed, 0 unknown, 0 pending")
+    assert len(mails(engine)) == 3
+    with get_client(sync_client=True) as client:
+        keys = [f"{kind}-{LETTER}" for kind in ("progress", "ledger", "report")]
+        found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=keys)))
+    assert {artifact.key for artifact in found} == set(keys)
+    again = run(send_mailout, letter)
+    error = again.result(raise_on_failure=False)
+    assert isinstance(error, Abort)
+    assert error.code is AbortCode.MAILOUT_ALREADY_SENT
+    assert len(mails(engine)) == 3
+
+
+def test_a_test_run_leaves_the_real_one_to_come(engine_with: Build, letter: str) -> None:
+    engine = engine_with()
+    assert run(send_mailout, letter, True).is_completed()
+    assert [mail.name.split("--")[0] for mail in mails(engine)] == ["editor@example.org"]
+    assert run(send_mailout, letter, False).is_completed()
+    assert len(mails(engine)) == 4
+
+
+def test_a_limit_ends_the_run_as_deferred_not_as_failed(engine_with: Build, letter: str) -> None:
+    engine = engine_with(LIMIT_PER_HOUR=2)
+    state = run(send_mailout, letter)
+    assert (state.is_completed(), state.name) == (True, "Deferred")
+    assert "rate_per_hour" in state.message
+    assert engine.store.mailout(LETTER).defer_reason is DeferReason.RATE_PER_HOUR
+    assert run(run_queue).message == "Nothing is due."
+    assert len(mails(engine)) == 2
+
+
+class Refusing:
+    """A transport that refuses one address for good."""
+
+    name = "folder"
+    max_batch = 1
+
+    def __init__(self, inner: Any, refused: str) -> None:
+        self._inner, self._refused = inner, refused
+
+    def send(self, batch: Sequence[Mail]) -> Sequence[Outcome]:
+        if any(mail.to == self._refused for mail in batch):
+            return [Outcome(OutcomeKind.PERMANENT, code="MESSAGE_REJECTED", message="No.") for _ in batch]
+        return list(self._inner.send(batch))
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def test_failures_left_make_the_run_failed_with_the_counts(engine_with: Build, letter: str) -> None:
+    engine = engine_with()
+    engine._transport = Refusing(engine._transport, "bo@example.org")
+    state = run(send_mailout, letter)
+    assert (state.is_failed(), state.message) == (
+        True,
+        "Not everybody was reached: 2 sent, 1 failed, 0 unknown, 0 pending.",
+    )
+
+
+def test_after_a_kill_the_queue_goes_on_and_nobody_gets_it_twice(engine_with: Build, letter: str) -> None:
+    engine = engine_with(SEND_RATE_PER_SEC=1, LOCK_SECONDS=1)
+    command = [sys.executable, "-c", SENDER, str(engine.settings.mailout_home), letter]
+    with subprocess.Popen(command, cwd=PROJECT) as sender:
+        while not mails(engine):
+            assert sender.poll() is None
+            time.sleep(0.02)
+        sender.kill()
+    assert engine.store.mailout(LETTER).status is Status.PROCESSING
+    while not engine.store.due_mailouts(stale=1):
+        time.sleep(0.1)
+    state = run(run_queue)
+    ledger = engine.store.mailout(LETTER).ledger
+    assert state.message in (f"{LETTER}: Completed", f"{LETTER}: Failed")  # Failed: one is in doubt
+    assert (ledger.pending, ledger.in_flight, ledger.sent + ledger.unknown) == (0, 0, 3)
+    names = [mail.name.split("--")[0] for mail in mails(engine)]
+    assert len(names) == len(set(names)) >= ledger.sent
+
+
+SENDER = """
+import sys
+from mailout import wiring
+from mailout.settings import load_settings
+home, letter = sys.argv[1:]
+env = {"MAILOUT_HOME": home, "FROM_EMAIL": "news@example.org", "ORG_NAME": "Org", "ORG_ADDRESS": "1 Quay"}
+env |= {"UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe", "UNSUBSCRIBE_SECRET": "a secret"}
+engine = wiring.build(load_settings(env=env | {"SEND_RATE_PER_SEC": "1", "LOCK_SECONDS": "1"}))
+engine.deliver(engine.take_up(letter).id)
+"""
+
+
+def test_nothing_leaves_while_everything_is_paused(engine_with: Build, letter: str) -> None:
+    engine = engine_with()
+    engine.take_up(letter)
+    engine.store.pause_all(True)
+    assert run(run_queue).name == "Paused"
+    engine.store.pause_all(False)
+    assert run(run_queue).message == f"{LETTER}: Completed"
+    assert len(mails(engine)) == 3
