@@ -26,6 +26,8 @@ COMMANDS = {
     "status": "How things stand: everything, one mailout, or one message.",
     "subscribers": "The people on your list: import, export, look one up.",
     "queue": "What waits and what was sent: list, pause, cancel, retry, settle.",
+    "events": "Apply what SES has reported; exchange lists of dead addresses with it.",
+    "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",
 }
 """Each is a module of this package, imported when it is asked for: `--help` need not load an engine."""
 
