@@ -17,6 +17,9 @@ from mailout.feedback import ingest, suppression
 from mailout.feedback.events import address_of
 from mailout.reporting.words import count
 
+PATIENCE = 3
+"""Seconds that a person at a terminal waits for the queue; the flow waits longer."""
+
 app = typer.Typer(
     help="Apply what SES has reported of your mails; exchange lists of dead addresses with it.",
     invoke_without_command=True,
@@ -35,7 +38,8 @@ def events(context: typer.Context, json: Json = False) -> None:
         return
     engine = open_engine()
     queue = wiring.event_queue(engine.settings)
-    taken = ingest.poll(engine.store, queue, engine.settings.sns_topic_arns) if queue is not None else 0
+    topics = engine.settings.sns_topic_arns
+    taken = 0 if queue is None else ingest.poll(engine.store, queue, topics, wait=PATIENCE)
     applied = ingest.ingest(engine.store, engine.settings.bounce_policy)
     if json:
         print_json({"from_queue": taken, **asdict(applied)})

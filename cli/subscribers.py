@@ -155,7 +155,9 @@ def show(
         raise UsageError(f"{email} is no address: {IN_WORDS[norm.value]}.")
     engine = open_engine()
     person = dict(engine.store.subscriber(norm))
-    person |= {name: iso(person[name]) for name in ("created_at", "status_updated_at", "complained_at")}
+    person |= {
+        name: iso(person[name]) for name in ("created_at", "status_updated_at", "left_at", "complained_at")
+    }
     if json:
         print_json(person)
         return

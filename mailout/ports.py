@@ -345,7 +345,7 @@ class Feedback(Protocol):
         ...
 
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
-        """A person takes his unsubscribe back; False: that is not his to undo (a complaint, a bounce)."""
+        """A person takes his own unsubscribe back; False: it is not his to undo (a complaint, a bounce)."""
         ...
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:

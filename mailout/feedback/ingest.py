@@ -62,13 +62,10 @@ def apply(store: Feedback, readings: Sequence[Reading]) -> Applied:
     return sum((apply(store, [reading]) for reading in readings), Applied())
 
 
-def poll(store: Feedback, queue: EventQueue, topics: Collection[str], *, rounds: int = 1_000) -> int:
+def poll(store: Feedback, queue: EventQueue, topics: Collection[str], *, wait: int = 20) -> int:
     """Take what the queue holds into the inbox; how many. A message leaves the queue after our commit."""
     taken = 0
-    for number in range(rounds):
-        messages = queue.receive(wait=20 if number == 0 else 1)
-        if not messages:
-            break
+    while messages := queue.receive(wait if not taken else 1):
         store.receive_events([unwrap(message, topics) for message in messages])
         queue.delete(messages)
         taken += len(messages)

@@ -23,11 +23,6 @@ class Standing:
     bounce_subtype: str | None = None
     complained_at: float | None = None
 
-    @property
-    def may_return(self) -> bool:
-        """Undoing an unsubscribe: only from `unsubscribed`, never after a complaint."""
-        return self.status != "bounced" and self.complained_at is None
-
 
 def after(known: Standing, heard: Heard) -> Standing:
     if heard.complained:

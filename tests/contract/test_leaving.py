@@ -129,6 +129,15 @@ def test_nobody_comes_back_to_a_list_while_gone_from_everything(store: Store) ->
     assert not store.resubscribe(ANN, "weekly")
 
 
+def test_who_was_never_active_has_nothing_to_come_back_to(store: Store) -> None:
+    """An editor who tries the links of a test mail must not end up on the list."""
+    assert not store.unsubscribe("stranger@example.net", None).may_return
+    assert not store.resubscribe("stranger@example.net", None)
+    subscribe(store, BOB, status="unsubscribed")
+    assert not store.resubscribe(BOB, None)
+    assert store.subscriber_counts()["active"] == 0
+
+
 def test_a_stranger_cannot_subscribe_himself(store: Store) -> None:
     assert not store.resubscribe("stranger@example.net", None)
     with pytest.raises(NotFound):

@@ -12,7 +12,6 @@ from mailout.adapters.sqlite.movement import Movement
 from mailout.delivery.states import WAITING, State
 from mailout.errors import StoreError
 from mailout.feedback.model import Effect, EventType, Forgotten, Left
-from mailout.feedback.standing import Standing
 from mailout.ids import uuid_of
 
 
@@ -27,9 +26,9 @@ class SqliteLeaving:
             if list_key is None:
                 _insert_as_gone(tx, email_norm, now)
                 tx.execute(
-                    "UPDATE subscribers SET status = 'unsubscribed', status_updated_at = ?"
-                    " WHERE email_norm = ? AND status = 'active'",
-                    (now, email_norm),
+                    "UPDATE subscribers SET status = 'unsubscribed', status_updated_at = :now, left_at = :now"
+                    " WHERE email_norm = :email AND status = 'active'",
+                    {"now": now, "email": email_norm},
                 )
             else:
                 tx.execute(
@@ -58,7 +57,7 @@ class SqliteLeaving:
                 return False
             if list_key is None:
                 tx.execute(
-                    "UPDATE subscribers SET status = 'active', status_updated_at = ?"
+                    "UPDATE subscribers SET status = 'active', status_updated_at = ?, left_at = NULL"
                     " WHERE email_norm = ? AND status = 'unsubscribed'",
                     (self.db.clock.now(), email_norm),
                 )
@@ -106,18 +105,15 @@ def _insert_as_gone(tx: sqlite3.Connection, email: str, now: float) -> None:
 
 
 def _may_return(tx: sqlite3.Connection, email: str, list_key: str | None) -> bool:
+    """Only to where he was: who left by himself, or is there still. Others' doing is not his to undo."""
     row = tx.execute(
-        "SELECT status, status_updated_at, bounce_type, bounce_subtype, complained_at"
-        " FROM subscribers WHERE email_norm = ?",
-        (email,),
+        "SELECT status, left_at, complained_at FROM subscribers WHERE email_norm = ?", (email,)
     ).fetchone()
-    if row is None:
+    if row is None or row["complained_at"] is not None:
         return False
-    standing = Standing(*row)
-    if list_key is None:
-        return standing.may_return
+    left = row["status"] == "unsubscribed" and row["left_at"] is not None
     # Back on a list while gone from everything would be a promise that is not kept.
-    return standing.may_return and standing.status == "active"
+    return row["status"] == "active" or (left and list_key is None)
 
 
 def _last_sent(tx: sqlite3.Connection, email: str, list_key: str | None) -> sqlite3.Row | None:

@@ -52,6 +52,6 @@ def test_the_strongest_status_stays_with_the_latest_bounce(news: list[Heard]) ->
 
 
 @given(NEWS)
-def test_who_complained_or_bounced_is_not_asked_back(news: list[Heard]) -> None:
-    barred = any(heard.complained or heard.status == "bounced" for heard in news)
-    assert end(news).may_return is not barred
+def test_a_complaint_stays_on_record_whatever_comes_after_it(news: list[Heard]) -> None:
+    complaints = [heard.at for heard in news if heard.complained]
+    assert end(news).complained_at == max(complaints, default=None)
