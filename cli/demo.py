@@ -23,7 +23,7 @@ from mailout.errors import Abort, AbortCode, UsageError
 from mailout.reporting.plain import summary_lines
 from mailout.settings import Settings, load_settings
 
-app = typer.Typer()
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 HOME = Path(".mailout-demo")
@@ -126,7 +126,7 @@ def _make_home(home: Path, fresh: bool) -> None:
         ) from error
 
 
-def _tell(engine: Engine, reports: Reports, run: str | None) -> None:
+def _tell(engine: Engine, reports: Reports, run: str) -> None:
     say("\n".join(summary_lines(reports.summary, engine.limits.timezone)))
     say()
     outbox = engine.settings.mailout_home / "outbox" / reports.summary.mailout.id

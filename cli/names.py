@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mailout import ids
+from mailout.content.notion.links import page_id_of
 from mailout.delivery.states import State
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
@@ -34,9 +35,8 @@ def find_mailout(engine: Engine, name: str) -> Mailout:
             return found[0]
         if found:
             raise _ambiguous(name, [f"{m.id} “{m.subject}”" for m in found])
-    page = _ID.search(written.rpartition("?")[0] or written)
-    if page:
-        return _real_one(engine, _dashed(page[0]), f"There is no mailout {name}.")
+    if page := page_id_of(name):
+        return _real_one(engine, page, f"There is no mailout {name}.")
     if len(written) < SHORTEST:
         raise UsageError(f"{name!r} is too short for an id.", remedy=f"Give {SHORTEST} characters at least.")
     raise NotFound(f"There is no mailout {name}.", remedy="`mailout queue list` shows those that there are.")
@@ -83,11 +83,6 @@ def _real_one(engine: Engine, ref: str, otherwise: str) -> Mailout:
 
 def _begins(id: str, written: str) -> bool:
     return id.startswith(written) or id.replace("-", "").startswith(written)
-
-
-def _dashed(id: str) -> str:
-    id = id.replace("-", "")
-    return f"{id[:8]}-{id[8:12]}-{id[12:16]}-{id[16:20]}-{id[20:]}"
 
 
 def _ambiguous(name: str, found: list[str]) -> UsageError:

@@ -10,6 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+
+from mailout.errors import MailoutError, SettingsError
+
+INSTEAD = "To send without Prefect: --direct."
 SERVER = "prefect.server.api.server:create_app"
 
 PROFILE = """\
@@ -21,7 +26,7 @@ PREFECT_SERVER_ANALYTICS_ENABLED = "false"
 """
 
 
-def prepare(home: Path, *, verbose: bool = False) -> Path:
+def prepare(home: Path) -> Path:
     """Set Prefect up before it is imported; what the environment says already stands."""
     chosen = Path(os.environ.setdefault("PREFECT_HOME", str(home / "prefect")))
     chosen.mkdir(parents=True, exist_ok=True)
@@ -32,9 +37,8 @@ def prepare(home: Path, *, verbose: bool = False) -> Path:
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_LOGGING_EXTRA_LOGGERS", "mailout")  # our own log, in the run's
-    if not verbose:
-        # The run's log is kept by the server all the same; only the terminal is spared.
-        os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    # The server keeps the run's log; what the terminal shows of it is for our own handler to say.
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     return chosen
 
 
@@ -57,7 +61,8 @@ def start_server() -> None:
     from prefect.server.api.server import SubprocessASGIServer
     from prefect.settings import get_current_settings
 
-    if get_current_settings().api.url:
+    if url := get_current_settings().api.url:
+        _require_answer(url)
         return
 
     class OutOfReach(SubprocessASGIServer):
@@ -79,4 +84,18 @@ def start_server() -> None:
             )
 
     # Prefect keeps one embedded server a process and finds this one when it looks for its own.
-    OutOfReach().start()
+    try:
+        OutOfReach().start()
+    except RuntimeError as error:
+        raise MailoutError(f"Prefect's server did not start: {error}", remedy=INSTEAD) from error
+
+
+def _require_answer(url: str) -> None:
+    """Any answer will do; Prefect itself would end in a hundred lines of traceback."""
+    try:
+        httpx.get(f"{url}/health", timeout=10)
+    except httpx.HTTPError as error:
+        raise SettingsError(
+            f"PREFECT_API_URL: the Prefect server at {url} does not answer ({error}).",
+            remedy=f"Start it, or unset PREFECT_API_URL. {INSTEAD}",
+        ) from error

@@ -14,14 +14,16 @@ from mailout.content.model import UNSUBSCRIBE_URL
 from mailout.content.preview import write_preview
 from mailout.errors import UsageError
 
-app = typer.Typer()
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 SOMEBODY = "reader@example.org"
 
 
 @app.command(epilog="Example: mailout preview examples/newsletter.md --out preview")
 def preview(
-    ref: Annotated[str, typer.Argument(help="A Markdown file, or a Notion page (its id or address).")],
+    ref: Annotated[
+        str, typer.Argument(metavar="REF", help="A Markdown file, or a Notion page (its id or address).")
+    ],
     out: Annotated[Path, typer.Option("--out", help="The folder to write to; it is made if need be.")],
     json: Json = False,
 ) -> None:

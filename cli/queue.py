@@ -20,13 +20,20 @@ from mailout.queue.model import DeferReason, Mailout, Status
 from mailout.reporting.words import count
 
 app = typer.Typer(
-    help="What waits and what was sent: list, pause, cancel, retry, settle.", no_args_is_help=True
+    help="What waits and what was sent: list, pause, cancel, retry, settle.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Id = Annotated[
-    str, typer.Argument(help="A mailout: its id or the beginning of it, its Markdown file or Notion page.")
+    str,
+    typer.Argument(
+        metavar="ID", help="A mailout: its id or the beginning of it, its Markdown file or Notion page."
+    ),
 ]
-MaybeId = Annotated[str | None, typer.Argument(help="A mailout, as `queue list` shows it; or use --all.")]
+MaybeId = Annotated[
+    str | None, typer.Argument(metavar="[ID]", help="A mailout, as `queue list` shows it; or use --all.")
+]
 
 
 class Verdict(StrEnum):
@@ -51,7 +58,7 @@ def list_(
     if engine.store.all_paused():
         say("Everything is paused. To go on: mailout queue resume --all\n")
     if mailouts:
-        show_mailouts(mailouts, engine.limits.timezone)
+        show_mailouts(engine, mailouts)
     else:
         say("The queue is empty. The first mailout: mailout send FILE.md --test")
 

@@ -17,10 +17,9 @@ from cli.progress import showing
 from cli.show import show_reports
 from mailout import wiring
 from mailout.engine import Engine
-from mailout.errors import MailoutError
 from mailout.queue.model import Mailout, MailoutOutcome, Status
 
-app = typer.Typer()
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 DONE, FAILED, DEFERRED = 0, 1, 75
 GO_ON = "Nothing is lost and nothing goes out twice: the same command goes on with the rest."
@@ -28,7 +27,9 @@ GO_ON = "Nothing is lost and nothing goes out twice: the same command goes on wi
 
 @app.command(epilog="Example: mailout send examples/newsletter.md --test")
 def send(
-    ref: Annotated[str, typer.Argument(help="A Markdown file, or a Notion page (its id or address).")],
+    ref: Annotated[
+        str, typer.Argument(metavar="REF", help="A Markdown file, or a Notion page (its id or address).")
+    ],
     test: Annotated[
         bool | None,
         typer.Option(
@@ -56,7 +57,7 @@ def send(
         if direct:
             engine.deliver(engine.take_up(ref, test).id)
         else:
-            run_flow(engine, ref, test, verbose=verbose)
+            run_flow(engine, ref, test)
     finish(engine, id, json=json, stopped_by=stop.signal)
 
 
@@ -66,16 +67,20 @@ def starting(home: Path) -> str:
     return "Starting Prefect, about 10 seconds"
 
 
-def run_flow(engine: Engine, ref: str, test: bool | None, *, verbose: bool = False) -> str | None:
+def run_flow(engine: Engine, ref: str, test: bool | None) -> str:
     """The flow `send_mailout` in this process; the id of its run. An error inside it is raised here."""
-    prefect_home.prepare(engine.settings.mailout_home.absolute(), verbose=verbose)
+    prefect_home.prepare(engine.settings.mailout_home.absolute())
     prefect_home.start_server()
+    from prefect.exceptions import FailedRun
+
     from flows.send_mailout import send_mailout
 
     wiring.use(engine)
     state: Any = send_mailout(ref, test, return_state=True)
     error = state.result(raise_on_failure=False)
-    if isinstance(error, MailoutError):
+    if isinstance(error, BaseException) and not isinstance(
+        error, FailedRun
+    ):  # that one the store tells better
         raise error
     return str(state.state_details.flow_run_id)
 
@@ -130,7 +135,9 @@ def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None
             note(f"Everything is paused ({so_far}). To go on: mailout queue resume --all, then send again.")
         else:
             note(f"Stopped ({so_far}). {GO_ON}")
-    raise typer.Exit(exit_code(mailout) if stopped_by is None else 128 + stopped_by)
+        if stopped_by is not None:
+            raise typer.Exit(128 + stopped_by)
+    raise typer.Exit(exit_code(mailout))
 
 
 def exit_code(mailout: Mailout) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +28,10 @@ def show_mailout(engine: Engine, mailout: Mailout) -> None:
     say("\n".join(status_lines(mailout, engine.limits.timezone)))
 
 
-def show_mailouts(mailouts: Sequence[Mailout], zone: tzinfo) -> None:
+def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     """One line each; the subject comes last, where a long one does no harm."""
     rows = [
-        (m.id[:SHORT], standing(m, zone), f"{m.ledger.sent:,} of {m.ledger.recipients:,}", _titled(m))
+        (m.id[:SHORT], standing(engine, m), f"{m.ledger.sent:,} of {m.ledger.recipients:,}", _titled(m))
         for m in mailouts
     ]
     head = ("id", "how it stands", "sent", "subject")
@@ -46,8 +45,9 @@ def _titled(mailout: Mailout) -> str:
     return f"(test) {mailout.subject}" if mailout.is_test else mailout.subject
 
 
-def standing(mailout: Mailout, zone: tzinfo) -> str:
+def standing(engine: Engine, mailout: Mailout) -> str:
     """A few words, for a table."""
+    zone = engine.limits.timezone
     match mailout.status:
         case Status.PENDING if mailout.defer_reason is not None:
             until = mailout.deferred_until
@@ -55,6 +55,10 @@ def standing(mailout: Mailout, zone: tzinfo) -> str:
             return f"waits {when}: {WHY[mailout.defer_reason]}"
         case Status.PENDING:
             return "waits for its turn"
+        case Status.PROCESSING if (
+            engine.store.now() - (mailout.locked_at or 0) > engine.settings.lock_seconds
+        ):
+            return "stopped on the way; the next run goes on"
         case Status.PROCESSING:
             return "being sent"
         case Status.CANCELLED:

@@ -14,7 +14,7 @@ from mailout.engine import Engine
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.summary import summarise
 
-app = typer.Typer()
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 RECENT = 10
 
@@ -23,7 +23,9 @@ RECENT = 10
 def status(
     id: Annotated[
         str | None,
-        typer.Argument(help="A mailout: its id or the beginning of it, its Markdown file or Notion page."),
+        typer.Argument(
+            metavar="[ID]", help="A mailout: its id or the beginning of it, its Markdown file or Notion page."
+        ),
     ] = None,
     message: Annotated[
         str | None,
@@ -60,7 +62,7 @@ def _overview(engine: Engine, json: bool) -> None:
         say("Everything is paused. To go on: mailout queue resume --all")
     say()
     if mailouts:
-        show_mailouts(mailouts, engine.limits.timezone)
+        show_mailouts(engine, mailouts)
     else:
         say("No mailouts yet. The first one: mailout send FILE.md --test")
 

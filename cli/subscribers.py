@@ -22,7 +22,9 @@ from mailout.errors import UsageError
 from mailout.ports import ImportCounts
 from mailout.reporting.moments import iso
 
-app = typer.Typer(help="The people on your list: import, export, look one up.", no_args_is_help=True)
+app = typer.Typer(
+    help="The people on your list: import, export, look one up.", no_args_is_help=True, rich_markup_mode=None
+)
 
 COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")
 
@@ -45,7 +47,8 @@ IN_WORDS = {
 )
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="A CSV file whose first line names the columns; `email` is one.")
+        Path,
+        typer.Argument(metavar="FILE", help="A CSV file whose first line names the columns; `email` is one."),
     ],
     list_key: Annotated[
         str | None, typer.Option("--list", help="Put everybody in it on this list, too.")
@@ -146,7 +149,7 @@ def _writing(path: Path | None) -> Iterator[TextIO]:
 
 @app.command("show", epilog="Example: mailout subscribers show ana@example.org")
 def show(
-    email: Annotated[str, typer.Argument(help="The address, in capitals or not.")],
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address, in capitals or not.")],
     json: Json = False,
 ) -> None:
     """One person: status, lists, and everything the import knew."""

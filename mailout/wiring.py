@@ -5,19 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from mailout.adapters.aws import AwsAccess
 from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
-from mailout.adapters.ses import SesConfig, SesMode, SesTransport
-from mailout.adapters.ses.suppression import SesSuppression
-from mailout.adapters.sns_certificates import SnsCertificates
-from mailout.adapters.sns_topics import SnsTopics
 from mailout.adapters.sqlite import SqliteStore
-from mailout.adapters.sqs import SqsQueue
 from mailout.clock import SystemClock
 from mailout.delivery.protocol import Timing
 from mailout.engine import Engine, Source
@@ -27,6 +22,10 @@ from mailout.feedback.suppression import SuppressionList
 from mailout.ports import Clock, Store, Transport
 from mailout.queue.limits import Limits
 from mailout.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from mailout.adapters.sns_certificates import SnsCertificates
+    from mailout.adapters.sns_topics import SnsTopics
 
 
 def build(settings: Settings, clock: Clock | None = None) -> Engine:
@@ -67,6 +66,10 @@ def limits_of(settings: Settings) -> Limits:
 def _transport(settings: Settings, clock: Clock) -> Transport:
     """Nothing leaves the machine unless `MAILOUT_TRANSPORT=ses`."""
     if settings.mailout_transport == "ses":
+        # boto3 takes a quarter of a second to import: only for whoever uses it.
+        from mailout.adapters.aws import AwsAccess
+        from mailout.adapters.ses import SesConfig, SesMode, SesTransport
+
         return SesTransport(
             SesConfig(
                 from_email=settings.from_email or "",
@@ -101,11 +104,16 @@ def _home(settings: Settings) -> Path:
 
 
 def sns_certificates(settings: Settings, clock: Clock | None = None) -> SnsCertificates:
+    from mailout.adapters.sns_certificates import SnsCertificates
+
     return SnsCertificates(_home(settings) / "certs", clock or SystemClock())
 
 
 def sns_topics(settings: Settings) -> SnsTopics:
     """A topic is spoken to in its own region; the client is made when one has to be."""
+    from mailout.adapters.aws import AwsAccess
+    from mailout.adapters.sns_topics import SnsTopics
+
     access, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_sns
     return SnsTopics(lambda region: access.client("sns", region=region, endpoint_url=endpoint))
 
@@ -114,11 +122,17 @@ def event_queue(settings: Settings) -> EventQueue | None:
     """The SQS queue, if there is one."""
     if settings.sqs_queue_url is None:
         return None
+    from mailout.adapters.aws import AwsAccess
+    from mailout.adapters.sqs import SqsQueue
+
     client = AwsAccess.of(settings).client("sqs", endpoint_url=settings.aws_endpoint_url_sqs)
     return SqsQueue(client, settings.sqs_queue_url)
 
 
 def suppression_list(settings: Settings) -> SuppressionList:
+    from mailout.adapters.aws import AwsAccess
+    from mailout.adapters.ses.suppression import SesSuppression
+
     client = AwsAccess.of(settings).client("sesv2", endpoint_url=settings.aws_endpoint_url_sesv2)
     return SesSuppression(client, SystemClock())
 

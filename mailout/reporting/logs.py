@@ -60,6 +60,7 @@ def configure_logging(
     for old in [handler for handler in root.handlers if isinstance(handler, MailoutHandler)]:
         root.removeHandler(old)
     handler = MailoutHandler(stream or sys.stderr)
+    handler.setLevel(level)  # what other libraries' loggers hand up is measured here, not at the root
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     if redact:
         handler.addFilter(RedactAddresses())

@@ -11,6 +11,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
 from mailout.ports import Store
 from tests.clocks import FakeClock
+from tests.contract.postgres import PostgresFactory, open_postgres
 
 
 class StoreFactory(Protocol):
@@ -82,7 +83,10 @@ class SqliteFactory:
         return self._folder / f"store{self._made}" / "mailout.db"
 
 
-FACTORIES: Mapping[str, Callable[[Path], StoreFactory]] = {"sqlite": SqliteFactory}
+FACTORIES: Mapping[str, Callable[[Path], StoreFactory]] = {
+    "sqlite": SqliteFactory,
+    "supabase": PostgresFactory,
+}
 
 
 def open_address(address: str) -> Store:
@@ -90,4 +94,6 @@ def open_address(address: str) -> Store:
     kind, _, where = address.partition(":")
     if kind == "sqlite":
         return SqliteStore(Path(where), SystemClock())
+    if kind == "supabase":
+        return open_postgres(where)
     raise ValueError(f"No store has an address like {address}.")

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
+from mailout.ports import SubscriberRow
+from mailout.queue.model import Mailout
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -72,9 +75,13 @@ class Commands:
         return path
 
     def people(self, *emails: str) -> None:
-        path = self.folder / "people.csv"
-        path.write_text("\n".join(("email", *emails)) + "\n", encoding="utf-8")
-        assert self("subscribers", "import", path).code == 0
+        """Written to the store at once: every command is a process that takes a second to start."""
+        with closing(self.store()) as store:
+            store.import_subscribers([SubscriberRow(email, email.lower()) for email in emails])
+
+    def queue(self) -> Sequence[Mailout]:
+        with closing(self.store()) as store:
+            return store.mailouts()
 
     def mails(self) -> list[Path]:
         return sorted(self.home.glob("outbox/*/*.eml"))
@@ -84,7 +91,7 @@ class Commands:
 
 
 @pytest.fixture
-def mailout(tmp_path: Path) -> Callable[..., Ended]:
+def mailout(tmp_path: Path) -> Commands:
     return Commands(
         tmp_path,
         {

@@ -9,12 +9,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
+from cli import prefect_home
+from cli.send import run_flow
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout import ids
+from mailout.adapters.folder import FolderTransport
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.engine import Engine
 from mailout.errors import Abort, AbortCode
@@ -69,27 +73,20 @@ def test_a_limit_ends_the_run_as_deferred_not_as_failed(engine_with: Build, lett
     assert len(mails(engine)) == 2
 
 
-class Refusing:
+class RefusesBo(FolderTransport):
     """A transport that refuses one address for good."""
 
-    name = "folder"
     max_batch = 1
 
-    def __init__(self, inner: Any, refused: str) -> None:
-        self._inner, self._refused = inner, refused
-
-    def send(self, batch: Sequence[Mail]) -> Sequence[Outcome]:
-        if any(mail.to == self._refused for mail in batch):
-            return [Outcome(OutcomeKind.PERMANENT, code="MESSAGE_REJECTED", message="No.") for _ in batch]
-        return list(self._inner.send(batch))
-
-    def close(self) -> None:
-        self._inner.close()
+    def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
+        if mails[0].to == "bo@example.org":
+            return [Outcome(OutcomeKind.PERMANENT, code="MESSAGE_REJECTED", message="No.")]
+        return super().send(mails)
 
 
 def test_failures_left_make_the_run_failed_with_the_counts(engine_with: Build, letter: str) -> None:
     engine = engine_with()
-    engine._transport = Refusing(engine._transport, "bo@example.org")
+    engine._transport = RefusesBo(engine.settings.mailout_home / "outbox", engine.clock)
     state = run(send_mailout, letter)
     assert (state.is_failed(), state.message) == (
         True,
@@ -136,3 +133,31 @@ def test_nothing_leaves_while_everything_is_paused(engine_with: Build, letter: s
     engine.store.pause_all(False)
     assert run(run_queue).message == f"{LETTER}: Completed"
     assert len(mails(engine)) == 3
+
+
+@pytest.fixture
+def in_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line's way into the flow, with the tests' server instead of its own."""
+    monkeypatch.setattr(prefect_home, "prepare", lambda home: home)
+    monkeypatch.setattr(prefect_home, "start_server", lambda: None)
+
+
+@pytest.mark.usefixtures("in_the_harness")
+def test_the_command_line_leaves_failures_to_the_ledger(engine_with: Build, letter: str) -> None:
+    engine = engine_with()
+    engine._transport = RefusesBo(engine.settings.mailout_home / "outbox", engine.clock)
+    assert run_flow(engine, letter, None)
+    assert engine.store.mailout(LETTER).ledger.failed == 1
+
+
+@pytest.mark.usefixtures("in_the_harness")
+def test_the_command_line_hides_nothing_unforeseen(
+    engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    engine = engine_with()
+    monkeypatch.setattr(engine, "take_up", broken)
+    with pytest.raises(ZeroDivisionError):
+        run_flow(engine, letter, None)

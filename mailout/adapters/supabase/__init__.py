@@ -1,0 +1,33 @@
+"""The production store, Supabase: what happens is in SQL (supabase/migrations), here is the way there."""
+
+from __future__ import annotations
+
+from mailout.adapters.supabase.client import SupabaseRpc
+from mailout.adapters.supabase.outbox import SupabaseOutbox
+from mailout.adapters.supabase.queue import SupabaseQueue
+from mailout.adapters.supabase.records import SupabaseRecords
+from mailout.adapters.supabase.rpc import Rpc, check_version
+from mailout.adapters.supabase.subscribers import SupabaseSubscribers
+
+
+class SupabaseStore(SupabaseOutbox, SupabaseQueue, SupabaseSubscribers, SupabaseRecords):
+    """Fulfils `ports.Store`. Its time is the database's."""
+
+    name = "supabase"
+
+    def __init__(self, rpc: Rpc) -> None:
+        self.rpc = rpc
+
+    @classmethod
+    def connect(cls, url: str, key: str) -> SupabaseStore:
+        return cls(SupabaseRpc(url, key))
+
+    def now(self) -> float:
+        return float(self.rpc("mailout_time", {}))
+
+    def check(self) -> None:
+        """Reachable, the right key, the right schema."""
+        check_version(self.rpc("mailout_schema_version", {}))
+
+    def close(self) -> None:
+        self.rpc.close()

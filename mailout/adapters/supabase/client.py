@@ -1,0 +1,76 @@
+"""`rpc` over HTTPS with supabase-py. POST alone, so nothing is repeated behind our back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from postgrest.exceptions import APIError
+from supabase import Client, ClientOptions
+
+from mailout.adapters.supabase.rpc import OUR_CODES, error_of
+from mailout.errors import SettingsError, StoreUnavailable
+
+TIMEOUT = httpx.Timeout(15.0, connect=5.0)
+"""Longer than the database's own 8 s, so that it is the database that gives up first."""
+
+
+class SupabaseRpc:
+    """Fulfils `Rpc`. The key is a legacy service role key or a newer secret one (`sb_secret_…`)."""
+
+    def __init__(self, url: str, key: str, *, timeout: httpx.Timeout = TIMEOUT) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise SettingsError(
+                "SUPABASE_URL is not an address.", remedy="It looks like https://<project>.supabase.co."
+            )
+        # HTTP/1.1, and idle connections are dropped early: a stale one looks like a lost answer.
+        self._http = httpx.Client(
+            timeout=timeout,
+            limits=httpx.Limits(keepalive_expiry=20.0),
+            event_hooks={"response": [_judge]},
+        )
+        client = Client(
+            url,
+            key,
+            ClientOptions(
+                auto_refresh_token=False,
+                persist_session=False,
+                postgrest_client_retry=False,
+                httpx_client=self._http,
+            ),
+        )
+        self._postgrest = client.postgrest  # made here, once: later, threads would race for it
+
+    def __call__(self, name: str, params: Mapping[str, Any]) -> Any:
+        try:
+            return self._postgrest.rpc(name, dict(params)).execute().data
+        except httpx.HTTPError as error:
+            raise StoreUnavailable(
+                f"Supabase does not answer: {str(error) or type(error).__name__}."
+            ) from error
+        except APIError as error:
+            raise error_of(error.code, error.message or "no reason given", error.hint) from error
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def _judge(response: httpx.Response) -> None:
+    """supabase-py forgets the status of an answer: tell an outage and a wrong key while it is known."""
+    status = response.status_code
+    if response.is_success or _is_our_word(response):
+        return
+    if status >= 500 or status in (408, 429):
+        raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
+    if status in (401, 403):
+        raise error_of(str(status), f"{status} {response.reason_phrase}")
+
+
+def _is_our_word(response: httpx.Response) -> bool:
+    """One of our functions refused: whatever status that is given, it is no outage."""
+    response.read()
+    try:
+        return response.json().get("code") in OUR_CODES
+    except (ValueError, AttributeError):
+        return False

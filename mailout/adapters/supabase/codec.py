@@ -1,0 +1,90 @@
+"""Between our words and jsonb: moments are timestamps there and seconds since the epoch here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from mailout.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, Step, StepReply
+from mailout.delivery.states import Column
+from mailout.queue.model import DeferReason, Kind, Mailout, MailoutOutcome, Status
+
+
+def row(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A table's row. What is a moment is told by its name, as in the tables."""
+    return {name: _seconds(value) if _is_moment(name) else value for name, value in values.items()}
+
+
+def _is_moment(name: str) -> bool:
+    return name == "at" or name.endswith(("_at", "_until"))
+
+
+def _seconds(value: str | None) -> float | None:
+    if value is None:
+        return None
+    moment = datetime.fromisoformat(value)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def mailout(values: Mapping[str, Any]) -> Mailout:
+    known = row(values)
+    return Mailout(
+        **{name: known[name] for name in _PLAIN},
+        kind=Kind(known["kind"]),
+        status=Status(known["status"]),
+        outcome=MailoutOutcome(known["outcome"]) if known["outcome"] else None,
+        defer_reason=DeferReason(known["defer_reason"]) if known["defer_reason"] else None,
+        ledger=Ledger(known["recipients"], *(known[column.value] for column in Column)),
+    )
+
+
+_PLAIN = (
+    *("id", "ref", "subject", "company_id", "list_key", "from_name", "is_test", "priority", "actor"),
+    *("scheduled_at", "campaign_tag", "send_batch_id", "deferred_until", "defer_note", "content_hash"),
+    *("locked_by", "locked_at", "created_at", "frozen_at", "started_at", "completed_at", "metrics"),
+)
+
+
+def step_params(step: Step) -> dict[str, Any]:
+    return {
+        "session": step.session,
+        "n": step.n,
+        "lease": step.lease,
+        "pace": asdict(step.pace),
+        "results": [_result(result) for result in step.results],
+        "withdraw": [asdict(attempt) for attempt in step.withdraw],
+        "want": step.want,
+        "cursor": step.cursor,
+        "buckets": [asdict(bucket) for bucket in step.buckets],
+        "recover": step.recover,
+        "close": step.close,
+    }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    flat = asdict(result)
+    return {**flat, **flat.pop("attempt")}
+
+
+def step_reply(values: Mapping[str, Any]) -> StepReply:
+    halt, ledger = values.get("halt"), values.get("ledger")
+    return StepReply(
+        now=values["now"],
+        fenced=values["fenced"],
+        halt=Halt(halt) if halt else None,
+        rows=[_claimed(claimed) for claimed in values["rows"]] if "rows" in values else (),
+        recovered=[Attempt(begun["id"], begun["epoch"]) for begun in values.get("recovered", ())],
+        limited=values.get("limited"),
+        next_slot_at=values.get("next_slot_at"),
+        next_due_at=values.get("next_due_at"),
+        ledger=Ledger(**ledger) if ledger else None,
+    )
+
+
+def _claimed(values: Mapping[str, Any]) -> Claimed:
+    rest = {name: value for name, value in values.items() if name not in ("id", "epoch", "variables")}
+    return Claimed(
+        attempt=Attempt(values["id"], values["epoch"]), variables=values["variables"] or {}, **rest
+    )

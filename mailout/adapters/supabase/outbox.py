@@ -1,0 +1,118 @@
+"""The outbox on Supabase: sessions, `step`, and everything else that moves a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mailout.adapters.supabase import codec
+from mailout.adapters.supabase.rpc import Rpc
+from mailout.delivery.protocol import Attempt, Step, StepReply
+from mailout.delivery.states import State
+from mailout.errors import NotFound, StoreError
+from mailout.ports import Doubt
+
+PART = 10_000
+"""How much one call moves or asks for: far within the database's time for a statement."""
+
+
+class SupabaseOutbox:
+    """Fulfils `ports.Outbox`."""
+
+    rpc: Rpc
+
+    def open_session(self, campaign_id: str | None, *, worker: str, transport: str, lease: float) -> str:
+        params = {"campaign_id": campaign_id, "worker": worker, "transport": transport, "lease": lease}
+        return str(self.rpc("mailout_open_session", params))
+
+    def step(self, step: Step) -> StepReply:
+        return codec.step_reply(self.rpc("mailout_step", {"step": codec.step_params(step)}))
+
+    def session_step(self, session: str) -> int | None:
+        made: int | None = self.rpc("mailout_session_step", {"session": session})
+        return made
+
+    def doubts(self, session: str) -> Sequence[Doubt]:
+        rows = self.rpc("mailout_doubts", {"session": session})
+        return [Doubt(Attempt(row["id"], row["epoch"]), State(row["state"])) for row in rows]
+
+    def epochs(self, ids: Sequence[str]) -> Mapping[str, int]:
+        known: dict[str, int] = {}
+        for start in range(0, len(ids), PART):
+            known |= self.rpc("mailout_epochs", {"ids": list(ids[start : start + PART])})
+        return known
+
+    def request_stop(self, campaign_id: str | None) -> int:
+        return int(self.rpc("mailout_request_stop", {"campaign_id": campaign_id}))
+
+    def reap(self, grace: float) -> int:
+        return int(self.rpc("mailout_reap", {"grace": grace}))
+
+    def settle(self, campaign_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
+        if to not in (State.SENT, State.FAILED, State.PENDING):
+            raise StoreError(f"An unknown message can be settled as SENT, FAILED or PENDING, not {to}.")
+        chosen = None if ids is None else list(ids)
+        params = {"campaign_id": campaign_id, "to_state": to.value, "wait": wait, "ids": chosen}
+        if chosen is not None:
+            return int(self.rpc("mailout_settle", {**params, "after": 0, "most": len(chosen)})["moved"])
+        return self._in_parts("mailout_settle", params)
+
+    def retry_failed(self, campaign_id: str) -> int:
+        return self._in_parts("mailout_retry_failed", {"campaign_id": campaign_id})
+
+    def _in_parts(self, name: str, params: Mapping[str, Any]) -> int:
+        """A transaction for each part, by `seq`: asked again, it goes on where it was stopped."""
+        moved: int = 0
+        last: int | None = 0
+        while last is not None:
+            part = self.rpc(name, {**params, "after": last, "most": PART})
+            moved, last = moved + part["moved"], part["last"]
+        return moved
+
+    def confirm(self, attempt: Attempt, message_id: str | None) -> bool:
+        params = {"id": attempt.id, "epoch": attempt.epoch, "message_id": message_id}
+        return bool(self.rpc("mailout_confirm", params))
+
+    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
+        params = {"id": attempt.id, "epoch": attempt.epoch, "code": code, "message": message}
+        return bool(self.rpc("mailout_revoke", params))
+
+    def message(self, id: str) -> Mapping[str, Any]:
+        values = self.rpc("mailout_message", {"id": id})
+        if values is None:
+            raise NotFound(f"There is no message {id}.")
+        return codec.row(values)
+
+    def message_events(self, id: str) -> Sequence[Mapping[str, Any]]:
+        events: list[Mapping[str, Any]] = self.rpc("mailout_message_events", {"id": id})
+        return events
+
+    def messages(
+        self,
+        campaign_id: str,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        states: Sequence[State] = (),
+    ) -> Sequence[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = []
+        wanted = [state.value for state in states] or None
+        while len(found) < limit:
+            most = min(PART, limit - len(found))
+            params = {"campaign_id": campaign_id, "after": after, "most": most, "states": wanted}
+            page = self.rpc("mailout_messages", params)
+            found.extend(codec.row(values) for values in page)
+            if len(page) < most:
+                break
+            after = page[-1]["seq"]
+        return found
+
+    def usage(self, scope: str, kind: str, key: str) -> int:
+        return int(self.rpc("mailout_usage", {"scope": scope, "kind": kind, "key": key}))
+
+    def set_quota(self, scope: str, available: int | None, asked_at: float) -> None:
+        self.rpc("mailout_set_quota", {"scope": scope, "available": available, "asked_at": asked_at})
+
+    def quota(self, scope: str) -> int | None:
+        left: int | None = self.rpc("mailout_quota_left", {"scope": scope})
+        return left

@@ -1,0 +1,96 @@
+"""The queue on Supabase: mailouts, why they wait, and the freezing of their audience."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mailout.adapters.supabase import codec
+from mailout.adapters.supabase.rpc import Rpc
+from mailout.errors import StoreError
+from mailout.ports import Recipient
+from mailout.queue.model import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
+
+_HELD = sorted(reason.value for reason in WAITS_FOR_A_PERSON)
+_AUDIENCE_PART = 5_000
+
+
+class SupabaseQueue:
+    """Fulfils `ports.Queue`."""
+
+    rpc: Rpc
+
+    def enqueue(self, new: NewMailout) -> Mailout:
+        return codec.mailout(self.rpc("mailout_enqueue", {"mailout": asdict(new)}))
+
+    def mailout(self, id: str) -> Mailout:
+        return codec.mailout(self.rpc("mailout_get", {"id": id}))
+
+    def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
+        wanted = [status.value for status in statuses or Status]
+        return [codec.mailout(row) for row in self.rpc("mailout_list", {"statuses": wanted, "most": limit})]
+
+    def due_mailouts(self, stale: float) -> Sequence[Mailout]:
+        return [codec.mailout(row) for row in self.rpc("mailout_due", {"stale": stale})]
+
+    def start(self, id: str, worker: str) -> Mailout:
+        return codec.mailout(self.rpc("mailout_start", {"id": id, "worker": worker}))
+
+    def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
+        if (until is None) != (reason in WAITS_FOR_A_PERSON):
+            raise StoreError(f"A defer for {reason} {'has no' if until else 'needs a'} time.")
+        params = {"id": id, "reason": reason.value, "until": until, "note": note, "held": _HELD}
+        return codec.mailout(self.rpc("mailout_defer", params))
+
+    def resume(self, id: str) -> Mailout:
+        return codec.mailout(self.rpc("mailout_resume", {"id": id}))
+
+    def cancel(self, id: str) -> Mailout:
+        """Cancelled with the first call; a long mailout is swept in parts."""
+        mailout, pending = codec.mailout(self.rpc("mailout_cancel", {"id": id})), None
+        while mailout.ledger.pending not in (0, pending):  # what stays is in a sender's hands just now
+            pending = mailout.ledger.pending
+            mailout = codec.mailout(self.rpc("mailout_cancel", {"id": id}))
+        return mailout
+
+    def complete(self, id: str) -> Mailout:
+        return codec.mailout(self.rpc("mailout_complete", {"id": id}))
+
+    def next_test_run(self, ref: str) -> int:
+        return int(self.rpc("mailout_next_test_run", {"ref": ref}))
+
+    def pause_all(self, paused: bool) -> None:
+        self.rpc("mailout_pause_all", {"paused": paused})
+
+    def all_paused(self) -> bool:
+        return bool(self.rpc("mailout_all_paused", {}))
+
+    def set_content(self, id: str, content_id: str, subject: str) -> Mailout:
+        params = {"id": id, "content_id": content_id, "subject": subject}
+        return codec.mailout(self.rpc("mailout_set_content", params))
+
+    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
+        """Inside the database: recipients do not travel."""
+        added: int | None = self.rpc("mailout_freeze_chunk", {"id": id, "chunk": chunk})
+        return added
+
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
+        """In parts, in order; nothing may leave before the last is in, and a replay adds nobody twice."""
+        audience = [_recipient(one) for one in sorted(recipients, key=lambda one: one.email)]
+        added = 0
+        for start in range(0, max(1, len(audience)), _AUDIENCE_PART):
+            end = start + _AUDIENCE_PART
+            params = {"id": id, "audience": audience[start:end], "is_last": end >= len(audience)}
+            added += self.rpc("mailout_freeze_recipients", params)
+        return added
+
+
+def _recipient(one: Recipient) -> dict[str, Any]:
+    return {
+        "email": one.email,
+        "from_name": one.from_name,
+        "content_id": one.content_id,
+        "variables": dict(one.variables) or None,
+        "recipient_id": one.recipient_id,
+    }

@@ -1,0 +1,48 @@
+"""Contents, errors and dead letters on Supabase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mailout.adapters.supabase import codec
+from mailout.adapters.supabase.rpc import Rpc
+from mailout.content.model import Content
+from mailout.errors import NotFound
+from mailout.ports import ErrorRecord
+
+
+class SupabaseRecords:
+    """Fulfils `ports.Records`."""
+
+    rpc: Rpc
+
+    def put_content(self, content: Content) -> str:
+        params = {
+            "hash": content.hash,
+            "subject": content.subject,
+            "html": content.html,
+            "plain": content.text,
+        }
+        return str(self.rpc("mailout_put_content", params))
+
+    def content(self, content_id: str) -> Content:
+        values = self.rpc("mailout_content", {"hash": content_id})
+        if values is None:
+            raise NotFound(f"There is no content {content_id}.")
+        return Content(**values)
+
+    def record_errors(self, errors: Sequence[ErrorRecord]) -> None:
+        if errors:
+            self.rpc("mailout_record_errors", {"errors": [asdict(error) for error in errors]})
+
+    def errors(self, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]:
+        rows = self.rpc("mailout_errors", {"mailout": mailout, "most": limit})
+        return [ErrorRecord(**codec.row(values)) for values in rows]
+
+    def dead_letter(self, topic: str, payload: Mapping[str, Any], error: str) -> None:
+        self.rpc("mailout_dead_letter", {"topic": topic, "payload": dict(payload), "error": error})
+
+    def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
+        return [codec.row(values) for values in self.rpc("mailout_dead_letters", {"most": limit})]

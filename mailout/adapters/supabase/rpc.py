@@ -1,0 +1,79 @@
+"""One way to the database, `rpc(name, params)`: supabase-py in production, plain Postgres in the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from mailout.errors import NotFound, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
+
+SCHEMA_VERSION = 1
+"""What `mailout_schema_version()` must answer."""
+
+PUSH = "Run `supabase db push` to apply supabase/migrations."
+
+
+class Rpc(Protocol):
+    """Calls one SQL function by its parameters' names. Lists and mappings go as jsonb."""
+
+    def __call__(self, name: str, params: Mapping[str, Any]) -> Any: ...
+    def close(self) -> None: ...
+
+
+OUR_CODES: Mapping[str, type[StoreError]] = {
+    "ML001": TransitionRefused,
+    "ML002": NotFound,
+    "ML003": StoreError,
+}
+"""The codes that our SQL functions raise with."""
+
+_MISSING = {"PGRST202", "42883", "42P01"}
+"""No such function, for the API and for Postgres; no such table."""
+
+_FORBIDDEN = {"42501", "PGRST301", "PGRST302", "401", "403"}
+_PASSING = {
+    "57014",
+    "57P01",
+    "57P03",
+    "40001",
+    "40P01",
+    "53300",
+    "PGRST000",
+    "PGRST001",
+    "PGRST002",
+    "PGRST003",
+}
+"""Timed out, shut down, starting, serialisation, deadlock, too many connections; the API has lost it."""
+
+
+def error_of(code: str | None, message: str, hint: str | None = None) -> StoreError:
+    """The database's error in our words."""
+    code = code or ""
+    if code in OUR_CODES:
+        return OUR_CODES[code](message, remedy=hint)
+    if code in _MISSING:
+        return StoreMismatch(f"Supabase lacks a part of mailout's schema: {message}.", remedy=PUSH)
+    if code in _FORBIDDEN:
+        return StoreMismatch(
+            f"Supabase refuses the key: {message}.",
+            remedy="Set SUPABASE_SERVICE_ROLE_KEY to the project's secret (service role) key.",
+        )
+    if code == "404":
+        return StoreMismatch(
+            "There is no Supabase at SUPABASE_URL.", remedy="It looks like https://<project>.supabase.co."
+        )
+    if code in _PASSING or code.startswith(("08", "5")):
+        return StoreUnavailable(f"Supabase does not answer: {message} ({code}).")
+    return StoreError(f"Supabase refused: {message} ({code}).")
+
+
+def check_version(version: object) -> None:
+    """The schema that the migrations of this program make, no older and no newer."""
+    if version == SCHEMA_VERSION:
+        return
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise StoreMismatch(
+            f"Supabase has schema version {version}; this program knows {SCHEMA_VERSION}.",
+            remedy="Use the newer mailout whose migrations were applied.",
+        )
+    raise StoreMismatch(f"Supabase has schema version {version}; {SCHEMA_VERSION} is needed.", remedy=PUSH)

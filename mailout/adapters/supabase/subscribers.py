@@ -1,0 +1,86 @@
+"""Subscribers and their lists on Supabase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mailout.adapters.supabase import codec
+from mailout.adapters.supabase.rpc import Rpc
+from mailout.audience.status import stronger
+from mailout.errors import NotFound
+from mailout.ports import ImportCounts, SubscriberRow
+
+_PART = 5_000
+
+
+class SupabaseSubscribers:
+    """Fulfils `ports.Subscribers`."""
+
+    rpc: Rpc
+
+    def import_subscribers(self, rows: Sequence[SubscriberRow]) -> ImportCounts:
+        """A transaction for each part; an import that was stopped may be repeated whole."""
+        totals = dict.fromkeys(("added", "updated", "unchanged", "kept_status"), 0)
+        people = _each_once(rows)
+        for start in range(0, len(people), _PART):
+            part = people[start : start + _PART]
+            for name, count in self.rpc("mailout_import_subscribers", {"people": part}).items():
+                totals[name] += count
+        return ImportCounts(**totals)
+
+    def subscriber(self, email_norm: str) -> Mapping[str, Any]:
+        values = self.rpc("mailout_subscriber", {"email_norm": email_norm})
+        if values is None:
+            raise NotFound(f"There is no subscriber {email_norm}.")
+        return {**codec.row(values), "lists": [codec.row(one) for one in values["lists"]]}
+
+    def subscribers(self, *, after: str = "", limit: int = 1000) -> Sequence[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = []
+        while len(found) < limit:
+            most = min(_PART, limit - len(found))
+            page = self.rpc("mailout_subscribers", {"after": after, "most": most})
+            found.extend(codec.row(values) for values in page)
+            if len(page) < most:
+                break
+            after = page[-1]["email_norm"]
+        return found
+
+    def subscriber_counts(self) -> Mapping[str, int]:
+        counts: dict[str, int] = self.rpc("mailout_subscriber_counts", {})
+        return {"active": 0, "unsubscribed": 0, "bounced": 0} | counts
+
+    def set_status(self, email_norm: str, status: str) -> None:
+        """By priority, as an event or an unsubscribe sets it."""
+        self.rpc("mailout_set_status", {"email_norm": email_norm, "status": status})
+
+    def normalise_addresses(self, normalise: Callable[[str], str | None]) -> int:
+        """Rows that others wrote, whose domain needs punycode: SQL cannot make it. How many were freed."""
+        done, after = 0, ""
+        while page := self.rpc("mailout_unnormalised", {"after": after, "most": 1000}):
+            addresses = [{"id": one["id"], "email_norm": normalise(one["email"])} for one in page]
+            done += self.rpc("mailout_normalise", {"addresses": addresses})
+            after = page[-1]["id"]
+        return done
+
+
+def _each_once(rows: Sequence[SubscriberRow]) -> list[dict[str, Any]]:
+    """One for each address, with all that the file says of it: twice, the stronger status stays."""
+    people: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        one = people.setdefault(row.email_norm, _new(row))
+        one["statuses"].append(row.status)
+        one["from_name"] = row.from_name or one["from_name"]
+        one["ocd_ids"] = list(row.ocd_ids) or one["ocd_ids"]
+        one["attributes"] |= row.attributes
+        one["lists"] += [key for key in row.lists if key not in one["lists"]]
+        if stronger(one["status"], row.status) == row.status:
+            one["status"] = row.status
+            one["bounce_type"] = row.bounce_type or one["bounce_type"]
+            one["bounce_subtype"] = row.bounce_subtype or one["bounce_subtype"]
+    return list(people.values())
+
+
+def _new(row: SubscriberRow) -> dict[str, Any]:
+    return asdict(row) | {"ocd_ids": [], "attributes": {}, "lists": [], "statuses": []}

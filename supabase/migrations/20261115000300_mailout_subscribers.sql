@@ -1,0 +1,259 @@
+-- Subscribers: a table that may be older than mailout, with whatever people have put into it.
+-- No row is ever deleted. A row without `email_norm` gets no mail, and `email_problem` says why:
+--   invalid     not an address
+--   not_ascii   its domain needs punycode: `mailout subscribers` normalises it
+--   duplicate   another row holds the same address; the stronger status has gone to that row
+
+alter table subscribers add column if not exists email text;
+alter table subscribers add column if not exists status text default 'active';
+do $$ begin  -- a status that was an enum: the words are the same, and text lets them be compared by rank
+    if exists (select 1 from pg_attribute a join pg_type t on t.oid = a.atttypid
+               where a.attrelid = 'subscribers'::regclass and a.attname = 'status' and t.typtype = 'e') then
+        alter table subscribers alter column status drop default,
+            alter column status type text using status::text, alter column status set default 'active';
+    end if;
+end $$;
+alter table subscribers add column if not exists bounce_type text;
+alter table subscribers add column if not exists bounce_subtype text;
+alter table subscribers add column if not exists status_updated_at timestamptz;
+alter table subscribers add column if not exists from_name text;
+alter table subscribers add column if not exists created_at timestamptz default now();
+alter table subscribers add column if not exists email_norm text collate "C";
+alter table subscribers add column if not exists email_problem text;
+alter table subscribers add column if not exists ocd_ids jsonb not null default '[]';
+alter table subscribers add column if not exists attributes jsonb not null default '{}';
+
+comment on table subscribers is 'Who gets mail: those whose status is active and whose email_norm is set.';
+comment on column subscribers.email_norm is 'Lower-case, punycode, ASCII: the key. Filled by trigger.';
+comment on column subscribers.email_problem is 'Why there is no email_norm: invalid, not_ascii or duplicate.';
+
+create or replace function mailout_trim(written text) returns text
+language sql immutable parallel safe set search_path = '' as $$
+    select regexp_replace(written, '^[\s\u00a0\u200b\ufeff]+|[\s\u00a0\u200b\ufeff]+$', '', 'g')
+$$;
+comment on function mailout_trim is 'Without the white space around it, the invisible kind included.';
+
+create or replace function mailout_email_norm(written text) returns text
+language plpgsql immutable parallel safe as $$
+declare
+    address text := lower(public.mailout_trim(written) collate "C");
+    atom constant text := '[a-z0-9!#$%&''*+/=?^_`{|}~-]+';
+    label constant text := '[a-z0-9]([a-z0-9-]*[a-z0-9])?';
+begin
+    if address ~ ('^' || atom || '(\.' || atom || ')*@(' || label || '\.)+' || label || '$')
+       and length(address) <= 254 and strpos(address, '@') <= 65
+       and address !~ '@.*[^.@]{64}' and address !~ '\.[0-9]+$' then
+        return address;
+    end if;
+    return null;
+end $$;
+comment on function mailout_email_norm is 'The address as a key; null if it is none, or if only Python can tell.';
+
+create or replace function mailout_email_problem(written text) returns text
+language sql immutable parallel safe set search_path = public as $$
+    select case
+        when mailout_email_norm(written) is not null then null
+        when mailout_trim(written) ~ '^[\x21-\x7e]+@[^@\s]+\.[^@\s]+$' and written ~ '@.*[^\x01-\x7f]' then 'not_ascii'
+        else 'invalid'
+    end
+$$;
+comment on function mailout_email_problem is 'Why there is no key for this address; null if there is one.';
+
+create or replace function mailout_rank(status text) returns integer
+language sql immutable parallel safe set search_path = '' as $$
+    select case status when 'bounced' then 3 when 'unsubscribed' then 2 when 'active' then 1 else 0 end
+$$;
+comment on function mailout_rank is 'bounced > unsubscribed > active; equal or higher wins.';
+
+create or replace function mailout_normalise_subscriber() returns trigger
+language plpgsql set search_path = public as $$
+declare
+    norm text := mailout_email_norm(new.email);
+begin
+    if new.email_norm is not null and (tg_op = 'INSERT' or new.email_norm is distinct from old.email_norm) then
+        new.email_problem := null;  -- given by a program, which knows punycode
+        return new;
+    end if;
+    if tg_op = 'UPDATE' and new.email is not distinct from old.email and new.email_problem is null then
+        return new;
+    end if;
+    new.email_norm := norm;
+    new.email_problem := case when norm is null then mailout_email_problem(new.email) end;
+    if exists (select 1 from subscribers s where s.email_norm = norm and s.id <> new.id) then
+        new.email_norm := null;
+        new.email_problem := 'duplicate';
+        -- Who has left under one spelling has left.
+        update subscribers s set status = new.status, status_updated_at = mailout_now()
+        where s.email_norm = norm and mailout_rank(s.status) < mailout_rank(new.status);
+    end if;
+    return new;
+end $$;
+comment on function mailout_normalise_subscriber is 'Fills email_norm, whoever writes the row.';
+
+-- The rows that were there before: of equal addresses the strongest status stays, then the oldest.
+drop trigger if exists subscribers_normalise on subscribers;
+create unique index if not exists subscribers_email_norm on subscribers (email_norm);
+update subscribers s
+set email_norm = ranked.kept, email_problem = ranked.problem
+from (
+    select id, case when place = 1 then norm end as kept,
+           case when norm is null then mailout_email_problem(email) when place > 1 then 'duplicate' end as problem
+    from (
+        select id, email, norm,
+               row_number() over (partition by norm order by (email_norm is not null) desc,
+                                  mailout_rank(status) desc, created_at nulls last, id) as place
+        from (select *, coalesce(email_norm, mailout_email_norm(email)) as norm from subscribers) known
+    ) placed
+) ranked
+where s.id = ranked.id and s.email_norm is null and s.email_problem is null;
+create trigger subscribers_normalise before insert or update of email, email_norm, status on subscribers
+    for each row execute function mailout_normalise_subscriber();
+
+create index if not exists subscribers_active on subscribers (email_norm) where status = 'active';
+
+do $$ begin
+    if not exists (select 1 from pg_constraint where conname = 'subscribers_status_known')
+       and not exists (select 1 from subscribers where mailout_rank(status::text) = 0) then
+        alter table subscribers add constraint subscribers_status_known
+            check (status in ('active', 'unsubscribed', 'bounced'));
+    end if;
+end $$;
+
+create or replace function mailout_import_subscribers(people jsonb) returns jsonb
+language plpgsql set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+    counts jsonb;
+begin
+    -- A row that waited for its punycode is the same subscriber.
+    update subscribers s set email_norm = given.email_norm
+    from jsonb_to_recordset(people) as given (email text, email_norm text)
+    where s.email_problem = 'not_ascii' and mailout_trim(s.email) = given.email
+      and not exists (select 1 from subscribers other where other.email_norm = given.email_norm);
+    with given as (
+        select * from jsonb_to_recordset(people) as r (
+            email text, email_norm text, status text, from_name text, bounce_type text, bounce_subtype text,
+            ocd_ids jsonb, attributes jsonb, lists jsonb, statuses jsonb)
+    ), known as (
+        select s.* from subscribers s where s.email_norm in (select g.email_norm from given g)
+        order by s.email_norm for update
+    ), merged as (
+        select g.email_norm, wins,
+               case when wins then g.status else s.status end as status,
+               case when wins then coalesce(nullif(g.bounce_type, ''), s.bounce_type)
+                    else s.bounce_type end as bounce_type,
+               case when wins then coalesce(nullif(g.bounce_subtype, ''), s.bounce_subtype)
+                    else s.bounce_subtype end as bounce_subtype,
+               coalesce(nullif(g.from_name, ''), s.from_name) as from_name,
+               case when g.ocd_ids <> '[]' then g.ocd_ids else s.ocd_ids end as ocd_ids,
+               s.attributes || g.attributes as attributes
+        from given g join known s on s.email_norm = g.email_norm
+        cross join lateral (select mailout_rank(g.status) >= mailout_rank(s.status) as wins) compared
+    ), updated as (
+        update subscribers s
+        set status = m.status, bounce_type = m.bounce_type, bounce_subtype = m.bounce_subtype,
+            from_name = m.from_name, ocd_ids = m.ocd_ids, attributes = m.attributes,
+            status_updated_at = case when m.status = s.status then s.status_updated_at else at end
+        from merged m
+        where s.email_norm = m.email_norm
+          and (m.status, m.bounce_type, m.bounce_subtype, m.from_name, m.ocd_ids, m.attributes)
+              is distinct from
+              (s.status, s.bounce_type, s.bounce_subtype, s.from_name, s.ocd_ids, s.attributes)
+        returning s.email_norm
+    ), added as (
+        insert into subscribers (email, email_norm, status, bounce_type, bounce_subtype, status_updated_at,
+                                 from_name, ocd_ids, attributes, created_at)
+        select g.email, g.email_norm, g.status, g.bounce_type, g.bounce_subtype, at,
+               g.from_name, g.ocd_ids, g.attributes, at
+        from given g where not exists (select 1 from known s where s.email_norm = g.email_norm)
+        order by g.email_norm
+        returning email_norm
+    ), joined as (  -- who has left a list stays off it: only he himself may come back
+        insert into subscriptions (email, list_key)
+        select g.email_norm, list.key from given g, jsonb_array_elements_text(g.lists) as list (key)
+        order by 1, 2 on conflict do nothing
+        returning email
+    ), changed as (
+        select email_norm from updated union select email from joined except select email_norm from added
+    )
+    select jsonb_build_object(
+        'added', (select count(*) from added),
+        'updated', (select count(*) from changed),
+        'unchanged', (select count(*) from given) - (select count(*) from added) - (select count(*) from changed),
+        'kept_status', (
+            select count(*) from given g cross join lateral jsonb_array_elements_text(g.statuses) as said (status)
+            left join merged m on m.email_norm = g.email_norm
+            where said.status <> coalesce(m.status, g.status))
+    ) into counts;
+    return counts;
+end $$;
+comment on function mailout_import_subscribers is 'Adds what a file knows, each address once. A status is never lowered.';
+
+create or replace function mailout_subscriber(email_norm text) returns jsonb
+language sql stable set search_path = public as $$
+    select to_jsonb(s) || jsonb_build_object('lists', coalesce((
+        select jsonb_agg(jsonb_build_object('list_key', l.list_key, 'unsubscribed_at', l.unsubscribed_at)
+                         order by l.list_key)
+        from subscriptions l where l.email = s.email_norm), '[]'))
+    from subscribers s where s.email_norm = $1
+$$;
+comment on function mailout_subscriber is 'One subscriber with all his lists.';
+
+create or replace function mailout_subscribers(after text, most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(page) || jsonb_build_object('lists', coalesce((
+        select jsonb_agg(l.list_key order by l.list_key) from subscriptions l
+        where l.email = page.email_norm and l.unsubscribed_at is null), '[]')) order by page.email_norm), '[]')
+    from (select * from subscribers where email_norm > after order by email_norm limit most) page
+$$;
+comment on function mailout_subscribers is 'One page, by email_norm.';
+
+create or replace function mailout_subscriber_counts() returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_object_agg(status, n), '{}')
+    from (select status, count(*) as n from subscribers
+          where email_norm is not null and status is not null group by status) counted
+$$;
+comment on function mailout_subscriber_counts is 'How many of each status.';
+
+create or replace function mailout_set_status(email_norm text, status text) returns boolean
+language plpgsql set search_path = public as $$
+begin
+    update subscribers s set status = $2, status_updated_at = mailout_now()
+    where s.email_norm = $1 and mailout_rank(s.status) < mailout_rank($2);
+    return found;
+end $$;
+comment on function mailout_set_status is 'By priority, as an event or an unsubscribe sets it.';
+
+create or replace function mailout_unnormalised(after text, most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(page order by page.id collate "C"), '[]')
+    from (select id::text as id, email from subscribers
+          where email_problem = 'not_ascii' and id::text collate "C" > after
+          order by id::text collate "C" limit most) page
+$$;
+comment on function mailout_unnormalised is 'One page, by id, of those whose domain needs punycode.';
+
+create or replace function mailout_normalise(addresses jsonb) returns integer
+language plpgsql set search_path = public as $$
+declare
+    one record;
+    done integer := 0;
+begin
+    for one in select * from jsonb_to_recordset(addresses) as r (id text, email_norm text) order by email_norm, id loop
+        if one.email_norm is null then
+            update subscribers s set email_problem = 'invalid' where s.id::text = one.id;
+        elsif exists (select 1 from subscribers s where s.email_norm = one.email_norm) then
+            update subscribers kept set status = s.status, status_updated_at = mailout_now()
+            from subscribers s
+            where s.id::text = one.id and kept.email_norm = one.email_norm
+              and mailout_rank(kept.status) < mailout_rank(s.status);
+            update subscribers s set email_problem = 'duplicate' where s.id::text = one.id;
+        else
+            update subscribers s set email_norm = one.email_norm where s.id::text = one.id;
+            done := done + 1;
+        end if;
+    end loop;
+    return done;
+end $$;
+comment on function mailout_normalise is 'Writes what Python has normalised; equal addresses keep one row.';

@@ -1,0 +1,228 @@
+-- The queue: mailouts, why they wait, and the freezing of their audience.
+
+create or replace function mailout_get(id text) returns jsonb
+language plpgsql set search_path = public as $$
+declare
+    found_row jsonb;
+begin
+    select to_jsonb(q) into found_row from campaign_queue q where q.id = mailout_to_uuid($1);
+    if found_row is null then
+        raise exception 'There is no mailout %.', $1
+            using errcode = 'ML002', hint = '`mailout queue list` shows those that there are.';
+    end if;
+    return found_row;
+end $$;
+comment on function mailout_get is 'One mailout.';
+
+create or replace function mailout_enqueue(mailout jsonb) returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, is_test, priority,
+                                scheduled_at, campaign_tag, send_batch_id, actor, created_at)
+    select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.is_test, n.priority,
+           to_timestamp(n.scheduled_at), n.campaign_tag, n.send_batch_id, n.actor, mailout_now()
+    from jsonb_to_record(mailout) as n (
+        id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text,
+        is_test boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text)
+    on conflict (id) do nothing;
+    return mailout_get(mailout ->> 'id');
+end $$;
+comment on function mailout_enqueue is 'Writes a mailout down, or finds it.';
+
+create or replace function mailout_list(statuses jsonb, most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(page) - 'place' order by page.place), '[]')
+    from (
+        select q.*, row_number() over (
+            order by case q.status when 'PROCESSING' then 0 when 'PENDING' then 1 else 2 end,
+                     case when q.status in ('PROCESSING', 'PENDING') then -q.priority end,
+                     case when q.status in ('PROCESSING', 'PENDING') then mailout_seconds(q.created_at)
+                          else -mailout_seconds(q.created_at) end,
+                     q.id::text collate "C") as place
+        from campaign_queue q
+        where q.status in (select jsonb_array_elements_text(statuses))
+        order by place limit most
+    ) page
+$$;
+comment on function mailout_list is 'Mailouts in the order in which they would be taken up, then the newest first.';
+
+create or replace function mailout_is_due(q campaign_queue, at timestamptz) returns boolean
+language sql immutable set search_path = '' as $$
+    select q.status = 'PENDING' and (q.scheduled_at is null or q.scheduled_at <= at)
+       and (q.defer_reason is null or (q.deferred_until is not null and q.deferred_until <= at))
+$$;
+comment on function mailout_is_due is 'It waits for nothing any more.';
+
+create or replace function mailout_due(stale double precision) returns jsonb
+language sql volatile set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(q) order by q.priority desc, coalesce(q.scheduled_at, q.created_at),
+                              q.id::text collate "C"), '[]')
+    from campaign_queue q, (select mailout_now() as at) clock
+    where q.status in ('PENDING', 'PROCESSING')
+      and (mailout_is_due(q, clock.at)
+           or (q.status = 'PROCESSING'
+               and (q.locked_at is null or q.locked_at < clock.at - make_interval(secs => stale))))
+$$;
+comment on function mailout_due is 'What may be taken up now.';
+
+create or replace function mailout_start(id text, worker text) returns jsonb
+language plpgsql set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+begin
+    update campaign_queue q
+    set status = 'PROCESSING', locked_by = worker, locked_at = at, started_at = coalesce(q.started_at, at),
+        deferred_until = null, defer_reason = null, defer_note = null
+    where q.id = mailout_to_uuid($1) and (q.status = 'PROCESSING' or mailout_is_due(q, at));
+    return mailout_get($1);
+end $$;
+comment on function mailout_start is 'Takes a mailout up, if it is due.';
+
+create or replace function mailout_defer(id text, reason text, until double precision, note text, held jsonb)
+returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    -- A person's hold is never replaced by a mere wait.
+    update campaign_queue q
+    set status = 'PENDING', defer_reason = reason, deferred_until = to_timestamp(until), defer_note = note
+    where q.id = mailout_to_uuid($1) and q.status in ('PENDING', 'PROCESSING')
+      and (until is null or q.defer_reason is null or not held ? q.defer_reason);
+    return mailout_get($1);
+end $$;
+comment on function mailout_defer is 'A mailout waits, for a reason. `held`: the reasons that wait for a person.';
+
+create or replace function mailout_resume(id text) returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    update campaign_queue q set deferred_until = null, defer_reason = null, defer_note = null
+    where q.id = mailout_to_uuid($1) and q.status = 'PENDING';
+    return mailout_get($1);
+end $$;
+comment on function mailout_resume is 'It waits for nothing but its turn.';
+
+create or replace function mailout_cancel(id text) returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    update campaign_queue q
+    set status = 'CANCELLED', completed_at = mailout_now(),
+        deferred_until = null, defer_reason = null, defer_note = null
+    where q.id = mailout_to_uuid($1) and q.status in ('PENDING', 'PROCESSING');
+    perform mailout_sweep(q.id, 10000) from campaign_queue q
+    where q.id = mailout_to_uuid($1) and q.status = 'CANCELLED' and q.pending > 0;
+    return mailout_get($1);
+end $$;
+comment on function mailout_cancel is 'Takes a mailout back; a long one is swept by calling this until nothing is pending.';
+
+create or replace function mailout_complete(id text) returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    update campaign_queue q
+    set status = 'COMPLETED', completed_at = mailout_now(),
+        deferred_until = null, defer_reason = null, defer_note = null,
+        outcome = case when q.failed + q.unknown = 0 then 'sent' else 'failed' end
+    where q.id = mailout_to_uuid($1) and q.status in ('PENDING', 'PROCESSING') and q.frozen_at is not null
+      and q.pending + q.in_flight = 0;
+    return mailout_get($1);
+end $$;
+comment on function mailout_complete is 'COMPLETED, if nothing is pending or in flight.';
+
+create or replace function mailout_set_content(id text, content_id text, subject text) returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    update campaign_queue q set content_hash = content_id, subject = $3
+    where q.id = mailout_to_uuid($1) and q.content_hash is null;
+    return mailout_get($1);
+end $$;
+comment on function mailout_set_content is 'What is sent; the first one stays.';
+
+create or replace function mailout_next_test_run(ref text) returns bigint
+language sql stable set search_path = public as $$
+    select count(*) + 1 from campaign_queue q where q.ref = $1 and q.is_test
+$$;
+comment on function mailout_next_test_run is 'The number of the next test run of a page or file.';
+
+create or replace function mailout_pause_all(paused boolean) returns void
+language plpgsql set search_path = public as $$
+begin
+    if paused then
+        insert into switches values ('all_paused', '1') on conflict do nothing;
+    else
+        delete from switches where name = 'all_paused';
+    end if;
+end $$;
+comment on function mailout_pause_all is 'Everything waits for a person, or no longer.';
+
+create or replace function mailout_all_paused() returns boolean
+language sql stable set search_path = public as $$
+    select exists (select 1 from switches where name = 'all_paused')
+$$;
+comment on function mailout_all_paused is 'Whether everything waits for a person.';
+
+create or replace function mailout_freeze_chunk(id text, chunk integer) returns integer
+language plpgsql set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+    mailout campaign_queue;
+    last_email text;
+    added integer;
+begin
+    perform mailout_get($1);
+    update campaign_queue q set freeze_started_at = coalesce(q.freeze_started_at, at)
+    where q.id = mailout_to_uuid($1) returning * into mailout;
+    if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
+        return null;
+    end if;
+    -- Everybody, or whoever is on the list: one of the two is empty at no cost, and each has its index.
+    with part as materialized (
+        (select s.email_norm, s.from_name from subscribers s
+         where mailout.list_key is null and s.status = 'active' and s.email_norm > mailout.freeze_cursor
+           and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+         order by s.email_norm limit chunk)
+        union all
+        (select s.email_norm, s.from_name from subscriptions l join subscribers s on s.email_norm = l.email
+         where l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
+           and s.status = 'active' and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+         order by l.email limit chunk)
+    ), written as (
+        insert into email_outbox (id, campaign_id, company_id, email, from_name, created_at)
+        select mailout_uuid(mailout.id::text, part.email_norm), mailout.id, mailout.company_id,
+               part.email_norm, part.from_name, at
+        from part order by part.email_norm
+        on conflict do nothing returning 1
+    )
+    select (select max(part.email_norm) from part), (select count(*) from written) into last_email, added;
+    update campaign_queue q
+    set freeze_cursor = coalesce(last_email, q.freeze_cursor),
+        frozen_at = case when last_email is null then at end
+    where q.id = mailout.id;
+    return case when last_email is not null then added end;
+end $$;
+comment on function mailout_freeze_chunk is 'Writes the next part of the audience; null once all are in.';
+
+create or replace function mailout_freeze_recipients(id text, audience jsonb, is_last boolean) returns integer
+language plpgsql set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+    mailout campaign_queue;
+    added integer;
+begin
+    perform mailout_get($1);
+    select * into mailout from campaign_queue q where q.id = mailout_to_uuid($1) for update;
+    if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
+        return 0;
+    end if;
+    insert into email_outbox (id, campaign_id, company_id, recipient_id, email, from_name, content_id,
+                              variables, created_at)
+    select mailout_uuid(mailout.id::text, r.email), mailout.id, mailout.company_id, r.recipient_id, r.email,
+           r.from_name, r.content_id, r.variables, at
+    from jsonb_to_recordset(audience) as r (
+        email text, from_name text, content_id text, variables jsonb, recipient_id text)
+    order by r.email collate "C"
+    on conflict do nothing;
+    get diagnostics added = row_count;
+    if is_last then
+        update campaign_queue q set frozen_at = at where q.id = mailout.id;
+    end if;
+    return added;
+end $$;
+comment on function mailout_freeze_recipients is 'Writes a part of an audience that is handed in; nothing may leave before the last.';

@@ -1,0 +1,362 @@
+-- `step`: one round of one sender, in one transaction (ARCHITECTURE.md, "The protocol").
+-- Locks, always in this order: session, messages by id, usage by key, pacer, mailouts by id. Messages that
+-- are claimed after that are skipped when locked, and the usage of the minute is written last of all.
+
+create or replace function mailout_step(step jsonb) returns jsonb
+language plpgsql set search_path = public as $$
+declare
+    sender sender_sessions;
+    mailout campaign_queue;
+    lane uuid;
+    wants boolean;
+    fenced boolean;
+    uncharged usage[];
+    at timestamptz;
+    halt text;
+    reply jsonb;
+begin
+    select * into sender from sender_sessions s
+    where s.id = mailout_to_uuid(step ->> 'session') and s.closed_at is null and s.step_no < (step ->> 'n')::integer
+    for update;
+    fenced := not found;
+    wants := not fenced and (step ->> 'want')::integer > 0 and not (step ->> 'close')::boolean;
+    lane := sender.campaign_id;
+
+    perform mailout_lock_reported(step, sender.id);
+    uncharged := mailout_uncharged(step);
+    select * into mailout from campaign_queue q where q.id = lane;
+    perform mailout_lock_usage(
+        case when wants then step -> 'buckets' else '[]' end, array['all', mailout.company_id], uncharged);
+    if wants or (step -> 'pace' ->> 'throttled')::boolean then
+        insert into pace (scope) values (step -> 'pace' ->> 'scope') on conflict do nothing;
+        perform 1 from pace p where p.scope = step -> 'pace' ->> 'scope' for update;
+    end if;
+    perform mailout_lock_campaigns(step, lane);
+    select * into mailout from campaign_queue q where q.id = lane;
+    at := mailout_now();
+
+    perform mailout_record(step, at);
+    if fenced then
+        perform mailout_charge(uncharged);
+        return jsonb_build_object('now', mailout_seconds(at), 'fenced', true);
+    end if;
+    update sender_sessions s
+    set step_no = (step ->> 'n')::integer,
+        lease_until = at + make_interval(secs => (step ->> 'lease')::double precision),
+        closed_at = case when (step ->> 'close')::boolean then at end
+    where s.id = sender.id;
+    reply := jsonb_build_object('now', mailout_seconds(at), 'fenced', false,
+                                'recovered', mailout_begun(sender.id, (step ->> 'recover')::boolean));
+    if (step ->> 'close')::boolean then
+        perform mailout_leave_nothing(sender.id, at);
+    end if;
+    halt := mailout_halt(mailout, lane, sender.stop_requested);
+    if halt is null and wants then
+        reply := reply || mailout_begin(step, sender, mailout, at, uncharged);
+    else
+        reply := reply || jsonb_build_object('halt', halt);
+        perform mailout_slow_down(step -> 'pace', at);
+        perform mailout_charge(uncharged);
+    end if;
+    return reply || jsonb_build_object('ledger', mailout_seen(lane, at, (step ->> 'close')::boolean));
+end $$;
+comment on function mailout_step is 'Renews the session, records what has happened, begins what limits and pacer allow.';
+
+-- ── What has happened ──
+
+create or replace function mailout_reports(step jsonb)
+returns table (id uuid, epoch integer, state text, message_id text, code text, category text, message text,
+               original_code text, retry_in double precision, duration_ms integer,
+               give_back boolean, uncharge boolean, withdrawn boolean)
+language sql immutable as $$
+    -- What may have been sent stays charged, whatever the sender says.
+    select r.id, r.epoch, r.state, r.message_id, r.code, r.category,
+           case when r.state = 'UNKNOWN' then coalesce(nullif(r.message, ''), 'no answer') else r.message end,
+           r.original_code, r.retry_in, r.duration_ms,
+           (r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+           (r.uncharge or r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+           false
+    from jsonb_to_recordset(step -> 'results') as r (
+        id uuid, epoch integer, state text, message_id text, code text, category text, message text,
+        original_code text, retry_in double precision, duration_ms integer, give_back boolean, uncharge boolean)
+    union all
+    select w.id, w.epoch, 'PENDING', null, null, null, null, null, null, null, true, true, true
+    from jsonb_to_recordset(step -> 'withdraw') as w (id uuid, epoch integer)
+    where not jsonb_path_exists(step, '$.results[*] ? (@.id == $id && @.epoch == $epoch)',
+                                jsonb_build_object('id', w.id, 'epoch', w.epoch))
+$$;
+comment on function mailout_reports is 'Results and withdrawals as rows of one shape.';
+
+create or replace function mailout_lock_reported(step jsonb, sender uuid) returns void
+language plpgsql set search_path = public as $$
+declare
+    ids uuid[] := array(select r.id from mailout_reports(step) r);
+begin
+    if exists (
+        select 1 from mailout_reports(step) r
+        where r.state not in ('SENT', 'FAILED', 'RETRY_SCHEDULED', 'UNKNOWN', 'VALIDATION_FAILED', 'PENDING')
+    ) then
+        raise exception 'transition refused: a result must be an outcome' using errcode = 'ML001';
+    end if;
+    if (step ->> 'close')::boolean then
+        ids := ids || array(select o.id from email_outbox o
+                            where o.session_id = sender and o.state in ('SENT_ATTEMPT', 'UNKNOWN'));
+    end if;
+    perform 1 from email_outbox o
+    where o.id = any(ids) and o.state in ('SENT_ATTEMPT', 'UNKNOWN') order by o.id for update;
+end $$;
+comment on function mailout_lock_reported is 'The messages of which something is known now, locked in id order.';
+
+create or replace function mailout_uncharged(step jsonb) returns usage[]
+language sql stable set search_path = public as $$
+    select coalesce(array_agg((taken.scope, taken.kind, taken.key, -taken.n)::usage), '{}')
+    from (
+        select c.scope, c.kind, c.key, count(*)::integer as n
+        from email_outbox o
+        join mailout_reports(step) r on r.id = o.id and r.epoch = o.epoch and r.uncharge
+        cross join lateral mailout_charges(o.company_id, o.attempt_at, o.charged_hour, o.charged_day) c
+        where o.state in ('SENT_ATTEMPT', 'UNKNOWN')
+        group by c.scope, c.kind, c.key
+    ) taken
+$$;
+comment on function mailout_uncharged is 'What surely-not-sent attempts give back to the counters they were charged to.';
+
+create or replace function mailout_record(step jsonb, at timestamptz) returns void
+language plpgsql set search_path = public as $$
+begin
+    update email_outbox o
+    set state = 'SENT', ses_message_id = r.message_id, sent_at = at, duration_ms = r.duration_ms,
+        next_attempt_at = null, unknown_at = null,
+        charged_hour = case when not r.uncharge then o.charged_hour end,
+        charged_day = case when not r.uncharge then o.charged_day end,
+        error_code = null, error_category = null, error_message = null, original_code = null
+    from mailout_reports(step) r
+    where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN')
+      and r.state = 'SENT' and not r.give_back;
+    if not exists (select 1 from mailout_reports(step) r where r.state <> 'SENT' or r.give_back) then
+        return;
+    end if;
+    -- Surely not accepted, and not the message's fault: as if it had never begun.
+    update email_outbox o
+    set state = 'PENDING', attempts = o.attempts - 1, attempt_at = null, session_id = null, unknown_at = null,
+        charged_hour = null, charged_day = null,
+        next_attempt_at = at + make_interval(secs => nullif(r.retry_in, 0)),
+        error_code = case when r.withdrawn then o.error_code else r.code end,
+        error_category = case when r.withdrawn then o.error_category else r.category end,
+        error_message = case when r.withdrawn then o.error_message else r.message end,
+        original_code = case when r.withdrawn then o.original_code else r.original_code end
+    from mailout_reports(step) r
+    where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and r.give_back;
+    update email_outbox o
+    set state = 'UNKNOWN', error_code = r.code, error_message = r.message, unknown_at = at,
+        history = mailout_unknown_history(o, r.code, r.message, at)
+    from mailout_reports(step) r
+    where o.id = r.id and o.epoch = r.epoch and o.state = 'SENT_ATTEMPT' and r.state = 'UNKNOWN';
+    update email_outbox o
+    set state = r.state, duration_ms = r.duration_ms, unknown_at = null,
+        error_code = r.code, error_category = r.category, error_message = r.message, original_code = r.original_code,
+        charged_hour = case when not r.uncharge then o.charged_hour end,
+        charged_day = case when not r.uncharge then o.charged_day end,
+        failed_at = case when r.state = 'RETRY_SCHEDULED' then o.failed_at else at end,
+        next_attempt_at = case when r.state = 'RETRY_SCHEDULED' then
+            at + make_interval(secs => coalesce(r.retry_in, 0)) else o.next_attempt_at end,
+        history = case when r.state = 'RETRY_SCHEDULED' then
+            mailout_remember(o, at, o.epoch, jsonb_build_object(
+                'type', r.state, 'errorCode', r.code, 'errorCategory', r.category, 'errorMessage', r.message,
+                'originalCode', r.original_code, 'willRetry', true, 'nextAttemptNumber', o.attempts + 1,
+                'backoffDelay', round(coalesce(r.retry_in, 0) * 1000), 'durationMs', r.duration_ms))
+            else o.history end
+    from mailout_reports(step) r
+    where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and not r.give_back
+      and r.state in ('FAILED', 'VALIDATION_FAILED', 'RETRY_SCHEDULED');
+end $$;
+comment on function mailout_record is 'Results count by epoch alone, also from a sender that was given up.';
+
+create or replace function mailout_remember(o email_outbox, at timestamptz, epoch integer, entry jsonb) returns jsonb
+language sql immutable set search_path = public as $$
+    select coalesce(o.history, '[]') || (jsonb_build_object(
+        'at', mailout_seconds(at), 'attempt', o.attempts, 'epoch', $3,
+        'attempt_at', case when (o.history -> -1 -> 'epoch') is distinct from to_jsonb(o.epoch)
+                           then mailout_seconds(o.attempt_at) end) || entry)
+$$;
+comment on function mailout_remember is 'The history with one more line. The first line of an epoch also tells when it began.';
+
+create or replace function mailout_unknown_history(o email_outbox, code text, why text, at timestamptz) returns jsonb
+language sql immutable set search_path = public as $$
+    select mailout_remember(o, at, o.epoch, jsonb_build_object('type', 'UNKNOWN', 'errorCode', code, 'errorMessage', why))
+$$;
+comment on function mailout_unknown_history is 'The history with the moment at which an attempt was lost.';
+
+-- ── What is wanted ──
+
+create or replace function mailout_lock_campaigns(step jsonb, lane uuid) returns void
+language sql volatile set search_path = public as $$
+    select 1 from campaign_queue q
+    where q.id = lane
+       or q.id in (select o.campaign_id from email_outbox o join mailout_reports(step) r on r.id = o.id)
+    order by q.id for update
+$$;
+comment on function mailout_lock_campaigns is 'The mailouts whose ledger this step may change, locked in id order.';
+
+create or replace function mailout_begun(sender uuid, asked boolean) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(jsonb_build_object('id', o.id, 'epoch', o.epoch) order by o.seq), '[]')
+    from email_outbox o where asked and o.session_id = sender and o.state = 'SENT_ATTEMPT'
+$$;
+comment on function mailout_begun is 'What a session has begun, for a sender whose last step was lost.';
+
+create or replace function mailout_leave_nothing(sender uuid, at timestamptz) returns void
+language sql volatile set search_path = public as $$
+    update email_outbox o
+    set state = 'UNKNOWN', error_code = null, error_message = 'its sender ended without an answer', unknown_at = at,
+        history = mailout_unknown_history(o, null, 'its sender ended without an answer', at)
+    where o.session_id = sender and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT'
+$$;
+comment on function mailout_leave_nothing is 'A closing session leaves no attempt in the air: what it does not speak of is unknown.';
+
+create or replace function mailout_halt(mailout campaign_queue, lane uuid, stop boolean) returns text
+language sql stable set search_path = public as $$
+    select case
+        when exists (select 1 from switches where name = 'all_paused') then 'all_paused'
+        when stop then 'stop'
+        when lane is null or mailout.id is null then null
+        when mailout.status = 'CANCELLED' then 'cancelled'
+        when mailout.defer_reason = 'paused' then 'paused'
+        when mailout.status = 'PENDING' then 'deferred'
+        when mailout.frozen_at is null then 'not_frozen'
+    end
+$$;
+comment on function mailout_halt is 'Why nothing may begin, although something is due.';
+
+create or replace function mailout_begin(
+    step jsonb, sender sender_sessions, mailout campaign_queue, at timestamptz, uncharged usage[]) returns jsonb
+language plpgsql set search_path = public as $$
+declare
+    seconds double precision := mailout_seconds(at);
+    room integer;
+    limited text;
+    slots record;
+    rows jsonb;
+    charges usage[];
+begin
+    select r.* into room, limited from mailout_room(step, mailout.company_id, at) r;
+    select r.* into slots from pace p
+    cross join lateral mailout_reserve(p, step -> 'pace', seconds, least((step ->> 'want')::integer, room)) r
+    where p.scope = step -> 'pace' ->> 'scope';
+    select c.rows, c.charges into rows, charges
+    from mailout_claim(step, sender, mailout, at, slots.free, slots.next_at, slots.gap) c;
+    update pace p
+    set next_at = slots.next_at
+            + ceil(jsonb_array_length(rows)::numeric / (step -> 'pace' ->> 'group')::integer) * slots.gap,
+        factor = slots.told, factor_at = slots.told_at
+    where p.scope = step -> 'pace' ->> 'scope';
+    perform mailout_charge(charges || uncharged);
+    return jsonb_build_object(
+        'rows', rows,
+        'limited', case when room = 0 then limited end,
+        'next_slot_at', case when room > 0 and slots.free = 0 then slots.next_at end,
+        'next_due_at', case when rows = '[]' then mailout_next_due(sender.campaign_id, at) end);
+end $$;
+comment on function mailout_begin is 'As many messages as limits and pacer allow.';
+
+create or replace function mailout_claim(
+    step jsonb, sender sender_sessions, mailout campaign_queue, at timestamptz,
+    free integer, first_slot double precision, gap double precision, out rows jsonb, out charges usage[])
+language plpgsql set search_path = public as $$
+declare
+    hour text := mailout_bucket(step, 'hour', at);
+    day text := mailout_bucket(step, 'day', at);
+begin
+    with picked as materialized (
+        select o.seq,
+               case
+                   when not mailout.is_test and not exists (
+                       select 1 from subscribers s where s.email_norm = o.email and s.status = 'active')
+                       then 'SUPPRESSED'
+                   when not mailout.is_test and mailout.list_key is not null and not exists (
+                       select 1 from subscriptions l
+                       where l.email = o.email and l.list_key = mailout.list_key and l.unsubscribed_at is null)
+                       then 'SUPPRESSED'
+                   when o.recipient_id is not null and not exists (
+                       select 1 from recipients r
+                       where r.company_id = o.company_id and r.id = o.recipient_id
+                         and r.deleted_at is null and r.email = o.email)
+                       then case o.state when 'RETRY_SCHEDULED' then 'SUPPRESSED' else 'VALIDATION_FAILED' end
+                   else 'SENT_ATTEMPT'
+               end as verdict
+        from email_outbox o
+        where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
+                  = coalesce(sender.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
+          and o.state in ('PENDING', 'RETRY_SCHEDULED') and o.seq > (step ->> 'cursor')::bigint
+          and (o.next_attempt_at is null or o.next_attempt_at <= at)
+        order by o.seq limit free for update of o skip locked
+    ), suppressed as (
+        update email_outbox o
+        set state = 'SUPPRESSED', error_message = 'left in the meantime', next_attempt_at = null
+        from picked p where o.seq = p.seq and p.verdict = 'SUPPRESSED'
+    ), refused as (
+        update email_outbox o
+        set state = 'VALIDATION_FAILED', error_code = 'RECIPIENT_NOT_FOUND', error_category = 'VALIDATION_ERROR',
+            error_message = 'The recipient is not there, or not this company''s.', failed_at = at
+        from picked p where o.seq = p.seq and p.verdict = 'VALIDATION_FAILED'
+    ), begun as (
+        update email_outbox o
+        set state = 'SENT_ATTEMPT', epoch = o.epoch + 1, attempts = o.attempts + 1, session_id = sender.id,
+            attempt_at = at, charged_hour = hour, charged_day = day, next_attempt_at = null
+        from picked p where o.seq = p.seq and p.verdict = 'SENT_ATTEMPT'
+        returning o.*
+    ), placed as (
+        select b.*, row_number() over (order by b.seq) - 1 as place from begun b
+    )
+    select coalesce(jsonb_agg(jsonb_build_object(
+               'id', b.id, 'epoch', b.epoch, 'seq', b.seq, 'number', b.attempts, 'email', b.email,
+               'content_id', coalesce(b.content_id, mailout.content_hash), 'campaign_id', b.campaign_id,
+               'company_id', b.company_id, 'from_name', b.from_name, 'variables', b.variables,
+               'slot', case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end) order by b.seq), '[]'),
+           array(select (c.scope, c.kind, c.key, sum(n))::usage
+                 from (select company_id, count(*) as n from begun group by company_id) by_company,
+                      mailout_charges(company_id, at, hour, day) c
+                 group by c.scope, c.kind, c.key)
+    into rows, charges
+    from placed b;
+end $$;
+comment on function mailout_claim is 'Due messages in order: who left is suppressed, who is wrong is refused, the others are begun.';
+
+create or replace function mailout_bucket(step jsonb, kind text, at timestamptz) returns text
+language sql immutable set search_path = public as $$
+    select b.key from jsonb_to_recordset(step -> 'buckets') as b (
+        kind text, key text, starts_at double precision, ends_at double precision)
+    where b.kind = $2 and b.starts_at <= mailout_seconds(at) and mailout_seconds(at) < b.ends_at limit 1
+$$;
+comment on function mailout_bucket is 'The hour or the day that the store''s time is in, as Python names it.';
+
+create or replace function mailout_next_due(lane uuid, at timestamptz) returns double precision
+language plpgsql stable set search_path = public as $$
+declare
+    due timestamptz;
+begin
+    -- Most often something is due at once, and the first row says so.
+    perform 1 from email_outbox o
+    where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
+              = coalesce(lane, '00000000-0000-0000-0000-000000000000'::uuid)
+      and o.state in ('PENDING', 'RETRY_SCHEDULED') and (o.next_attempt_at is null or o.next_attempt_at <= at)
+    limit 1;
+    if found then
+        return mailout_seconds(at);
+    end if;
+    select min(o.next_attempt_at) into due from email_outbox o
+    where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
+              = coalesce(lane, '00000000-0000-0000-0000-000000000000'::uuid)
+      and o.state in ('PENDING', 'RETRY_SCHEDULED');
+    return mailout_seconds(due);
+end $$;
+comment on function mailout_next_due is 'When the next waiting message is due; null: none waits.';
+
+create or replace function mailout_seen(lane uuid, at timestamptz, closing boolean) returns jsonb
+language sql volatile set search_path = public as $$
+    update campaign_queue q set locked_at = case when closing then q.locked_at else at end where q.id = lane
+    returning jsonb_build_object('recipients', q.recipients, 'pending', q.pending, 'in_flight', q.in_flight,
+                                 'sent', q.sent, 'failed', q.failed, 'suppressed', q.suppressed,
+                                 'unknown', q.unknown)
+$$;
+comment on function mailout_seen is 'The counts after a step; taking them, the mailout is seen to be in somebody''s hands.';

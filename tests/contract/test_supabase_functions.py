@@ -1,0 +1,204 @@
+"""The Supabase store's own: what its SQL must share with Python, and what many rows and senders do to it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from mailout.adapters.supabase import SupabaseStore
+from mailout.delivery.pacing import PaceState, reserve
+from mailout.delivery.protocol import Bucket, Claimed, Pace, Step
+from mailout.delivery.states import COLUMN_OF, TRANSITIONS, State
+from mailout.ids import uuid_of
+from tests.clocks import NOON
+from tests.contract.postgres import PostgresRpc, empty, migrated
+from tests.contract.scenes import ACCOUNT, LEASE, enqueue, freeze, mailout, result
+
+
+@pytest.fixture
+def admin() -> Iterator[psycopg.Connection[Any]]:
+    """The shared database, seen by its owner."""
+    empty(migrated())
+    with psycopg.connect(migrated(), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def store(admin: psycopg.Connection[Any]) -> Iterator[SupabaseStore]:
+    made = SupabaseStore(PostgresRpc(migrated()))
+    yield made
+    made.close()
+
+
+# ── what Python says too ──
+
+
+def test_the_table_of_states_is_pythons(admin: psycopg.Connection[Any]) -> None:
+    """A step that only one side knows is a message that cannot move, or moves where it must not."""
+    rows = admin.execute("select before, after from state_transitions").fetchall()
+    assert set(rows) == {(before, after) for before, afters in TRANSITIONS.items() for after in afters}
+
+
+def test_the_ledgers_columns_are_pythons(admin: psycopg.Connection[Any]) -> None:
+    for state in State:
+        (column,) = admin.execute("select mailout_column(%s)", (state.value,)).fetchone() or ()
+        assert column == COLUMN_OF.get(state)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(parts=st.lists(TEXTS, min_size=1, max_size=4))
+def test_ids_made_in_sql_are_those_made_in_python(parts: list[str]) -> None:
+    """Otherwise a replay from the other side would meet nobody, and send twice."""
+    with psycopg.connect(migrated()) as connection:
+        made = connection.execute("select mailout_uuid(variadic %s::text[])::text", (parts,)).fetchone()
+    assert made == (uuid_of(*parts),)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    next_in=st.floats(-5, 10),
+    factor=st.floats(0.05, 1),
+    factor_ago=st.floats(-2, 900),
+    rate=st.sampled_from([0.0, 0.5, 5.0, 14.0, 200.0]),
+    group=st.sampled_from([1, 14, 50]),
+    throttled=st.booleans(),
+    want=st.integers(0, 300),
+)
+def test_the_pacer_in_sql_reserves_what_the_one_in_python_does(
+    next_in: float, factor: float, factor_ago: float, rate: float, group: int, throttled: bool, want: int
+) -> None:
+    """Two stores, one pace: whoever moves from SQLite to Supabase must not suddenly send faster."""
+    state = PaceState(NOON + next_in, factor, NOON - factor_ago)
+    pace = Pace(ACCOUNT, rate, group=group, throttled=throttled)
+    wanted = reserve(state, pace, NOON, want)
+    wish = Jsonb(asdict(pace))
+    with psycopg.connect(migrated(), row_factory=dict_row) as connection:
+        found = connection.execute(
+            "select * from mailout_reserve((%s, %s, %s, %s)::pace, %s, %s, %s)",
+            (ACCOUNT, state.next_at, state.factor, state.factor_at, wish, NOON, want),
+        ).fetchone()
+    assert found is not None
+    assert found["free"] == pytest.approx(wanted.slots_free, abs=1e-9)
+    assert (found["next_at"], found["gap"]) == pytest.approx((wanted.next_at, wanted.interval), rel=1e-12)
+    assert (found["told"], found["told_at"]) == pytest.approx((wanted.factor, wanted.factor_at), rel=1e-12)
+
+
+# ── size and company ──
+
+
+def test_two_hundred_thousand_subscribers_are_frozen_in_order(
+    admin: psycopg.Connection[Any], store: SupabaseStore
+) -> None:
+    """A list of any size is written inside the database, by address, each once."""
+    admin.execute("alter table subscribers disable trigger subscribers_normalise")
+    admin.execute(
+        "insert into subscribers (email, email_norm, status)"
+        " select email, email, case when i % 1000 = 0 then 'unsubscribed' else 'active' end"
+        " from (select i, md5(i::text) || '@example.org' as email from generate_series(1, 200000) i) made"
+    )
+    admin.execute("alter table subscribers enable trigger subscribers_normalise")
+    id = enqueue(store)
+    assert freeze(store, id) == 199_800
+    assert store.mailout(id).ledger.pending == 199_800
+    (out_of_order,) = admin.execute(
+        "select count(*) from (select email, lag(email) over (order by seq) as before from email_outbox) o"
+        ' where before collate "C" >= email collate "C"'
+    ).fetchone() or (None,)
+    assert out_of_order == 0
+
+
+class Racer(threading.Thread):
+    """One sender on a connection of its own: steps until nothing is pending, sending everything it gets."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__()
+        self.store = SupabaseStore(PostgresRpc(migrated()))
+        self.id = id
+        self.got: list[Claimed] = []
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._send_all()
+        except BaseException as error:  # noqa: BLE001 (shown by the test)
+            self.error = error
+        finally:
+            self.store.close()
+
+    def _send_all(self) -> None:
+        session = self.store.open_session(self.id, worker="racer", transport="folder", lease=LEASE)
+        n, held, buckets = 0, list[Claimed](), _buckets()
+        while True:
+            n += 1
+            sent, back = held[::2], held[1::2] if n % 3 == 0 else []
+            kept = [one for one in held if one not in sent and one not in back]
+            reply = self.store.step(
+                Step(
+                    session,
+                    n,
+                    LEASE,
+                    Pace(ACCOUNT, 0.0),
+                    results=[result(one) for one in [*sent, *kept]],
+                    withdraw=[one.attempt for one in back],
+                    want=20,
+                    buckets=buckets,
+                )
+            )
+            self.got += [*sent, *kept]
+            held = list(reply.rows)
+            if not held and reply.ledger is not None and reply.ledger.settled:
+                return
+
+
+def _buckets() -> list[Bucket]:
+    return [Bucket("hour", "always", 0.0, 1e12, 10**6), Bucket("day", "always", 0.0, 1e12, 10**6)]
+
+
+@pytest.mark.parametrize("senders", [2, 3])
+def test_senders_at_once_begin_every_message_once(store: SupabaseStore, senders: int) -> None:
+    """Two machines, one mailout: nobody gets it twice, nobody is left out, no step dies of a deadlock."""
+    emails = [f"p{number:04}@example.org" for number in range(600)]
+    id = mailout(store, *emails)
+    racers = [Racer(id) for _ in range(senders)]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join()
+    assert [racer.error for racer in racers] == [None] * senders
+    accepted = Counter(claimed.email for racer in racers for claimed in racer.got)
+    assert accepted == Counter(emails)
+    ledger = store.mailout(id).ledger
+    assert (ledger.sent, ledger.pending, ledger.in_flight, ledger.recipients) == (600, 0, 0, 600)
+    assert store.usage("all", "day", "always") == 600
+
+
+def test_a_cancel_among_senders_leaves_nothing_waiting(store: SupabaseStore) -> None:
+    """Steps, a cancel and a reap lock the same rows from different ends: none may wait for ever."""
+    id = mailout(store, *(f"p{number:04}@example.org" for number in range(400)))
+    racers = [Racer(id) for _ in range(3)]
+    for racer in racers:
+        racer.start()
+    other = SupabaseStore(PostgresRpc(migrated()))
+    other.reap(0.0)
+    other.cancel(id)
+    for racer in racers:
+        racer.join()
+    other.close()
+    assert [racer.error for racer in racers] == [None] * 3
+    ledger = store.mailout(id).ledger
+    assert (ledger.pending, ledger.in_flight) == (0, 0)
+    assert ledger.sent + ledger.suppressed == 400
+    assert ledger.sent == sum(len(racer.got) for racer in racers)

@@ -1,0 +1,275 @@
+"""The migrations: on an empty project, twice, on one that has lived; and who may see what they made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from mailout.adapters.supabase import SupabaseStore
+from mailout.errors import StoreMismatch
+from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, empty, migrate, migrated
+from tests.contract.scenes import enqueue, freeze, mailout
+
+OUTSIDERS = ("anon", "authenticated")
+
+
+@pytest.fixture
+def admin() -> Iterator[psycopg.Connection[Any]]:
+    """The shared database, seen by its owner."""
+    empty(migrated())
+    with psycopg.connect(migrated(), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def store(admin: psycopg.Connection[Any]) -> Iterator[SupabaseStore]:
+    made = SupabaseStore(PostgresRpc(migrated()))
+    yield made
+    made.close()
+
+
+# ── applying them ──
+
+
+def test_they_may_be_applied_twice_and_lose_nothing() -> None:
+    """`supabase db push` after a restored migration table must not cost anybody a row."""
+    address = database("twice")
+    migrate(address)
+    store = SupabaseStore(PostgresRpc(address))
+    id = mailout(store, "ann@example.org", "bob@example.org", list_key="weekly")
+    before = (store.mailout(id), store.messages(id), store.subscribers())
+    migrate(address)
+    assert (store.mailout(id), store.messages(id), store.subscribers()) == before
+    store.check()
+    store.close()
+
+
+def test_a_project_without_them_is_told_which_command_to_run() -> None:
+    store = SupabaseStore(PostgresRpc(database("bare")))
+    with pytest.raises(StoreMismatch, match="supabase db push"):
+        store.check()
+    store.close()
+
+
+@pytest.mark.parametrize(("version", "remedy"), [(0, "supabase db push"), (99, "newer mailout")])
+def test_another_schema_is_refused_before_anything_is_sent(version: int, remedy: str) -> None:
+    class Answers:
+        def __call__(self, name: str, params: object) -> int:
+            return version
+
+        def close(self) -> None: ...
+
+    with pytest.raises(StoreMismatch, match=remedy):
+        SupabaseStore(Answers()).check()
+
+
+def test_a_plain_postgres_without_supabases_roles_is_enough() -> None:
+    """Whoever runs Postgres himself has none of these roles, and need not invent them."""
+    with psycopg.connect(database("plain")) as connection:
+        for role in (*OUTSIDERS, "service_role"):
+            connection.execute(
+                sql.SQL("alter role {} rename to {}").format(
+                    sql.Identifier(role), sql.Identifier(f"no {role}")
+                )
+            )
+        for script in MIGRATIONS:
+            connection.execute(script.read_text(encoding="utf-8"))
+        version = connection.execute("select mailout_schema_version()").fetchone()
+        connection.rollback()
+    assert version == (1,)
+
+
+# ── a project that has lived ──
+
+OLD_TABLE = """
+create table subscribers (
+    id bigint generated always as identity primary key, email text, status text default 'active',
+    bounce_type text, bounce_subtype text, status_updated_at timestamptz, from_name text,
+    created_at timestamptz default now()
+);
+insert into subscribers (email, status, from_name, created_at) values
+    ('Ann@Example.org', 'active', 'Older', '2024-01-01'),
+    ('ann@example.org', 'active', 'Newer', '2025-01-01'),
+    ('  bob@example.org ', 'active', null, '2024-01-01'),
+    ('BOB@example.org', 'unsubscribed', null, '2025-01-01'),
+    (E'\\tcat@example.org\\u00a0', 'active', null, null),
+    ('not an address', 'active', null, '2024-01-01'),
+    ('two@@example.org', 'active', null, '2024-01-01'),
+    (null, 'active', null, '2024-01-01'),
+    ('dora@пример.рф', 'active', null, '2024-01-01'),
+    ('Dora@Пример.рф', 'bounced', null, '2025-01-01'),
+    ('eva@bücher.example', 'active', null, '2024-01-01'),
+    ('fay@example.org', 'paused by hand', null, '2024-01-01');
+"""
+
+
+@pytest.fixture
+def lived() -> Iterator[psycopg.Connection[Any]]:
+    address = database("lived")
+    with psycopg.connect(address, autocommit=True, row_factory=dict_row) as connection:
+        connection.execute(OLD_TABLE)
+        migrate(address)
+        yield connection
+
+
+@pytest.fixture
+def lived_store(lived: psycopg.Connection[Any]) -> Iterator[SupabaseStore]:
+    made = SupabaseStore(PostgresRpc(str(lived.info.dsn)))
+    yield made
+    made.close()
+
+
+def _column(connection: psycopg.Connection[Any], column: str) -> list[tuple[Any, Any]]:
+    rows = connection.execute(f"select email, {column} as value from subscribers order by id").fetchall()
+    return [(row["email"], row["value"]) for row in rows]
+
+
+def test_rows_from_before_keep_one_for_each_address_and_say_why_the_others_wait(
+    lived: psycopg.Connection[Any],
+) -> None:
+    """Who had left under one spelling gets no mail under another, and nobody's row is deleted."""
+    norms = [norm for _, norm in _column(lived, "email_norm")]
+    problems = [problem for _, problem in _column(lived, "email_problem")]
+    assert norms == [
+        *("ann@example.org", None, None, "bob@example.org", "cat@example.org"),
+        *(None, None, None, None, None, None, "fay@example.org"),
+    ]
+    assert problems == [
+        *(None, "duplicate", "duplicate", None, None),
+        *("invalid", "invalid", "invalid", "not_ascii", "not_ascii", "not_ascii", None),
+    ]
+    migrate(str(lived.info.dsn))
+    assert [norm for _, norm in _column(lived, "email_norm")] == norms
+
+
+def test_a_status_that_was_an_enum_keeps_its_words() -> None:
+    address = database("enum")
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("create type standing as enum ('active', 'unsubscribed', 'bounced')")
+        table, _, _ = OLD_TABLE.partition("insert")
+        connection.execute(table.replace("status text default 'active'", "status standing"))
+        connection.execute("insert into subscribers (email, status) values ('ann@example.org', 'bounced')")
+        migrate(address)
+        connection.execute("insert into subscribers (email) values ('bob@example.org')")
+        rows = connection.execute("select email_norm, status from subscribers order by email").fetchall()
+    assert rows == [("ann@example.org", "bounced"), ("bob@example.org", "active")]
+
+
+def test_only_the_active_ones_with_an_address_are_written_to(lived_store: SupabaseStore) -> None:
+    id = enqueue(lived_store)
+    freeze(lived_store, id)
+    rows = lived_store.messages(id)
+    assert [row["email"] for row in rows] == ["ann@example.org", "cat@example.org"]
+    assert rows[0]["from_name"] == "Older"
+
+
+def test_python_frees_the_rows_whose_domain_needs_punycode(
+    lived: psycopg.Connection[Any], lived_store: SupabaseStore
+) -> None:
+    """A subscriber with an IDN domain would otherwise never get mail; a bounce under one spelling counts."""
+
+    def punycode(email: str) -> str:
+        local, _, domain = email.strip().lower().partition("@")
+        return f"{local}@{domain.encode('idna').decode()}"
+
+    assert lived_store.normalise_addresses(punycode) == 2
+    assert lived_store.subscriber("dora@xn--e1afmkfd.xn--p1ai")["status"] == "bounced"
+    assert lived_store.subscriber("eva@xn--bcher-kva.example")["status"] == "active"
+    assert lived_store.normalise_addresses(punycode) == 0
+    assert [email for email, problem in _column(lived, "email_problem") if problem == "not_ascii"] == []
+
+
+def test_an_import_meets_the_rows_that_were_there(
+    lived: psycopg.Connection[Any], lived_store: SupabaseStore
+) -> None:
+    from mailout.ports import SubscriberRow
+
+    (before,) = lived.execute("select count(*) as n from subscribers").fetchall()
+    counts = lived_store.import_subscribers(
+        [
+            SubscriberRow("ann@example.org", "ann@example.org", from_name="Imported"),
+            SubscriberRow("eva@bücher.example", "eva@xn--bcher-kva.example", from_name="Eva"),
+        ]
+    )
+    (after,) = lived.execute("select count(*) as n from subscribers").fetchall()
+    assert (counts.added, counts.updated, after) == (0, 2, before)
+
+
+def test_whoever_writes_a_row_the_key_is_filled(admin: psycopg.Connection[Any], store: SupabaseStore) -> None:
+    """People add and edit subscribers in Supabase's table editor; a second spelling is a second row."""
+    admin.execute(
+        "insert into subscribers (email) values (' Ann@Example.ORG '), ('nobody'), ('bob@example.org')"
+    )
+    admin.execute("insert into subscribers (email, status) values ('ANN@example.org', 'unsubscribed')")
+    assert store.subscriber("ann@example.org")["status"] == "unsubscribed"
+    admin.execute("update subscribers set email = 'Bobby@example.org' where email = 'bob@example.org'")
+    assert [row["email_norm"] for row in store.subscribers()] == ["ann@example.org", "bobby@example.org"]
+    admin.execute("update subscribers set email = 'nobody@example.org' where email = 'nobody'")
+    assert store.subscriber_counts() == {"active": 2, "unsubscribed": 1, "bounced": 0}
+
+
+# ── who may see it ──
+
+
+def _ours(admin: psycopg.Connection[Any]) -> Sequence[str]:
+    rows = admin.execute(
+        "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'v')"
+    )
+    return [name for (name,) in rows]
+
+
+@pytest.mark.parametrize("role", OUTSIDERS)
+def test_a_publishable_key_can_read_nothing(admin: psycopg.Connection[Any], role: str) -> None:
+    """It stands in every web page of the project: one readable table is every subscriber's address."""
+    names = _ours(admin)
+    assert {"subscribers", "email_outbox", "email_logs", "send_logs", "state_transitions"} <= set(names)
+    admin.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+    for name in names:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            admin.execute(sql.SQL("select * from {}").format(sql.Identifier(name)))
+
+
+@pytest.mark.parametrize("role", OUTSIDERS)
+def test_a_publishable_key_can_call_nothing(admin: psycopg.Connection[Any], role: str) -> None:
+    callable_ones = admin.execute(
+        "select oid::regprocedure::text from pg_proc where pronamespace = 'public'::regnamespace"
+        " and has_function_privilege(%s, oid, 'execute')",
+        (role,),
+    ).fetchall()
+    (ours,) = admin.execute(
+        "select count(*) from pg_proc where pronamespace = 'public'::regnamespace"
+        " and has_function_privilege('service_role', oid, 'execute')"
+    ).fetchone() or (0,)
+    assert callable_ones == []
+    assert ours > 50
+
+
+def test_every_table_has_row_level_security_and_every_view_its_callers_rights(
+    admin: psycopg.Connection[Any],
+) -> None:
+    """The second lock: a later `grant` to everybody still shows no row."""
+    open_tables = admin.execute(
+        "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'"
+        " and not relrowsecurity"
+    ).fetchall()
+    open_views = admin.execute(
+        "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'v'"
+        " and not coalesce('security_invoker=true' = any(reloptions), false)"
+    ).fetchall()
+    assert (open_tables, open_views) == ([], [])
+
+
+def test_everything_says_what_it_is_for(admin: psycopg.Connection[Any]) -> None:
+    """In Supabase's editor the comment is all that a person sees of the intention."""
+    silent = admin.execute(
+        "select relname::text from pg_class where relnamespace = 'public'::regnamespace"
+        " and relkind in ('r', 'v') and obj_description(oid, 'pg_class') is null"
+        " union all select proname::text from pg_proc where pronamespace = 'public'::regnamespace"
+        " and obj_description(oid, 'pg_proc') is null"
+    ).fetchall()
+    assert silent == []

@@ -1,0 +1,149 @@
+"""Supabase's HTTP API over the tests' Postgres: npm's `@supabase/lite`, wherever Node is present."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import psycopg
+import pytest
+
+from tests.contract.postgres import database, migrate
+
+HERE = Path(__file__).parent
+PUBLISHABLE, SECRET = "sb_publishable_for_tests_only", "sb_secret_for_tests_only"
+
+CONFIG = """
+[api]
+port = {port}
+
+[db]
+driver = "postgres"
+url = "postgres:///{database}"
+
+[auth]
+enabled = true
+jwt_secret = "for-tests-only-for-tests-only-for-tests"
+publishable_key = "env(SUPABASE_PUBLISHABLE_KEY)"
+secret_key = "env(SUPABASE_SECRET_KEY)"
+"""
+
+WITH_JSONB = (
+    *("mailout_step", "mailout_settle", "mailout_epochs", "mailout_messages", "mailout_enqueue"),
+    *("mailout_list", "mailout_defer", "mailout_freeze_recipients", "mailout_import_subscribers"),
+    *("mailout_normalise", "mailout_record_errors", "mailout_dead_letter"),
+)
+UNWRAP = """
+do $$
+declare
+    f record;
+begin
+    for f in
+        select p.oid::regprocedure as signature, p.proname as name, p.proname || '_itself' as itself,
+               pg_get_function_arguments(p.oid) as arguments, pg_get_function_result(p.oid) as result,
+               (select string_agg(
+                    case t.type when 'jsonb'::regtype then format('public.unwrap($%s)', t.place)
+                    else '$' || t.place end, ', ' order by t.place)
+                from unnest(p.proargtypes::oid[]) with ordinality as t (type, place)) as passed
+        from pg_proc p where p.pronamespace = 'public'::regnamespace and p.proname = any(<names>)
+    loop
+        execute format('alter function %s rename to %I', f.signature, f.itself);
+        execute format('create function public.%I(%s) returns %s language sql as %L', f.name, f.arguments,
+                       f.result, format('select public.%I(%s)', f.itself, f.passed));
+        execute format('revoke all on function public.%I from public, anon, authenticated', f.name);
+    end loop;
+end $$;
+"""
+"""lite 0.10 hands a jsonb parameter over as a string of JSON; Supabase does not: so it is undone here."""
+UNWRAPPER = """
+create function public.unwrap(given jsonb) returns jsonb language sql as $$
+    select case jsonb_typeof(given) when 'string' then (given #>> '{}')::jsonb else given end
+$$;
+"""
+
+
+@dataclass(frozen=True)
+class Lite:
+    url: str
+    database: str  # the address of its Postgres
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Lite]:
+    command = _installed()
+    address = database("lite")
+    migrate(address)
+    with psycopg.connect(address) as connection:
+        connection.execute(UNWRAPPER)
+        names = ", ".join(f"'{name}'" for name in WITH_JSONB)
+        connection.execute(UNWRAP.replace("<names>", f"array[{names}]"))
+    port = _free_port()
+    (folder / "supabase").mkdir()
+    (folder / "supabase" / "config.toml").write_text(
+        CONFIG.format(port=port, database="lite"), encoding="utf-8"
+    )
+    environment = os.environ | {
+        "LITE_TELEMETRY": "0",
+        "PGHOST": parse_qs(urlsplit(address).query)["host"][0],
+        "PGUSER": "postgres",
+        "SUPABASE_PUBLISHABLE_KEY": PUBLISHABLE,
+        "SUPABASE_SECRET_KEY": SECRET,
+    }
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen([command, "start"], cwd=folder, env=environment, stdout=log, stderr=log)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait_for(url, process, folder / "log")
+        yield Lite(url, address)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _installed() -> Path:
+    """Once for each lock file, into the user's cache."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("Node is not here")
+    lock = (HERE / "package-lock.json").read_bytes()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mailout-tests"
+    folder = cache / f"supabase-lite-{hashlib.sha256(lock).hexdigest()[:12]}"
+    command = folder / "node_modules" / ".bin" / "lite"
+    if not command.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / name, folder / name)
+        flags = ["--legacy-peer-deps", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"]
+        made = subprocess.run([npm, "ci", *flags], cwd=folder, capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            pytest.skip(f"npm could not install @supabase/lite: {made.stderr[-300:]}")
+    return command
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            httpx.get(f"{url}/rest/v1/", headers={"apikey": SECRET})
+        except httpx.TransportError:
+            time.sleep(0.2)
+        else:
+            return
+    raise RuntimeError(f"@supabase/lite did not start: {log.read_text()[-2000:]}")

@@ -1,0 +1,97 @@
+"""The Supabase store end to end: supabase-py, HTTP, keys, the production migrations, a real Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import psycopg
+import pytest
+
+from mailout.adapters.supabase import SupabaseStore
+from mailout.delivery.states import State
+from mailout.errors import StoreMismatch
+from mailout.ports import SubscriberRow
+from tests.contract.postgres import empty
+from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, mailout, result, states
+from tests.e2e.supabase_lite.server import PUBLISHABLE, SECRET, Lite, running
+
+
+@pytest.fixture(scope="module")
+def lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lite]:
+    with running(tmp_path_factory.mktemp("lite")) as server:
+        yield server
+
+
+@pytest.fixture
+def store(lite: Lite) -> Iterator[SupabaseStore]:
+    empty(lite.database)
+    made = SupabaseStore.connect(lite.url, SECRET)
+    yield made
+    made.close()
+
+
+def test_the_secret_key_opens_the_store(store: SupabaseStore) -> None:
+    store.check()
+    assert store.now() > 1_700_000_000
+
+
+def test_a_list_of_thousands_goes_in_and_comes_out_whole(store: SupabaseStore) -> None:
+    """The API caps an answer at 1,000 rows and does not say so."""
+    emails = [f"p{number:05}@example.org" for number in range(2500)]
+    counts = store.import_subscribers([SubscriberRow(email, email) for email in emails])
+    assert counts.added == 2500
+    assert [row["email_norm"] for row in store.subscribers(limit=10_000)] == emails
+    id = enqueue(store)
+    assert freeze(store, id) == 2500
+    assert [row["email"] for row in store.messages(id, limit=10_000)] == emails
+
+
+def test_a_mailout_is_stepped_through_over_http(store: SupabaseStore) -> None:
+    id = mailout(store, "ann@example.org", "bob@example.org", "cat@example.org")
+    sender = Sender(store, id)
+    ann, bob = sender.begin(2)
+    reply = sender.step(
+        results=[result(ann), result(bob, State.RETRY_SCHEDULED, retry_in=3600.0, message="later")], want=5
+    )
+    assert [row.email for row in reply.rows] == ["cat@example.org"]
+    sender.step(withdraw=[row.attempt for row in reply.rows], close=True)
+    assert states(store, id) == {
+        "ann@example.org": State.SENT,
+        "bob@example.org": State.RETRY_SCHEDULED,
+        "cat@example.org": State.PENDING,
+    }
+    assert_ledger(store, id)
+    assert [event["type"] for event in store.message_events(ann.attempt.id)][-1] == "SENT"
+
+
+def test_the_publishable_key_calls_nothing_and_reads_nothing(lite: Lite, store: SupabaseStore) -> None:
+    """It stands in web pages: with it, nobody may see an address or send a mail."""
+    mailout(store, "ann@example.org")
+    outsider = SupabaseStore.connect(lite.url, PUBLISHABLE)
+    for call in (outsider.now, outsider.check, outsider.subscribers, outsider.mailouts):
+        with pytest.raises(StoreMismatch, match="SUPABASE_SERVICE_ROLE_KEY"):
+            call()
+    outsider.close()
+    with psycopg.connect(lite.database) as connection:
+        names = connection.execute(
+            "select relname from pg_class"
+            " where relnamespace = 'public'::regnamespace and relkind in ('r', 'v')"
+        ).fetchall()
+    for (name,) in names:
+        seen = _read(lite, name, PUBLISHABLE)
+        assert seen.status_code in (401, 403) or seen.json() == [], name
+    for name in ("subscribers", "email_outbox", "campaign_queue", "contents"):
+        assert _read(lite, name, SECRET).json() != [], name
+
+
+def _read(lite: Lite, name: str, key: str) -> httpx.Response:
+    return httpx.get(f"{lite.url}/rest/v1/{name}?select=*", headers={"apikey": key})
+
+
+def test_a_wrong_key_is_refused_in_one_line(lite: Lite) -> None:
+    stranger = SupabaseStore.connect(lite.url, "sb_secret_of_another_project")
+    with pytest.raises(StoreMismatch, match="SUPABASE_SERVICE_ROLE_KEY") as raised:
+        stranger.check()
+    assert "\n" not in str(raised.value)
+    stranger.close()

@@ -1,0 +1,170 @@
+"""The way to Supabase over HTTP: what each answer means, and that nothing is asked twice."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import httpx
+import pytest
+
+from mailout.adapters.supabase.client import SupabaseRpc
+from mailout.errors import (
+    NotFound,
+    SettingsError,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+    TransitionRefused,
+)
+
+SECRET = "sb_secret_not_a_real_one"
+
+
+class Stub(BaseHTTPRequestHandler):
+    """Answers every call with what the test has set, and remembers it."""
+
+    answer: ClassVar[tuple[int, Any]] = (200, None)
+    delay: ClassVar[float] = 0.0
+    calls: ClassVar[list[tuple[str, dict[str, str], Any]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.calls.append((self.path, {key.lower(): value for key, value in self.headers.items()}, body))
+        if self.delay:
+            time.sleep(self.delay)  # and then nobody listens any more
+            return
+        status, answer = self.answer
+        content = json.dumps(answer).encode()
+        self.close_connection = True
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def stub() -> type[Stub]:
+    class Fresh(Stub):
+        calls: ClassVar[list[tuple[str, dict[str, str], Any]]] = []
+
+    return Fresh
+
+
+@pytest.fixture
+def rpc(stub: type[Stub]) -> Iterator[SupabaseRpc]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), stub)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    made = SupabaseRpc(f"http://127.0.0.1:{server.server_port}", SECRET, timeout=httpx.Timeout(0.3))
+    yield made
+    made.close()
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_call_names_the_function_its_parameters_and_the_key(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    """Newer secret keys go the same way as the older service role keys."""
+    stub.answer = (200, {"moved": 3})
+    assert rpc("mailout_settle", {"ids": ["a"], "wait": 1.5, "note": None}) == {"moved": 3}
+    ((path, headers, body),) = stub.calls
+    assert (path, body) == ("/rest/v1/rpc/mailout_settle", {"ids": ["a"], "wait": 1.5, "note": None})
+    assert headers["apikey"] == SECRET
+
+
+@pytest.mark.parametrize("answer", [None, 7, "text", True, [1, 2]])
+def test_an_answer_comes_back_as_it_is(rpc: SupabaseRpc, stub: type[Stub], answer: object) -> None:
+    stub.answer = (200, answer)
+    assert rpc("mailout_anything", {}) == answer
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504, 520, 429])
+def test_an_outage_is_worth_waiting_for_and_never_asked_twice(
+    rpc: SupabaseRpc, stub: type[Stub], status: int
+) -> None:
+    """A step repeated behind our back could begin messages that nobody knows of."""
+    stub.answer = (status, {"code": "57014", "message": "canceling statement due to statement timeout"})
+    with pytest.raises(StoreUnavailable):
+        rpc("mailout_step", {"step": {}})
+    assert len(stub.calls) == 1
+
+
+def test_no_answer_in_time_is_an_outage_too(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    """A timeout under a second must be one: the client's own setting would have made it 0."""
+    stub.delay = 0.6
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        rpc("mailout_step", {"step": {}})
+    assert len(stub.calls) == 1
+
+
+def test_nobody_listening_is_an_outage() -> None:
+    rpc = SupabaseRpc("http://127.0.0.1:9", SECRET)
+    with pytest.raises(StoreUnavailable):
+        rpc("mailout_time", {})
+    rpc.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (
+            401,
+            {
+                "message": "Invalid API key",
+                "hint": "Double check your Supabase `anon` or `service_role` key.",
+            },
+        ),
+        (403, {"code": "42501", "message": "permission denied for function mailout_time"}),
+    ],
+)
+def test_a_wrong_key_says_so_and_what_to_set(
+    rpc: SupabaseRpc, stub: type[Stub], status: int, answer: object
+) -> None:
+    stub.answer = (status, answer)
+    with pytest.raises(StoreMismatch, match="SUPABASE_SERVICE_ROLE_KEY") as raised:
+        rpc("mailout_time", {})
+    assert "\n" not in str(raised.value)
+    assert SECRET not in str(raised.value)
+
+
+def test_a_missing_migration_names_the_command(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    message = "Could not find the function public.mailout_schema_version in the schema cache"
+    stub.answer = (404, {"code": "PGRST202", "message": message, "hint": None, "details": None})
+    with pytest.raises(StoreMismatch, match="supabase db push"):
+        rpc("mailout_schema_version", {})
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [("ML001", TransitionRefused), ("ML002", NotFound), ("ML003", StoreError)],
+)
+@pytest.mark.parametrize("status", [400, 500])
+def test_what_the_functions_refuse_keeps_its_meaning(
+    rpc: SupabaseRpc, stub: type[Stub], status: int, code: str, error: type[StoreError]
+) -> None:
+    stub.answer = (status, {"code": code, "message": "It cannot be.", "hint": "Wait.", "details": None})
+    with pytest.raises(error, match="It cannot be") as raised:
+        rpc("mailout_settle", {})
+    assert type(raised.value) is error
+
+
+def test_what_a_constraint_refuses_is_no_outage(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    """Waiting would not help: the same mailout twice stays twice."""
+    stub.answer = (409, {"code": "23505", "message": "duplicate key value", "hint": None, "details": None})
+    with pytest.raises(StoreError, match="duplicate key") as raised:
+        rpc("mailout_enqueue", {})
+    assert type(raised.value) is StoreError
+
+
+def test_an_address_that_is_none_is_a_setting_to_mend() -> None:
+    with pytest.raises(SettingsError, match="SUPABASE_URL"):
+        SupabaseRpc("project.supabase.co", SECRET)
