@@ -117,6 +117,15 @@ class Effect:
     heard: Heard | None = None
     detail: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def revokes(self) -> tuple[str, str] | None:
+        """The code and message of a rejection; None: it is none."""
+        if self.type not in REVOKING:
+            return None
+        code, text = REVOKING[self.type]
+        why = self.detail.get("reason") or self.detail.get("errorMessage")
+        return code, f"{text} {why}" if why else text
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:

@@ -13,7 +13,6 @@ from mailout.adapters.sqlite.movement import Movement
 from mailout.delivery.states import DOUBTFUL, WAITING, State
 from mailout.feedback.model import (
     METRIC_OF,
-    REVOKING,
     Applied,
     Doubts,
     Drift,
@@ -258,8 +257,6 @@ class _Application:
             self._done["confirmed"] += 1
             row = self._tx.execute("SELECT * FROM email_outbox WHERE seq = ?", (row["seq"],)).fetchone()
         same = tagged or (effect.attempt is None and row["ses_message_id"] == effect.ses_message_id)
-        if same and effect.type in REVOKING and row["state"] == State.SENT:
-            code, text = REVOKING[effect.type]
-            why = effect.detail.get("reason") or effect.detail.get("errorMessage")
-            self._move.revoke(row, code, f"{text} {why}" if why else text)
+        if same and effect.revokes is not None and row["state"] == State.SENT:
+            self._move.revoke(row, *effect.revokes)
             self._done["revoked"] += 1
