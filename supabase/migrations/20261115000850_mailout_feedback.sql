@@ -172,6 +172,11 @@ begin
         select (mailout_event_message(e)).id
         from jsonb_array_elements(readings) r, jsonb_array_elements(r->'effects') e)
     order by o.id for update;
+    perform 1 from subscribers s
+    where s.email_norm in (
+        select coalesce((mailout_event_message(e)).email, e->>'email')
+        from jsonb_array_elements(readings) r, jsonb_array_elements(r->'effects') e where e->'heard' <> 'null')
+    order by s.email_norm for update;
     for reading in select value from jsonb_array_elements(readings) loop
         select * into waiting from events_inbox i
         where i.id = reading->>'inbox_id' and i.applied_at is null for update;
@@ -197,7 +202,6 @@ begin
                 continue;
             end if;
             events := events + 1;
-            -- Before the message moves, which locks its mailout.
             if effect->'heard' <> 'null' and coalesce(message.email, effect->>'email') is not null then
                 statuses := statuses + mailout_hear(coalesce(message.email, effect->>'email'), effect->'heard')::integer;
             end if;
