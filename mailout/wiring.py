@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.folder import FolderTransport
@@ -37,7 +38,7 @@ def build(settings: Settings, clock: Clock | None = None) -> Engine:
         settings=settings,
         store=store,
         transport=_transport(settings, clock),
-        journals=FileJournals(home / "journal" / store.name),
+        journals=FileJournals(home / "journal" / _place(settings)),
         media=MediaFolder(
             home / "media", media_base_url=settings.media_base_url, public_url=settings.public_url
         ),
@@ -49,8 +50,21 @@ def build(settings: Settings, clock: Clock | None = None) -> Engine:
 
 
 def open_store(settings: Settings, clock: Clock | None = None) -> Store:
-    """Where everything is kept: the SQLite file in `MAILOUT_HOME`."""
+    """Where everything is kept: Supabase if it is set, else the SQLite file in `MAILOUT_HOME`."""
+    if settings.supabase_url and settings.supabase_service_role_key:
+        from mailout.adapters.supabase import SupabaseStore  # a second to import: only for whoever uses it
+
+        store = SupabaseStore.connect(
+            settings.supabase_url, settings.supabase_service_role_key.get_secret_value()
+        )
+        store.check()
+        return store
     return SqliteStore(_home(settings) / "mailout.db", clock or SystemClock())
+
+
+def _place(settings: Settings) -> str:
+    """Which store the journals speak of: another one would not know their sessions."""
+    return urlsplit(settings.supabase_url).netloc if settings.supabase_url else "sqlite"
 
 
 def limits_of(settings: Settings) -> Limits:
