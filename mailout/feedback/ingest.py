@@ -62,10 +62,15 @@ def apply(store: Feedback, readings: Sequence[Reading]) -> Applied:
     return sum((apply(store, [reading]) for reading in readings), Applied())
 
 
-def poll(store: Feedback, queue: EventQueue, topics: Collection[str], *, wait: int = 20) -> int:
-    """Take what the queue holds into the inbox; how many. A message leaves the queue after our commit."""
+def poll(
+    store: Feedback, queue: EventQueue, topics: Collection[str], *, wait: int = 20, most: int = 2_000
+) -> int:
+    """Take what the queue holds into the inbox, or a good part of it: it may fill faster than we read.
+
+    How many. A message leaves the queue after our commit.
+    """
     taken = 0
-    while messages := queue.receive(wait if not taken else 1):
+    while taken < most and (messages := queue.receive(wait if not taken else 1)):
         store.receive_events([unwrap(message, topics) for message in messages])
         queue.delete(messages)
         taken += len(messages)
