@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request
@@ -20,7 +20,9 @@ MAX_FORM = 4096
 KEEP = "keep"
 
 Token = Annotated[str, Query(description="`base64url(payload).base64url(HMAC-SHA256(payload))`, unpadded")]
-PAGE = {200: {"model": Ok, "content": {"text/html": {}}, "description": "Done: a page, or JSON if asked for"}}
+PAGE: dict[int | str, dict[str, Any]] = {
+    200: {"model": Ok, "content": {"text/html": {}}, "description": "Done: a page, or JSON if asked for"}
+}
 FORM = {
     "requestBody": {
         "content": {

@@ -142,13 +142,17 @@ create or replace function mailout_move_by_event(message email_outbox, effect js
 language plpgsql set search_path = public as $$
 declare
     tagged boolean := (effect->>'attempt_epoch')::integer is not distinct from message.epoch;
-    now_sent boolean := message.state = 'SENT';
+    same boolean := tagged or (effect->>'attempt_id' is null and message.ses_message_id = effect->>'ses_message_id');
 begin
-    confirmed := tagged and mailout_confirm(message.id::text, message.epoch, effect->>'ses_message_id');
-    revoked := effect->>'revoke_code' is not null
-        and (tagged or (effect->>'attempt_id' is null and message.ses_message_id = effect->>'ses_message_id'))
-        and (now_sent or confirmed)
-        and mailout_revoke(message.id::text, message.epoch, effect->>'revoke_code', effect->>'revoke_message');
+    confirmed := false;
+    revoked := false;
+    -- Asked first: an update of nothing would still wake the ledger's trigger.
+    if tagged and message.state in ('PENDING', 'RETRY_SCHEDULED', 'SENT_ATTEMPT', 'UNKNOWN') then
+        confirmed := mailout_confirm(message.id::text, message.epoch, effect->>'ses_message_id');
+    end if;
+    if same and effect->>'revoke_code' is not null and (confirmed or message.state = 'SENT') then
+        revoked := mailout_revoke(message.id::text, message.epoch, effect->>'revoke_code', effect->>'revoke_message');
+    end if;
 end $$;
 comment on function mailout_move_by_event is 'Only the attempt that the event is about may move.';
 
