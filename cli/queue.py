@@ -77,7 +77,9 @@ def cancel(id: Id, json: Json = False) -> None:
     mailout = find_mailout(engine, id)
     if mailout.status is Status.COMPLETED:
         raise UsageError("It is done: there is nothing left to cancel.")
-    _show(engine, engine.store.cancel(mailout.id), json)
+    cancelled = engine.store.cancel(mailout.id)
+    engine.pages.tell(mailout.id)
+    _show(engine, cancelled, json)
 
 
 @app.command("pause", epilog="Example: mailout queue pause 3f2a, or: mailout queue pause --all")

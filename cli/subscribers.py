@@ -12,6 +12,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from cli import forget
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from mailout.audience.addresses import Dropped, normalise
@@ -158,7 +159,9 @@ def show(
     engine = open_engine()
     engine.store.normalise_addresses()
     person = dict(engine.store.subscriber(norm))
-    person |= {name: iso(person[name]) for name in ("created_at", "status_updated_at")}
+    person |= {
+        name: iso(person[name]) for name in ("created_at", "status_updated_at", "left_at", "complained_at")
+    }
     if json:
         print_json(person)
         return
@@ -172,3 +175,6 @@ def show(
         say(f"  list        {entry['list_key']}{left}")
     for name, value in person["attributes"].items():
         say(f"  {name:<10}  {value}")
+
+
+app.command("forget", epilog=forget.EXAMPLE)(forget.forget)

@@ -10,16 +10,22 @@ from prefect.states import Completed, State
 from flows.send_mailout import deliver
 from mailout import wiring
 from mailout.delivery.protocol import Timing
+from mailout.requests import take_up_ready
 
 
 @flow(name="run_queue", retries=0)
 def run_queue() -> State[Any]:
-    """Send every mailout whose time has come, one after the other, those of a crashed run included."""
+    """Send every mailout whose time has come, one after the other, those of a crashed run included.
+
+    Pages in Notion that are `Ready` are taken up first.
+    """
     engine = wiring.engine()
     timing = Timing.of(engine.settings.lock_seconds)
     engine.store.reap(timing.reap_grace)
     if engine.store.all_paused():
+        engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
+    take_up_ready(engine)
     due = engine.store.due_mailouts(stale=timing.lease)
     if not due:
         return Completed(message="Nothing is due.")

@@ -28,11 +28,12 @@ from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import Claimed, Ledger, Result, RetryPlan, Timing
 from mailout.delivery.sender import Sender
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
-from mailout.ports import Allowance, Clock, ErrorRecord, Journals, Recipient, Store, Transport
+from mailout.ports import Allowance, Clock, ErrorRecord, Journals, PageReporter, Recipient, Store, Transport
 from mailout.queue.limits import Limits, buckets, why_it_ended, why_not_now
-from mailout.queue.model import Mailout, NewMailout, Status
+from mailout.queue.model import Kind, Mailout, NewMailout, Status
 from mailout.reporting.files import csv_path, html_path
 from mailout.reporting.html import write_html
+from mailout.reporting.page_reports import PageReports
 from mailout.reporting.redact import redact
 from mailout.reporting.rows import CsvPart, write_csv
 from mailout.reporting.summary import Summary, summarise
@@ -77,6 +78,7 @@ class Engine:
         clock: Clock,
         limits: Limits,
         worker: str,
+        reporter: PageReporter | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -84,6 +86,7 @@ class Engine:
         self.limits = limits
         self.worker = worker
         self.reports = settings.mailout_home / "reports"
+        self.pages = PageReports(store, reporter, clock, transport.name)
         self._transport = transport
         self._journals = journals
         self._media = media
@@ -123,6 +126,10 @@ class Engine:
         except Abort as abort:
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=manuscript.ref)
             self.store.record_errors([error])
+            if manuscript.kind is Kind.NOTION:
+                self.pages.refuse(manuscript.ref, already_sent=abort.code is AbortCode.MAILOUT_ALREADY_SENT)
+            else:
+                self.pages.tell_errors()
             raise
 
     def _known(self, manuscript: Manuscript) -> Mailout | None:
@@ -140,6 +147,8 @@ class Engine:
                 f"This mailout was cancelled ({mailout.id}).",
                 remedy="To send it all the same, give the page or file another id.",
             )
+        if mailout.content_hash is None and manuscript.already_sent:
+            raise already_sent(manuscript.document.subject)
         return mailout if mailout.content_hash else None
 
     def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
@@ -222,6 +231,7 @@ class Engine:
     def start(self, id: str) -> Mailout:
         """Take it up if it is due and mail may leave now; else it waits, and says why."""
         mailout = self.store.start(id, self.worker)
+        self.pages.tell(id)
         if mailout.status is Status.PROCESSING:
             wait = why_not_now(self.limits, self.store.now())
             if wait is not None:
@@ -268,6 +278,10 @@ class Engine:
             reply_to=self.settings.reply_to,
             list_key=mailout.list_key,
         )
+
+    def refresh_quota(self) -> None:
+        """Ask the provider, if it was not asked just now, so that limits go by what is true."""
+        self._ask_provider()
 
     def _ask_provider(self) -> Allowance | None:
         """The provider's quota and rate, every few minutes. Without an answer the last one holds."""
@@ -336,11 +350,12 @@ class Engine:
         return self.store.mailout(id)
 
     def report(self, id: str) -> Reports:
-        """The CSV and the report page, made anew from the store."""
+        """The CSV and the report page, made anew from the store; its Notion page is told."""
         summary = summarise(self.store, id, transport=self._transport.name)
         csv, html = csv_path(self.reports, id), html_path(self.reports, id)
         write_csv(self.store, id, csv)
         write_html(summary, html, self.limits.timezone, csv=csv)
+        self.pages.tell(id)
         return Reports(summary, csv, html)
 
     # ── the whole story ──

@@ -10,7 +10,20 @@ from typing import Any, Protocol
 from mailout.content.model import Content
 from mailout.delivery.protocol import Attempt, Outcome, Step, StepReply
 from mailout.delivery.states import State
+from mailout.feedback.model import (
+    Applied,
+    Doubts,
+    Drift,
+    Forgotten,
+    Heard,
+    InboxCounts,
+    Left,
+    Reading,
+    Received,
+    Waiting,
+)
 from mailout.queue.model import DeferReason, Mailout, NewMailout, Status
+from mailout.reporting.page_state import PageState
 
 
 class Clock(Protocol):
@@ -61,6 +74,30 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+# ── Where it was written ─────────────────────────────────────────────────────────────────────────
+
+
+class PageReporter(Protocol):
+    """Tells the place where mailouts are written what became of them. SourceError if it cannot be told."""
+
+    keeps_errors: bool  # there is an errors database
+
+    def ready(self, now: float) -> Sequence[str]:
+        """Pages that ask to be sent and whose time has come, by their ref."""
+        ...
+
+    def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
+        """Write it on the page; twice is once. `if_ready`: only if it still asks to be sent.
+
+        A test run is shown only on a page that is a test, and never over the end of a real one.
+        """
+        ...
+
+    def record(self, error: ErrorRecord, page: str | None) -> None:
+        """A page of its own in the errors database."""
+        ...
 
 
 # ── The journal ──────────────────────────────────────────────────────────────────────────────────
@@ -310,7 +347,76 @@ class Records(Protocol):
     def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]: ...
 
 
-class Store(Outbox, Queue, Subscribers, Records, Protocol):
+class DueReports(Protocol):
+    """What a mailout's page and the errors database have yet to be told. It outlives an outage of theirs."""
+
+    def ask_report(self, mailout: str) -> None:
+        """There is something to tell of it."""
+        ...
+
+    def due_reports(self) -> Mapping[str, int]:
+        """Mailouts, and how often they have been asked for: what `report_made` needs."""
+        ...
+
+    def report_made(self, mailout: str, asked: int) -> None:
+        """Told, as it was asked for then; what was asked for since stays due."""
+        ...
+
+    def unreported_errors(self, since: float, limit: int = 100) -> Mapping[int, ErrorRecord]:
+        """The oldest first, by their number."""
+        ...
+
+    def errors_reported(self, numbers: Sequence[int]) -> None: ...
+
+
+class Feedback(Protocol):
+    """What comes back: the inbox of events, what they change, and people who leave."""
+
+    def receive_events(self, received: Sequence[Received]) -> int:
+        """Into the inbox, in one commit; how many were new. A known id changes nothing."""
+        ...
+
+    def waiting_events(self, limit: int) -> Sequence[Waiting]:
+        """Those not applied yet, the oldest first."""
+        ...
+
+    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+        """One transaction. A row of the inbox that was applied before is passed over."""
+        ...
+
+    def inbox_counts(self) -> InboxCounts: ...
+    def delivery_events(
+        self, *, message_id: str | None = None, email: str | None = None, limit: int = 100
+    ) -> Sequence[Mapping[str, Any]]:
+        """Of one message or one address, the latest first."""
+        ...
+
+    def hear(self, news: Mapping[str, Heard]) -> int:
+        """News of subscribers by normalised address; how many of them stand differently now."""
+        ...
+
+    def unsubscribe(self, email_norm: str, list_key: str | None) -> Left:
+        """From one list, or (None) from everything. Who was not known is remembered as gone."""
+        ...
+
+    def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
+        """A person takes his own unsubscribe back; False: it is not his to undo (a complaint, a bounce)."""
+        ...
+
+    def forget(self, email_norm: str, instead: str) -> Forgotten:
+        """Erase a person: `instead` stands wherever the address stood. Counts stay."""
+        ...
+
+    def doubts_open(self) -> Doubts:
+        """UNKNOWN messages of all mailouts, and since when the oldest is."""
+        ...
+
+    def usage_drift(self) -> Sequence[Drift]:
+        """Counters that say less than the messages charged to them: there should be none."""
+        ...
+
+
+class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Protocol):
     """Where everything is kept. Every method is one transaction; every time is the store's."""
 
     name: str
