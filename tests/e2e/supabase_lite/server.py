@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import httpx
 import psycopg
 import pytest
 
+from mailout.adapters import supabase
 from tests.contract.postgres import database, migrate
 
 HERE = Path(__file__).parent
@@ -37,11 +39,6 @@ publishable_key = "env(SUPABASE_PUBLISHABLE_KEY)"
 secret_key = "env(SUPABASE_SECRET_KEY)"
 """
 
-WITH_JSONB = (
-    *("mailout_step", "mailout_settle", "mailout_epochs", "mailout_messages", "mailout_enqueue"),
-    *("mailout_list", "mailout_defer", "mailout_freeze_recipients", "mailout_import_subscribers"),
-    *("mailout_normalise", "mailout_record_errors", "mailout_dead_letter"),
-)
 UNWRAP = """
 do $$
 declare
@@ -55,6 +52,7 @@ begin
                     else '$' || t.place end, ', ' order by t.place)
                 from unnest(p.proargtypes::oid[]) with ordinality as t (type, place)) as passed
         from pg_proc p where p.pronamespace = 'public'::regnamespace and p.proname = any(<names>)
+          and 'jsonb'::regtype = any(p.proargtypes::oid[])
     loop
         execute format('alter function %s rename to %I', f.signature, f.itself);
         execute format('create function public.%I(%s) returns %s language sql as %L', f.name, f.arguments,
@@ -122,7 +120,7 @@ def running(folder: Path) -> Iterator[Lite]:
     migrate(address)
     with psycopg.connect(address) as connection:
         connection.execute(UNWRAPPER)
-        names = ", ".join(f"'{name}'" for name in WITH_JSONB)
+        names = ", ".join(f"'{name}'" for name in _called())
         connection.execute(UNWRAP.replace("<names>", f"array[{names}]"))
     lite = Lite(command, folder, address)
     lite.start()
@@ -130,6 +128,12 @@ def running(folder: Path) -> Iterator[Lite]:
         yield lite
     finally:
         lite.stop()
+
+
+def _called() -> set[str]:
+    """The functions that the store calls by their names."""
+    sources = (Path(supabase.__file__).parent).glob("*.py")
+    return {name for file in sources for name in re.findall(r'"(mailout_\w+)"', file.read_text("utf-8"))}
 
 
 def _installed() -> Path:
