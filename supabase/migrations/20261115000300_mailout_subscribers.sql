@@ -65,8 +65,9 @@ language sql immutable parallel safe set search_path = '' as $$
 $$;
 comment on function mailout_rank is 'bounced > unsubscribed > active; equal or higher wins.';
 
+-- As its owner: a sign-up form that may insert a row may call none of our functions.
 create or replace function mailout_normalise_subscriber() returns trigger
-language plpgsql set search_path = public as $$
+language plpgsql security definer set search_path = public, pg_temp as $$
 declare
     norm text := mailout_email_norm(new.email);
 begin
