@@ -93,13 +93,29 @@ comment on function mailout_column is 'What a state counts as in the ledger.';
 
 create or replace function mailout_count_new() returns trigger
 language plpgsql set search_path = public as $$
+declare
+    counted integer;
 begin
     update campaign_queue q set recipients = recipients + added.n, pending = pending + added.n
     from (select campaign_id, count(*) as n from new_rows where campaign_id is not null group by 1) added
     where q.id = added.campaign_id;
+    get diagnostics counted = row_count;
+    if counted <> (select count(distinct campaign_id) from new_rows) then
+        raise foreign_key_violation using message = 'a message needs its mailout';
+    end if;
     return null;
 end $$;
-comment on function mailout_count_new is 'The ledger counts new messages.';
+comment on function mailout_count_new is 'The ledger counts new messages; there is none without its mailout.';
+
+create or replace function mailout_keep_campaigns() returns trigger
+language plpgsql set search_path = public as $$
+begin
+    if exists (select 1 from old_rows q join email_outbox o on o.campaign_id = q.id) then
+        raise foreign_key_violation using message = 'a mailout that has messages stays';
+    end if;
+    return null;
+end $$;
+comment on function mailout_keep_campaigns is 'A mailout that has messages is not deleted.';
 
 create or replace function mailout_keep_ledger() returns trigger
 language plpgsql set search_path = public as $$
@@ -163,6 +179,8 @@ create or replace trigger email_outbox_begins before insert on email_outbox
     for each row when (new.state <> 'PENDING') execute function mailout_check_begin();
 create or replace trigger email_outbox_counted after insert on email_outbox
     referencing new table as new_rows for each statement execute function mailout_count_new();
+create or replace trigger campaign_queue_kept after delete on campaign_queue
+    referencing old table as old_rows for each statement execute function mailout_keep_campaigns();
 -- In the order of their names: what is refused is not counted.
 create or replace trigger email_outbox_checked after update on email_outbox
     referencing old table as old_rows new table as new_rows
