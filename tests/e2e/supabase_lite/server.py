@@ -100,9 +100,10 @@ class Lite:
         _wait_for(self.url, self._process, self._folder / "log")
 
     def stop(self) -> None:
+        """At once, as an outage is: asked politely, it waits for its clients to hang up first."""
         if self._process is not None:
-            self._process.terminate()
-            self._process.wait(20)
+            self._process.kill()
+            self._process.wait()
             self._process = None
 
     @contextmanager
