@@ -49,11 +49,12 @@ def _overview(engine: Engine, json: bool) -> None:
     mailouts = engine.store.mailouts(limit=RECENT)
     paused = engine.store.all_paused()
     if json:
+        forecasts = engine.outlook.standing().forecasts
         print_json(
             {
                 "subscribers": dict(people),
                 "all_paused": paused,
-                "mailouts": [mailout_dict(m) for m in mailouts],
+                "mailouts": [mailout_dict(m, forecasts.get(m.id)) for m in mailouts],
             }
         )
         return
@@ -68,11 +69,13 @@ def _overview(engine: Engine, json: bool) -> None:
 
 
 def _mailout(engine: Engine, id: str, json: bool) -> None:
-    summary = summarise(engine.store, id)
+    summary = summarise(engine.store, id, forecast=engine.outlook.forecast(id))
     errors = engine.store.errors(id, limit=20)
     if json:
         print_json(summary.to_dict() | {"problems": [{"code": e.code, "message": e.message} for e in errors]})
         return
+    if engine.store.all_paused():
+        say("Everything is paused. To go on: mailout queue resume --all\n")
     say(f"Mailout {id}")
     say("\n".join(summary_lines(summary, engine.limits.timezone)))
     for code, text in dict.fromkeys((e.code, e.message) for e in errors):

@@ -8,11 +8,9 @@ from prefect import flow
 from prefect.states import State
 from pydantic import Field
 
+from flows.delivery import Delivery, paused_if_cancelled
 from flows.outcome import outcome_of
-from tasks.audience import freeze
 from tasks.content import take_up
-from tasks.delivery import send_stretch, start
-from tasks.reporting import report, show_progress
 
 Ref = Annotated[str, Field(description="A Notion page (id or URL), or the path of a Markdown file")]
 Test = Annotated[
@@ -33,10 +31,10 @@ def send_mailout(ref: Ref, test: Test = None) -> State[Any]:
 
 def deliver(mailout_id: str) -> State[Any]:
     """The rest of the story, for whoever has a mailout's id."""
-    freeze(mailout_id)
-    progress = show_progress(mailout_id)
-    if start(mailout_id):
-        while send_stretch(mailout_id, progress):
-            continue
-    report(mailout_id, progress)
+    story = Delivery()
+    with paused_if_cancelled([mailout_id]):
+        if story.begin(mailout_id):
+            while story.stretch(mailout_id):
+                continue
+        story.end(mailout_id)
     return outcome_of(mailout_id)

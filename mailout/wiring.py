@@ -67,6 +67,7 @@ def limits_of(settings: Settings) -> Limits:
         per_day=settings.limit_per_day,
         window=settings.send_window,
         days=settings.send_days,
+        warmup=settings.warmup,
     )
 
 

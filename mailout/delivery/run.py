@@ -6,10 +6,12 @@ import logging
 import math
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mailout.delivery.calls import Caller
 from mailout.delivery.lanes import Group, Lanes
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
+from mailout.delivery.pacing import lanes_needed
 from mailout.delivery.protocol import (
     Attempt,
     Claimed,
@@ -227,9 +229,9 @@ class Run:
             self._clock.sleep(_outage_pause(self._outages))
         if self._journal is not None:
             self._journal.close(self._n)
-        return RunReport(
-            report.ended, self._ledger, halt=report.halt, limited=report.limited, outcome=report.outcome
-        )
+        latency = self._caller.latency
+        needed = lanes_needed(self._options.rate, latency, self._group_size)
+        return replace(report, ledger=self._ledger, latency=latency, lanes_needed=needed)
 
     def _end_abruptly(self) -> None:
         """A signal or something unforeseen: end as cleanly as may be; the journal covers the rest."""
@@ -352,6 +354,9 @@ class Run:
             # Slots come at the account's pace: more than these would be missed while calls last.
             gap = self._group_size * (1 / reach - 1 / rate)
             want = min(want, self._group_size * (lanes + math.floor(self._caller.tolerance / gap)))
+        if rate and self._deadline is not None:
+            # Slots after the deadline would be withdrawn, and lost to whoever sends next.
+            want = min(want, math.ceil(rate * (self._deadline - self._clock.monotonic())))
         want = max(0, min(self._options.batch_size, want - held))
         # A call that is not full takes a full one's time: ask for whole ones.
         return int(want if want < self._group_size else want - want % self._group_size)
