@@ -107,15 +107,15 @@ class _Play:
             if messages - done < TINY:
                 return
             wait = self._why_not(messages - done)
-            if wait is not None and wait.until is None:
-                break
-            if wait is not None and wait.until is not None:
-                self.limited_by = self.limited_by or wait.reason
-                self._go_to(wait.until)
+            if wait is None:
+                stretch = self._stretch(done, messages - done)
+                yield stretch
+                done += stretch.n
                 continue
-            stretch = self._stretch(done, messages - done)
-            yield stretch
-            done += stretch.n
+            self.limited_by = self.limited_by or wait.reason
+            if wait.until is None:
+                break
+            self._go_to(wait.until)
         self.lost = True
 
     def _why_not(self, left: float) -> Defer | None:
