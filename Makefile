@@ -8,7 +8,7 @@ export DO_NOT_TRACK := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install demo test check format bench lock clean
+.PHONY: help install demo demo-ses test check format bench lock clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ install: $(VENV)/.dev  ## build .venv with everything in it
 demo: $(VENV)/.run  ## send the shipped newsletter to 300 made-up people, into a folder
 	@$(BIN)/python -m cli demo $(ARGS)
 
+demo-ses: $(VENV)/.run  ## the same through a stand-in for Amazon SES on this machine
+	@$(BIN)/python -m tests.stubs.demo_ses $(ARGS)
+
 test: $(VENV)/.dev  ## every test
 	@$(BIN)/python -m pytest $(ARGS)
 
@@ -52,4 +55,4 @@ lock:  ## resolve pyproject.toml anew into the two lock files (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean:  ## remove what the demo and the tests left (not .venv)
-	rm -rf .mailout-demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .mailout-demo .mailout-demo-ses .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

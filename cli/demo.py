@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -42,6 +43,9 @@ ANEW = "make demo ARGS=--fresh"
 def demo(
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the last demo and begin anew.")] = False,
     home: Annotated[Path, typer.Option("--home", help="Where the demo keeps everything.")] = HOME,
+    ses: Annotated[
+        str | None, typer.Option("--ses", metavar="URL", help="A stand-in for SES on this machine.")
+    ] = None,
 ) -> None:
     """See it work: a newsletter to about 260 made-up people, into a folder. No account, nothing leaves.
 
@@ -50,7 +54,7 @@ def demo(
     where = Path.cwd()
     home = home.absolute()
     _make_home(home, fresh)
-    engine = wiring.build(_settings(home))
+    engine = wiring.build(_settings(home, ses))
     letter = str(EXAMPLES / "newsletter.md")
     found = read_subscribers(EXAMPLES / "subscribers.csv")
     counts = import_into(engine, found)
@@ -85,12 +89,23 @@ def _not_sent_yet(engine: Engine, letter: str) -> str:
         raise
 
 
-def _settings(home: Path) -> Settings:
+def _settings(home: Path, ses: str | None) -> Settings:
     """Made up, and nothing else is read."""
+    through: dict[str, str] = {"MAILOUT_TRANSPORT": "folder"}
+    if ses is not None:
+        if urlsplit(ses).hostname not in ("127.0.0.1", "localhost", "::1"):
+            raise UsageError(f"--ses {ses} is not on this machine.", remedy="A demo mails nobody.")
+        through = {
+            "MAILOUT_TRANSPORT": "ses",
+            "AWS_ENDPOINT_URL_SESV2": ses,
+            "AWS_REGION": "eu-west-1",
+            "AWS_ACCESS_KEY_ID": "demo",
+            "AWS_SECRET_ACCESS_KEY": "demo",
+        }
     return load_settings(
         env={
+            **through,
             "MAILOUT_HOME": str(home),
-            "MAILOUT_TRANSPORT": "folder",
             "FROM_EMAIL": "letters@example.org",
             "FROM_NAME": "Birch Hill Observatory",
             "ORG_NAME": "Birch Hill Observatory",

@@ -25,6 +25,7 @@ COMMANDS = {
     "preview": "Write a mail to files, to look at before it is sent.",
     "status": "How things stand: everything, one mailout, or one message.",
     "subscribers": "The people on your list: import, export, look one up.",
+    "doctor": "Would a mailout go through? If not: what to do about it.",
     "queue": "What waits and what was sent: list, pause, cancel, retry, settle.",
 }
 """Each is a module of this package, imported when it is asked for: `--help` need not load an engine."""

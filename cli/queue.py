@@ -68,7 +68,9 @@ def show(id: Id, json: Json = False) -> None:
 def cancel(id: Id, json: Json = False) -> None:
     """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed."""
     engine = open_engine()
-    _show(engine, acts.cancel(engine.store, find_mailout(engine, id).id), json)
+    mailout = acts.cancel(engine.store, find_mailout(engine, id).id)
+    engine.pages.tell(mailout.id)
+    _show(engine, mailout, json)
 
 
 @app.command("pause", epilog="Example: mailout queue pause 3f2a, or: mailout queue pause --all")

@@ -20,7 +20,10 @@ MailoutId = Annotated[str, Field(description="The mailout's id, as `mailout queu
 @flow(name="cancel_mailout", retries=0)
 def cancel_mailout(mailout_id: MailoutId) -> str:
     """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed."""
-    return _told(acts.cancel(wiring.engine().store, mailout_id))
+    engine = wiring.engine()
+    cancelled = acts.cancel(engine.store, mailout_id)
+    engine.pages.tell(mailout_id)
+    return _told(cancelled)
 
 
 @flow(name="pause_mailout", retries=0)

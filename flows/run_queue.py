@@ -11,17 +11,20 @@ from flows.delivery import Delivery, paused_if_cancelled
 from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.queue_run import QueueRun
+from mailout.requests import take_up_ready
 
 
 @flow(name="run_queue", retries=0)
 def run_queue() -> State[Any]:
     """Send every mailout whose time has come, a stretch at a time, those of a crashed run included.
 
-    Urgent ones go before bulk, companies take turns.
+    Pages in Notion that are `Ready` are taken up first. Urgent ones go before bulk, companies take turns.
     """
     engine = wiring.engine()
     if engine.store.all_paused():
+        engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
+    take_up_ready(engine)
     turns = QueueRun(engine, Delivery())
     with paused_if_cancelled(turns.in_hand):
         ended = turns.run()

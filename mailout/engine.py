@@ -29,13 +29,14 @@ from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
 from mailout.delivery.protocol import Bucket, Claimed, Ledger, Result, RetryPlan, Timing
 from mailout.delivery.sender import Sender
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
-from mailout.ports import Allowance, Clock, ErrorRecord, Journals, Recipient, Store, Transport
+from mailout.ports import Allowance, Clock, ErrorRecord, Journals, PageReporter, Recipient, Store, Transport
 from mailout.queue.judge import Judge, defer
 from mailout.queue.limits import Limits, buckets, window_closes
-from mailout.queue.model import Mailout, NewMailout, Status
+from mailout.queue.model import Kind, Mailout, NewMailout, Status
 from mailout.queue.outlook import Outlook
 from mailout.reporting.files import csv_path, html_path
 from mailout.reporting.html import write_html
+from mailout.reporting.page_reports import PageReports
 from mailout.reporting.redact import redact
 from mailout.reporting.rows import CsvPart, write_csv
 from mailout.reporting.summary import Summary, summarise
@@ -79,6 +80,7 @@ class Engine:
         clock: Clock,
         limits: Limits,
         worker: str,
+        reporter: PageReporter | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -86,6 +88,7 @@ class Engine:
         self.limits = limits
         self.worker = worker
         self.reports = settings.mailout_home / "reports"
+        self.pages = PageReports(store, reporter, clock, transport.name)
         self._transport = transport
         self._journals = journals
         self._media = media
@@ -133,6 +136,10 @@ class Engine:
         except Abort as abort:
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=manuscript.ref)
             self.store.record_errors([error])
+            if manuscript.kind is Kind.NOTION:
+                self.pages.refuse(manuscript.ref, already_sent=abort.code is AbortCode.MAILOUT_ALREADY_SENT)
+            else:
+                self.pages.tell_errors()
             raise
 
     def _known(self, manuscript: Manuscript) -> Mailout | None:
@@ -150,6 +157,8 @@ class Engine:
                 f"This mailout was cancelled ({mailout.id}).",
                 remedy="To send it all the same, give the page or file another id.",
             )
+        if mailout.content_hash is None and manuscript.already_sent:
+            raise already_sent(manuscript.document.subject)
         return mailout if mailout.content_hash else None
 
     def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
@@ -232,6 +241,7 @@ class Engine:
     def start(self, id: str) -> Mailout:
         """Take it up if it is due and mail may leave now; else it waits, and says why."""
         mailout = self.store.start(id, self.worker)
+        self.pages.tell(id)
         if mailout.status is Status.PROCESSING:
             wait = self._judge.why_not_start(mailout)
             if wait is not None:
@@ -364,7 +374,7 @@ class Engine:
         return mailout if report.ended is Ended.DEADLINE else self.store.release(id)
 
     def report(self, id: str) -> Reports:
-        """The CSV and the report page, made anew from the store."""
+        """The CSV and the report page, made anew from the store; its Notion page is told."""
         summary = summarise(
             self.store,
             id,
@@ -375,6 +385,7 @@ class Engine:
         csv, html = csv_path(self.reports, id), html_path(self.reports, id)
         write_csv(self.store, id, csv)
         write_html(summary, html, self.limits.timezone, csv=csv)
+        self.pages.tell(id)
         return Reports(summary, csv, html)
 
     # ── the whole story ──

@@ -11,6 +11,7 @@ from mailout.content.model import Content
 from mailout.delivery.protocol import Attempt, Outcome, Step, StepReply
 from mailout.delivery.states import State
 from mailout.queue.model import DeferReason, Mailout, NewMailout, Status
+from mailout.reporting.page_state import PageState
 
 
 class Clock(Protocol):
@@ -61,6 +62,30 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+# ── Where it was written ─────────────────────────────────────────────────────────────────────────
+
+
+class PageReporter(Protocol):
+    """Tells the place where mailouts are written what became of them. SourceError if it cannot be told."""
+
+    keeps_errors: bool  # there is an errors database
+
+    def ready(self, now: float) -> Sequence[str]:
+        """Pages that ask to be sent and whose time has come, by their ref."""
+        ...
+
+    def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
+        """Write it on the page; twice is once. `if_ready`: only if it still asks to be sent.
+
+        A test run is shown only on a page that is a test, and never over the end of a real one.
+        """
+        ...
+
+    def record(self, error: ErrorRecord, page: str | None) -> None:
+        """A page of its own in the errors database."""
+        ...
 
 
 # ── The journal ──────────────────────────────────────────────────────────────────────────────────
@@ -325,7 +350,29 @@ class Records(Protocol):
     def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]: ...
 
 
-class Store(Outbox, Queue, Subscribers, Records, Protocol):
+class DueReports(Protocol):
+    """What a mailout's page and the errors database have yet to be told. It outlives an outage of theirs."""
+
+    def ask_report(self, mailout: str) -> None:
+        """There is something to tell of it."""
+        ...
+
+    def due_reports(self) -> Mapping[str, int]:
+        """Mailouts, and how often they have been asked for: what `report_made` needs."""
+        ...
+
+    def report_made(self, mailout: str, asked: int) -> None:
+        """Told, as it was asked for then; what was asked for since stays due."""
+        ...
+
+    def unreported_errors(self, since: float, limit: int = 100) -> Mapping[int, ErrorRecord]:
+        """The oldest first, by their number."""
+        ...
+
+    def errors_reported(self, numbers: Sequence[int]) -> None: ...
+
+
+class Store(Outbox, Queue, Subscribers, Records, DueReports, Protocol):
     """Where everything is kept. Every method is one transaction; every time is the store's."""
 
     name: str

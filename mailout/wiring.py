@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -14,12 +18,19 @@ from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
+from mailout.content.media import MediaStore
+from mailout.content.notion.links import page_id_of
+from mailout.content.notion.page import PropertyNames, StatusNames
 from mailout.delivery.protocol import Timing
+from mailout.doctor import Check, checked, settings_checks
 from mailout.engine import Engine, Source
-from mailout.errors import SettingsError
+from mailout.errors import SettingsError, UsageError
 from mailout.ports import Clock, Store, Transport
 from mailout.queue.limits import Limits
 from mailout.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from mailout.adapters.notion import NotionPages
 
 
 def build(settings: Settings, clock: Clock | None = None) -> Engine:
@@ -27,18 +38,18 @@ def build(settings: Settings, clock: Clock | None = None) -> Engine:
     clock = clock or SystemClock()
     home = _home(settings)
     store = open_store(settings, clock)
+    notion = _notion(settings, clock)
     return Engine(
         settings=settings,
         store=store,
         transport=_transport(settings, clock),
         journals=FileJournals(home / "journal" / _place(settings)),
-        media=MediaFolder(
-            home / "media", media_base_url=settings.media_base_url, public_url=settings.public_url
-        ),
-        source_of=_source_of,
+        media=_media(settings),
+        source_of=partial(_source_of, notion),
         clock=clock,
         limits=limits_of(settings),
         worker=f"{socket.gethostname()}-{os.getpid()}",
+        reporter=notion,
     )
 
 
@@ -92,8 +103,72 @@ def _transport(settings: Settings, clock: Clock) -> Transport:
     return FolderTransport(settings.mailout_home / "outbox", clock)
 
 
-def _source_of(ref: str) -> Source:
-    return MarkdownFiles()
+def _media(settings: Settings) -> MediaStore:
+    """Where pictures and files are kept: a bucket, or the folder that the gateway serves."""
+    base = settings.media_base_url
+    if settings.media_bucket:
+        from mailout.adapters.aws import AwsAccess
+        from mailout.adapters.media_s3 import MediaBucket
+
+        aws, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_s3
+        return MediaBucket(settings.media_bucket, aws, endpoint_url=endpoint, media_base_url=base)
+    if settings.media_supabase_bucket:
+        from mailout.adapters.media_supabase import MediaSupabase
+
+        url, key = settings.supabase_url, settings.supabase_service_role_key
+        if not (url and key):
+            raise SettingsError(
+                "MEDIA_SUPABASE_BUCKET: needs SUPABASE_URL and SUPABASE_SERVICE_ROLE_KEY.",
+                remedy="Set both, or remove it.",
+            )
+        bucket = settings.media_supabase_bucket
+        return MediaSupabase(url, key.get_secret_value(), bucket, media_base_url=base)
+    return MediaFolder(_home(settings) / "media", media_base_url=base, public_url=settings.public_url)
+
+
+def _source_of(notion: NotionPages | None, ref: str) -> Source:
+    if page_id_of(ref):
+        if notion is None:
+            raise SettingsError(
+                "NOTION_TOKEN: is missing, and this is a Notion page.",
+                remedy="Make an integration in Notion, share the page with it, and set its token.",
+            )
+        return notion
+    if ref.lower().endswith((".md", ".markdown")) or _is_file(ref):
+        return MarkdownFiles()
+    raise UsageError(
+        f"{ref} is neither a Notion page nor a Markdown file.",
+        remedy="Give a page's id or address, or the path of a file that is there.",
+    )
+
+
+def _is_file(ref: str) -> bool:
+    try:
+        return Path(ref).is_file()
+    except (OSError, ValueError):  # nothing that could be a path
+        return False
+
+
+def _notion(settings: Settings, clock: Clock) -> NotionPages | None:
+    """Where mailouts are written, and told what became of them; None: nobody gave us a token."""
+    if settings.notion_token is None:
+        return None
+    from mailout.adapters.notion import NotionConfig, NotionPages
+
+    config = NotionConfig(
+        token=settings.notion_token.get_secret_value(),
+        db_mailouts=settings.notion_db_mailouts,
+        db_errors=settings.notion_db_errors,
+        base_url=settings.notion_base_url,
+        properties=PropertyNames(
+            **{one.name: getattr(settings, f"notion_prop_{one.name}") for one in fields(PropertyNames)}
+        ),
+        statuses=StatusNames(
+            **{one.name: getattr(settings, f"notion_status_{one.name}") for one in fields(StatusNames)}
+        ),
+        zone=ZoneInfo(settings.send_timezone),
+    )
+    return NotionPages(config, clock)
 
 
 def _home(settings: Settings) -> Path:
@@ -106,6 +181,56 @@ def _home(settings: Settings) -> Path:
             remedy="Set it to a folder that you may write to.",
         ) from error
     return home
+
+
+# ── doctor ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def examine(settings: Settings, clock: Clock | None = None) -> Iterator[Check]:
+    """Would a mailout go through? Every part is asked, and nothing is sent."""
+    clock = clock or SystemClock()
+    yield from settings_checks(settings)
+    yield from checked("store", partial(_examine_store, settings, clock))
+    yield from checked("transport", partial(_examine_transport, settings, clock))
+    yield from checked("NOTION_TOKEN", partial(_examine_notion, settings, clock))
+
+
+def _examine_store(settings: Settings, clock: Clock) -> Iterator[Check]:
+    store = open_store(settings, clock)
+    try:
+        store.check()
+        active = store.subscriber_counts()["active"]
+    finally:
+        store.close()
+    yield Check("store", "ok", f"{store.name} answers")
+    if active:
+        yield Check("subscribers", "ok", f"{active:,} are active")
+    else:
+        remedy = "Import some: mailout subscribers import FILE.csv"
+        yield Check("subscribers", "warn", "nobody is on the list yet", remedy)
+
+
+def _examine_transport(settings: Settings, clock: Clock) -> Iterator[Check]:
+    transport = _transport(settings, clock)
+    try:
+        check = getattr(transport, "check", None)
+        if check is None:
+            yield Check("transport", "ok", "the folder: mails become files, and nothing leaves this machine")
+        else:
+            yield from check()
+    finally:
+        transport.close()
+
+
+def _examine_notion(settings: Settings, clock: Clock) -> Iterator[Check]:
+    notion = _notion(settings, clock)
+    if notion is None:
+        yield Check("NOTION_TOKEN", "ok", "is not set: mailouts are Markdown files")
+        return
+    try:
+        yield from notion.check()
+    finally:
+        notion.close()
 
 
 # ── The engine of this process ───────────────────────────────────────────────────────────────────

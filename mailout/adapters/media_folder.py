@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from mailout.content.media import kept_name
 
 
 class MediaFolder:
@@ -23,7 +23,7 @@ class MediaFolder:
 
     def keep(self, data: bytes, name: str) -> str:
         """The address of these bytes. Kept once, however often and under whatever name they come."""
-        kept = hashlib.sha256(data).hexdigest() + _extension(name)
+        kept = kept_name(data, name)
         if not (self._directory / kept).exists():
             self._write(kept, data)
         return f"{self._base}/{kept}"
@@ -40,8 +40,3 @@ class MediaFolder:
         except OSError:
             Path(temporary).unlink(missing_ok=True)
             raise
-
-
-def _extension(name: str) -> str:
-    suffix = PurePosixPath(name).suffix.lower()
-    return suffix if re.fullmatch(r"\.[a-z0-9]{1,5}", suffix) else ""

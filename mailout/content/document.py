@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from mailout.content.model import MARK_CLOSE, MARK_OPEN
 
+WEB_SCHEMES = frozenset({"http", "https"})
+LINK_SCHEMES = WEB_SCHEMES | {"mailto", "tel"}
+"""Where a link in a mail may lead; pictures come from the web alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -37,6 +41,7 @@ class Document:
     problems: tuple[Problem, ...] = ()
     media: tuple[Media, ...] = ()
     lang: str = "en"
+    styles: str = ""  # CSS for what the layout knows no look for; it goes inline with the layout's own
 
 
 def one_line(text: str) -> str:
@@ -57,17 +62,25 @@ NOT_PROSE = re.compile(r"(- |\d+\. |> |    )|.*\n[=~-]{3}|.*\n *-+  ")
 """How lists, quotes, code, headings and tables begin in text."""
 
 
+_MARK = f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}"
+_ADDRESS = re.compile(
+    rf" \((?:https?://|[^\s()]+@|{MARK_OPEN})[^)]*\)|(?<=\]) (?:https?://\S+|{_MARK})|{_MARK}"
+)
+"""Where links and pictures lead, as texts have it: behind their words."""
+
+
 def preheader_of(text: str, limit: int = 120) -> str:
-    """The beginning of the first paragraph of some length, without the addresses of its links."""
+    """The beginning of the first paragraph of some length, without the addresses in it."""
+    text = _ADDRESS.sub("", text)
     stretches = [stretch for stretch in text.split("\n\n") if stretch.strip()]
     prose = [stretch for stretch in stretches if len(stretch) > 40 and not NOT_PROSE.match(stretch)]
     line = " ".join((prose or stretches or [""])[0].split())
-    return cut(re.sub(r" \((?:https?://|[^\s()]+@)[^)]*\)", "", line), limit)
+    return cut(line, limit)
 
 
 def language_of(text: str) -> str:
     """A guess good enough for a screen reader's voice: Ukrainian, Russian, else English."""
-    text = re.sub(f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}", "", text)
+    text = re.sub(_MARK, "", text)
     cyrillic = len(re.findall(r"[\u0400-\u04ff]", text))
     if cyrillic <= len(re.findall(r"[A-Za-z]", text)):
         return "en"

@@ -27,9 +27,8 @@ TEMPLATES = Environment(
 """Trusted templates only. What people wrote is handed to them as values and is never a template itself."""
 
 INLINER = CSSInliner(
-    keep_style_tags=True,
+    keep_style_tags=False,  # what stands in every element need not stand in <style> too
     keep_at_rules=True,  # dark mode and small screens
-    remove_inlined_selectors=True,  # what stands in every element need not stand in <style> too
     load_remote_stylesheets=False,
 )
 
@@ -44,6 +43,7 @@ def render(document: Document, footer: Footer) -> Content:
         preheader=document.preheader,
         padding=PADDING,
         sender=clean(footer.org_name),
+        styles=Markup(document.styles),  # noqa: S704 (our own)
         body=Markup(document.html_body),  # noqa: S704 (safe: that is what a Document promises)
         footer=Markup(footer.html()),  # noqa: S704 (its values are escaped)
     )

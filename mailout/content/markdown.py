@@ -16,14 +16,21 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from mailout.content.document import Document, Media, Problem, language_of, one_line, preheader_of
+from mailout.content.document import (
+    LINK_SCHEMES,
+    WEB_SCHEMES,
+    Document,
+    Media,
+    Problem,
+    language_of,
+    one_line,
+    preheader_of,
+)
 from mailout.content.media import media_ref
 from mailout.content.model import clean
 from mailout.content.plaintext import plain_text
 from mailout.errors import UsageError
 
-LINK_SCHEMES = frozenset({"http", "https", "mailto", "tel"})
-PICTURE_SCHEMES = frozenset({"http", "https"})
 KEYS = ("id", "subject", "test", "from_name", "list")
 ALIGNED = re.compile(r"text-align:(left|right|center)")
 
@@ -182,7 +189,7 @@ class _Sieve:
 
     def _picture(self, address: str) -> str | None:
         scheme = _scheme(address)
-        if scheme in PICTURE_SCHEMES:
+        if scheme in WEB_SCHEMES:
             return address
         if scheme or address.startswith(("//", "/", "#")) or not address.strip():
             self._dropped("picture_dropped", "A mail can show http(s) pictures and files beside it.", address)

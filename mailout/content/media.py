@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Protocol
 
-from mailout.content.document import Document
+from mailout.content.document import Document, Media
 from mailout.content.model import mark
 from mailout.errors import Abort, AbortCode
 
@@ -15,10 +17,46 @@ COLUMN = 520
 """Pixels between the layout's margins. Outlook knows no max-width: a wider picture must say so itself."""
 
 
+CONTENT_TYPES: Mapping[str, str] = {
+    ".avif": "image/avif",
+    ".gif": "image/gif",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".webp": "image/webp",
+    ".m4a": "audio/mp4",
+    ".mp3": "audio/mpeg",
+    ".oga": "audio/ogg",
+    ".ogg": "audio/ogg",
+    ".wav": "audio/wav",
+    ".mov": "video/quicktime",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+    ".pdf": "application/pdf",
+    ".txt": "text/plain; charset=utf-8",
+}
+DOWNLOAD = "application/octet-stream"
+"""What a browser may show, and what everything else is: HTML from our address would speak in our name."""
+
+
 class MediaStore(Protocol):
     """Keeps bytes under their hash and says at which address a reader finds them."""
 
-    def keep(self, data: bytes, name: str) -> str: ...
+    def keep(self, data: bytes, name: str) -> str:
+        """OSError if they cannot be kept."""
+        ...
+
+
+def kept_name(data: bytes, name: str) -> str:
+    """Their hash, with the extension of the name they came under."""
+    suffix = PurePosixPath(name).suffix.lower()
+    extension = suffix if re.fullmatch(r"\.[a-z0-9]{1,5}", suffix) else ""
+    return hashlib.sha256(data).hexdigest() + extension
+
+
+def content_type(name: str) -> str:
+    return CONTENT_TYPES.get(PurePosixPath(name).suffix, DOWNLOAD)
 
 
 def media_ref(number: int) -> str:
@@ -37,13 +75,18 @@ def keep_media(document: Document, read: Callable[[str], bytes], store: MediaSto
         except OSError as error:
             raise Abort(
                 AbortCode.MEDIA_UNAVAILABLE,
-                f"{media.source} could not be kept: {error.strerror or error}.",
+                f"{_called(media)} could not be kept: {error.strerror or error}.",
                 remedy="Check that it is there and can be read, then send again.",
             ) from error
         width = picture_width(data)
         if width:
             widths[media.ref] = min(width, COLUMN)
     return replace_media(size_pictures(document, widths), urls)
+
+
+def _called(media: Media) -> str:
+    """As a person knows it: the address of a hosted file says little, and may open it to anybody."""
+    return media.name if media.name and "://" in media.source else media.source.partition("?")[0]
 
 
 def replace_media(document: Document, urls: Mapping[str, str]) -> Document:
@@ -67,13 +110,18 @@ def replace_media(document: Document, urls: Mapping[str, str]) -> Document:
 
 
 def size_pictures(document: Document, widths: Mapping[str, int]) -> Document:
-    """Pictures (by ref) with their width, where the author gave none."""
+    """Pictures (by ref) with their width; one that was given stays, if the picture is that wide."""
 
     def size(found: re.Match[str]) -> str:
         attributes = found[1]
         source = re.search(r' src="([^"]*)"', attributes)
         width = widths.get(source[1]) if source else None
-        return f'<img{attributes} width="{width}">' if width and " width=" not in attributes else found[0]
+        if not width:
+            return found[0]
+        given = re.search(r' width="(\d+)"', attributes)
+        if given:
+            return found[0].replace(given[0], f' width="{min(width, int(given[1]))}"')
+        return f'<img{attributes} width="{width}">' if " width=" not in attributes else found[0]
 
     return replace(document, html_body=re.sub(r'<img((?: [a-z-]+="[^"]*")*)>', size, document.html_body))
 

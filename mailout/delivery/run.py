@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mailout.delivery.calls import Caller
+from mailout.delivery.demand import Demand, Lanework, demand
 from mailout.delivery.lanes import Group, Lanes
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
 from mailout.delivery.pacing import lanes_needed
@@ -132,10 +133,19 @@ class Run:
             self._pause(_outage_pause(self._outages))
         elif self._begun:
             more = reply is not None and bool(reply.rows)
-            slot = self._until_slot(reply)
-            self._lanes.wait(self._low_water() if more else None, min(patience, slot, 1.0))
+            wish = self._demand()
+            self._lanes.wait(wish.low if more else None, min(patience, self._until_slot(reply), 1.0))
+            self._let_lanes_work(min(patience, self._last_good + wish.period - self._clock.monotonic()))
         elif not self._withdraw:
             self._pause(min(patience, self._until_due(reply)))
+
+    def _let_lanes_work(self, seconds: float) -> None:
+        until = self._clock.monotonic() + seconds
+        while (left := until - self._clock.monotonic()) > 0 and not self._stop.is_set():
+            if self._lanes.held():
+                self._lanes.wait(None, left)
+            else:
+                self._pause(left)
 
     def _until_slot(self, reply: StepReply | None) -> float:
         if reply is None or reply.next_slot_at is None:
@@ -341,31 +351,24 @@ class Run:
 
     # ── how much, and when ──
 
+    def _demand(self) -> Demand:
+        options = self._options
+        return demand(
+            Lanework(options.concurrency, self._group_size, self._caller.latency),
+            rate=options.rate,
+            batch=options.batch_size,
+            held=self._lanes.held(),
+            lead=LEAD + self._round_trip,
+            round_trip=self._round_trip,
+            tolerance=self._caller.tolerance,
+            left=math.inf if self._deadline is None else self._deadline - self._clock.monotonic(),
+        )
+
     def _want(self) -> int:
-        """At most a second of sending, less what is held; nothing once something has ended it."""
+        """Nothing once something has ended it, or while a lost step is unexplained."""
         if self._recover or self._stop.is_set() or self._caller.must_end:
             return 0
-        held = self._lanes.held()
-        rate, lanes = self._options.rate, self._options.concurrency
-        reach = lanes * self._group_size / self._caller.latency if self._caller.latency else math.inf
-        second = min(rate or math.inf, reach)
-        want = math.inf if second == math.inf else max(1, math.ceil(second))
-        if rate and reach < rate:
-            # Slots come at the account's pace: more than these would be missed while calls last.
-            gap = self._group_size * (1 / reach - 1 / rate)
-            want = min(want, self._group_size * (lanes + math.floor(self._caller.tolerance / gap)))
-        if rate and self._deadline is not None:
-            # Slots after the deadline would be withdrawn, and lost to whoever sends next.
-            want = min(want, math.ceil(rate * (self._deadline - self._clock.monotonic())))
-        want = max(0, min(self._options.batch_size, want - held))
-        # A call that is not full takes a full one's time: ask for whole ones.
-        return int(want if want < self._group_size else want - want % self._group_size)
-
-    def _low_water(self) -> int:
-        """Ask for more while there is still enough in hand to cover the round trip."""
-        if self._options.rate == 0:
-            return self._options.batch_size // 2
-        return max(1, math.ceil(self._options.rate * (2 * self._round_trip + LEAD)))
+        return self._demand().want
 
     def _groups(self, reply: StepReply) -> Sequence[Group]:
         offset = min(self._offsets)

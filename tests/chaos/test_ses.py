@@ -20,7 +20,7 @@ RATE = 100
 
 @pytest.fixture
 def stub() -> Iterator[SesStub]:
-    with ses_stub("--no-bodies", "--rate", "1000") as running:
+    with ses_stub("--no-bodies") as running:
         yield running
 
 

@@ -219,7 +219,7 @@ class Ses:
     def _account(self) -> dict[str, Any]:
         quota = {
             "Max24HourSend": float(self.world.quota),
-            "MaxSendRate": float(self.world.rate or 14.0),
+            "MaxSendRate": float(self.world.rate),  # 0: this account has no limit
             "SentLast24Hours": float(len(self.accepted)),
         }
         standing = {"SendingEnabled": True, "ProductionAccessEnabled": True, "EnforcementStatus": "HEALTHY"}

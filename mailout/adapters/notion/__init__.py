@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mailout.adapters.notion.checks import Check
+from mailout.adapters.notion.pages import NotionPages
 from mailout.adapters.notion.source import NotionConfig, NotionSource
 
-__all__ = ["Check", "NotionConfig", "NotionSource"]
+__all__ = ["NotionConfig", "NotionPages", "NotionSource"]

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from mailout.content.notion.page import KINDS, OPTIONAL, PropertyNames, StatusNames, title_of
-
-Verdict = Literal["ok", "warn", "fail"]
-
-
-class Check(NamedTuple):
-    """One line of `doctor`."""
-
-    name: str
-    verdict: Verdict
-    message: str
-    remedy: str = ""
+from mailout.doctor import Check
 
 
 def mailouts_checks(schema: Mapping[str, Any], names: PropertyNames, statuses: StatusNames) -> list[Check]:

@@ -12,8 +12,8 @@ from typing import Any
 from notion_client import Client
 
 from mailout.adapters.notion.blocks import BlockReader
-from mailout.adapters.notion.calls import Json, NotionCalls
-from mailout.adapters.notion.checks import Check, errors_checks, mailouts_checks
+from mailout.adapters.notion.calls import ATTEMPTS, Json, NotionCalls
+from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.content.notion.blocks import Block
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import (
@@ -22,9 +22,11 @@ from mailout.content.notion.page import (
     PropertyNames,
     StatusNames,
     Value,
+    holds,
     page_of,
     property_value,
 )
+from mailout.doctor import Check
 from mailout.errors import SettingsError, SourceError, SourceNotFound
 from mailout.ports import Clock, ErrorRecord
 
@@ -49,6 +51,7 @@ class NotionConfig:
     statuses: StatusNames = field(default_factory=StatusNames)
     zone: tzinfo = UTC  # where a `send_at` without a time has its midnight
     timeout: float = 30.0
+    attempts: int = ATTEMPTS
 
 
 class NotionSource:
@@ -57,7 +60,13 @@ class NotionSource:
     def __init__(self, config: NotionConfig, clock: Clock) -> None:
         self._config = config
         self._clock = clock
-        self._calls = NotionCalls(config.token, clock, base_url=config.base_url, timeout=config.timeout)
+        self._calls = NotionCalls(
+            config.token,
+            clock,
+            base_url=config.base_url,
+            timeout=config.timeout,
+            attempts=config.attempts,
+        )
         self._data_sources: dict[str, str] = {}  # by database
         self._warned: set[str] = set()
 
@@ -72,9 +81,13 @@ class NotionSource:
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
 
     def load_page(self, page_id: str) -> NotionPage:
-        answer = self._page(page_id)
+        answer = self.page(page_id)
         if answer.get("in_trash") or answer.get("archived"):
             raise SourceNotFound(f"The page {page_id} is in the trash.", remedy="Restore it in Notion.")
+        return self.read(answer)
+
+    def read(self, answer: Json) -> NotionPage:
+        """What the API's JSON says of a mailout."""
         return page_of(answer, self._config.properties, self._config.zone)
 
     def load_blocks(self, page_id: str) -> list[Block]:
@@ -99,31 +112,34 @@ class NotionSource:
             lambda api, paging: api.data_sources.query(source, **query, **paging),
         )
         found = [
-            page_of(answer, self._config.properties, self._config.zone)
+            self.read(answer)
             for answer in answers
             if answer.get("object") == "page" and not answer.get("in_trash")
         ]
         return [page for page in found if page.send_at is None or page.send_at <= now]
 
-    def _page(self, page_id: str) -> Json:
+    def page(self, page_id: str) -> Json:
         page: Json = self._calls.make(f"reading the page {page_id}", lambda api: api.pages.retrieve(page_id))
         return page
 
     # ── Reporting ────────────────────────────────────────────────────────────────────────────────
 
-    def update_page(self, page_id: str, properties: Mapping[str, Value]) -> tuple[str, ...]:
+    def update_page(
+        self, page_id: str, properties: Mapping[str, Value], page: Json | None = None
+    ) -> tuple[str, ...]:
         """Write what we know under our names for it; what the database cannot hold is returned.
 
-        Writing the same values twice changes nothing, so this is tried again like a read.
+        Writing the same values twice changes nothing, so this is tried again like a read. What the page
+        says already is left out; `page` is the page as it was read.
         """
-        there = self._page(page_id).get("properties") or {}
+        there = (page or self.page(page_id)).get("properties") or {}
         body, skipped = {}, []
         for key, value in properties.items():
             name = str(getattr(self._config.properties, key))
             written = property_value(str((there.get(name) or {}).get("type")), value)
             if written is None:
                 skipped.append(name)
-            else:
+            elif not holds(there.get(name), value):
                 body[name] = written
         self._warn_once(skipped)
         if body:

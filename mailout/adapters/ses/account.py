@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.delivery import error_map
+from mailout.doctor import Check
 from mailout.errors import MailoutError
 from mailout.ports import Allowance
 
@@ -32,15 +33,6 @@ class Account:
     def available(self) -> float | None:
         """How many may still go out; None: no limit."""
         return None if self.max_24h == UNLIMITED else max(0.0, self.max_24h - self.sent_24h)
-
-
-class Check(NamedTuple):
-    """One line of `doctor`."""
-
-    name: str
-    level: Literal["ok", "warn", "fail"]
-    message: str
-    remedy: str = ""
 
 
 def read(client: Any) -> Account:

@@ -19,6 +19,7 @@ from mailout.adapters.ses.connections import Connections, session_opener
 from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
 from mailout.delivery import error_map
 from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.doctor import Check
 from mailout.errors import SettingsError
 from mailout.ports import Allowance, Mail
 
@@ -80,7 +81,7 @@ class SesTransport:
         """Quota and standing, fresh from SES."""
         return ses_account.read(self._client)
 
-    def check(self) -> list[ses_account.Check]:
+    def check(self) -> list[Check]:
         """What `doctor` asks: would a mailout go through, and would its events come back?"""
         return ses_account.check(self._client, self.config.from_email, self.config.configuration_set)
 

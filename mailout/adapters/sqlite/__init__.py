@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
+from mailout.adapters.sqlite.due_reports import SqliteDueReports
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
@@ -12,7 +13,7 @@ from mailout.adapters.sqlite.subscribers import SqliteSubscribers
 from mailout.ports import Clock
 
 
-class SqliteStore(SqliteOutbox, SqliteQueue, SqliteSubscribers, SqliteRecords):
+class SqliteStore(SqliteOutbox, SqliteQueue, SqliteSubscribers, SqliteRecords, SqliteDueReports):
     """Fulfils `ports.Store`. Its time is the clock handed in, so a test can set it."""
 
     name = "sqlite"

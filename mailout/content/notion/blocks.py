@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mailout.content.notion.mailable import mailable_data
+
 MAX_DEPTH = 60
 """Deeper blocks are shown at this depth: no mail client can show more, and no page may exhaust the stack."""
 
@@ -53,7 +55,8 @@ def within_limits(
 ) -> tuple[tuple[Block, ...], bool]:
     """The same page no deeper and no longer than allowed, and whether anything was left out.
 
-    Without recursion: this is what makes it safe for everything after it to recurse.
+    Without recursion: this is what makes it safe for everything after it to recurse. Its texts are made
+    mailable on the way.
     """
     root: list[tuple[Block, list[Any]]] = []
     waiting = [(block, 1, root) for block in reversed(tuple(blocks))]
@@ -71,4 +74,7 @@ def within_limits(
 
 def _built(nodes: list[tuple[Block, list[Any]]]) -> list[Block]:
     """Depth is bounded here, so recursion is safe."""
-    return [replace(block, children=tuple(_built(children))) for block, children in nodes]
+    return [
+        replace(block, data=mailable_data(block.data), children=tuple(_built(children)))
+        for block, children in nodes
+    ]

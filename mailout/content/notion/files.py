@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from mailout.content.document import Media
+from mailout.content.media import media_ref
 from mailout.content.notion.blocks import Block
 from mailout.content.notion.links import file_name, web_url
-from mailout.content.notion.rendered import Media, placeholder
 from mailout.content.notion.rich_text import Span, Spans
 
 
@@ -21,11 +21,11 @@ class Shelf:
     def media(self) -> tuple[Media, ...]:
         return tuple(self._kept.values())
 
-    def host(self, key: str, url: str, kind: str, name: str) -> str:
-        """The placeholder for a file that Notion hosts."""
-        key = re.sub(r"[^0-9A-Za-z-]", "-", key)
-        self._kept.setdefault(key, Media(key, url, kind, name))
-        return placeholder(key)
+    def host(self, key: str, url: str, name: str) -> str:
+        """What stands for a file that Notion hosts until it is kept: its own address lives an hour."""
+        if key not in self._kept:
+            self._kept[key] = Media(media_ref(len(self._kept) + 1), url, name)
+        return self._kept[key].ref
 
     def file(self, block: Block) -> tuple[str | None, str]:
         """Where the file of an image, video, audio, file or pdf block is, and what it is called."""
@@ -35,7 +35,7 @@ class Shelf:
             return None, name
         if block.data.get("type") != "external":
             name = name or file_name(url)
-            return self.host(block.id, url, block.type, name), name
+            return self.host(block.id, url, name), name
         # Addresses such as youtube.com/watch have no file name worth reading.
         guessed = file_name(url)
         return url, name or (guessed if "." in guessed else "")
@@ -47,7 +47,7 @@ class Shelf:
         if not isinstance(icon, Mapping) or url is None:
             return ()
         hosted = icon.get("type") != "external"
-        address = self.host(f"{block.id}-icon", url, "icon", file_name(url)) if hosted else url
+        address = self.host(f"{block.id} icon", url, file_name(url)) if hosted else url
         return (Span("•", image=address),)
 
 

@@ -1,4 +1,7 @@
-"""Nodes → HTML that mail clients show: tables for columns and boxes, lists as lists, no flex, no grid."""
+"""Nodes → HTML that mail clients show: tables for columns and boxes, lists as lists, no flex, no grid.
+
+The layout styles what HTML has an element for; classes are for the rest.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from mailout.content.media import COLUMN
 from mailout.content.notion.links import short
 from mailout.content.notion.nodes import (
     Bullets,
@@ -32,9 +36,6 @@ from mailout.content.notion.rich_text import Spans, inline_html, plain
 from mailout.content.notion.styles import color_class
 
 BOX = '<table role="presentation" cellpadding="0" cellspacing="0" border="0"'
-BODY_WIDTH = 552
-"""What a 600 px layout leaves between its margins: Outlook needs pictures in numbers."""
-
 DEEP = 5
 """From this depth on lists are indented less, so that words keep some room on a phone."""
 
@@ -43,16 +44,12 @@ DEEP = 5
 class Place:
     """Where in the page a node stands."""
 
-    width: int = BODY_WIDTH
+    width: int = COLUMN
     depth: int = 0  # how many times it is indented
     in_item: bool = False  # straight under a list item, where lists stand closer
 
     def deeper(self, by: int = 26, *, in_item: bool = False) -> Place:
         return Place(self.width - by, self.depth + 1, in_item)
-
-
-def page_html(nodes: Nodes) -> str:
-    return f'<div class="n-page">\n{nodes_html(nodes)}\n</div>'
 
 
 def nodes_html(nodes: Nodes, place: Place | None = None) -> str:
@@ -62,12 +59,12 @@ def nodes_html(nodes: Nodes, place: Place | None = None) -> str:
 
 def _paragraph(node: Paragraph, place: Place) -> str:
     words = inline_html(node.spans) or "&#160;"
-    return f"<p{_class('n-p', node.color, filled=True)}>{words}</p>{_indented(node.children, place)}"
+    return f"<p{_class('', node.color, filled=True)}>{words}</p>{_indented(node.children, place)}"
 
 
 def _heading(node: Heading, place: Place) -> str:
     tag = f"h{node.level}"
-    heading = f"<{tag}{_class(f'n-{tag}', node.color, filled=True)}>{inline_html(node.spans)}</{tag}>"
+    heading = f"<{tag}{_class('', node.color, filled=True)}>{inline_html(node.spans)}</{tag}>"
     return (heading if node.spans else "") + _indented(node.children, place)
 
 
@@ -84,8 +81,7 @@ def _numbers(node: Numbers, place: Place) -> str:
 def _items(items: tuple[Item, ...], place: Place) -> str:
     inside = place.deeper(in_item=True)
     return "\n".join(
-        f"<li{_class('n-item', item.color)}>"
-        f"{_with_children(inline_html(item.spans), item.children, inside)}</li>"
+        f"<li{_class('', item.color)}>{_with_children(inline_html(item.spans), item.children, inside)}</li>"
         for item in items
     )
 
@@ -106,13 +102,13 @@ def _todo(item: Item, place: Place) -> str:
 
 
 def _toggle(node: Toggle, place: Place) -> str:
-    head = f"<p{_class('n-p', node.color, filled=True)}>▾ {inline_html(node.spans)}</p>"
+    head = f"<p{_class('', node.color, filled=True)}>▾ {inline_html(node.spans)}</p>"
     return head + _indented(node.children, place)
 
 
 def _quote(node: Quote, place: Place) -> str:
     body = _said(node.spans, node.children, place.deeper(19))
-    return f"<blockquote{_class('n-quote', node.color)}>{body}</blockquote>"
+    return f"<blockquote{_class('', node.color, filled=True)}>{body}</blockquote>"
 
 
 def _callout(node: Callout, place: Place) -> str:
@@ -128,17 +124,16 @@ def _callout(node: Callout, place: Place) -> str:
 
 def _code(node: Code, _: Place) -> str:
     # <code> first: a line break straight after <pre> would be lost.
-    source = f'<pre class="n-pre"><code>{inline_html(node.spans, verbatim=True)}</code></pre>'
-    inside = source + _caption(node.caption)
-    return f'{BOX} width="100%" class="n-code"><tr><td class="n-source">{inside}</td></tr></table>'
+    source = f"<pre><code>{inline_html(node.spans, verbatim=True)}</code></pre>"
+    return source + _caption(node.caption)
 
 
 def _equation(node: Equation, _: Place) -> str:
-    return f'<p class="n-equation"><code class="n-inline">{escape(node.expression)}</code></p>'
+    return f'<p class="n-equation"><code>{escape(node.expression)}</code></p>'
 
 
 def _rule(_: Rule, __: Place) -> str:
-    return '<hr class="n-rule">'
+    return "<hr>"
 
 
 def _picture(node: Picture, place: Place) -> str:
@@ -170,14 +165,14 @@ def _table(node: Table, _: Place) -> str:
             scope = scope or ("row" if node.header_column and column == 0 else "")
             words = inline_html(spans) or "&#160;"
             if scope:
-                cells.append(f'<th scope="{scope}" align="left" class="n-cell n-head">{words}</th>')
+                cells.append(f'<th scope="{scope}" align="left">{words}</th>')
             else:
-                cells.append(f'<td class="n-cell">{words}</td>')
+                cells.append(f"<td>{words}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     # The box has a fixed layout: a wide table scrolls in it instead of widening the whole mail.
     opening = (
         f'{BOX} width="100%" class="n-wide"><tr><td><div class="n-scroll">'
-        '<table cellpadding="0" cellspacing="0" border="0" width="100%" class="n-table">'
+        '<table cellpadding="0" cellspacing="0" border="0" width="100%">'
     )
     return f"{opening}\n" + "\n".join(rows) + "\n</table></div></td></tr></table>"
 
@@ -215,7 +210,7 @@ def _said(spans: Spans, children: Nodes, place: Place) -> str:
     """The words of a box; a paragraph of their own once something follows them."""
     words = inline_html(spans)
     if words and children:
-        words = f'<p class="n-p">{words}</p>'
+        words = f"<p>{words}</p>"
     return _with_children(words, children, place)
 
 
@@ -225,17 +220,14 @@ def _caption(spans: Spans) -> str:
 
 def _class(name: str, color: str, *, filled: bool = False) -> str:
     """`filled`: a background of its own needs some room around the words."""
-    colored = color_class(color)
-    if not colored:
-        return f' class="{name}"'
-    room = " n-filled" if filled and colored.startswith("n-bg-") else ""
-    return f' class="{name} {colored}{room}"'
+    colored = color_class(color) or ""
+    room = "n-filled" if filled and colored.startswith("n-bg-") else ""
+    names = " ".join(one for one in (name, colored, room) if one)
+    return f' class="{names}"' if names else ""
 
 
 def _list_class(place: Place) -> str:
-    close = " n-sub" if place.in_item else ""
-    deep = " n-deep" if place.depth >= DEEP else ""
-    return f' class="n-list{close}{deep}"'
+    return ' class="n-deep"' if place.depth >= DEEP else ""
 
 
 _WRITERS: Mapping[type, Callable[[Any, Place], str]] = {

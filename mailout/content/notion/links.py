@@ -6,9 +6,13 @@ import re
 import uuid
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from mailout.content.document import LINK_SCHEMES, WEB_SCHEMES
+
 NOTION = "https://www.notion.so"
 
-_ALLOWED = re.compile(r"(?:https?://[^/?#]|mailto:.|tel:.)", re.IGNORECASE)
+_WEB = "|".join(sorted(WEB_SCHEMES))
+_OTHER = "|".join(sorted(LINK_SCHEMES - WEB_SCHEMES))
+_ALLOWED = re.compile(rf"(?:(?:{_WEB})://[^/?#]|(?:{_OTHER}):.)", re.IGNORECASE)
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f\u200b\ue000\ue001]")
 _ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
 _ID_AT_END = re.compile(rf"(?:^|[^0-9a-f])({_ID.pattern})$", re.IGNORECASE)

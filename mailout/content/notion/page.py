@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from mailout.content.notion.links import page_id_of
-from mailout.content.notion.rendered import mailable
+from mailout.content.notion.mailable import mailable
 
 TEXT_LIMIT = 2_000
 """Characters in one item of rich text, counted as Notion does (UTF-16)."""
@@ -42,7 +42,7 @@ class StatusNames:
 
     ready: str = "Ready"  # asks to be sent
     sending: str = "Sending"
-    done: str = "Send"
+    send: str = "Send"
     failed: str = "Failed"
     draft: str = "Draft"  # to which a test run returns
 
@@ -166,6 +166,17 @@ def property_value(kind: str, value: Value) -> dict[str, Any] | None:
             return {kind: str(value) if value else None}
         case _:
             return None
+
+
+def holds(property: Mapping[str, Any] | None, value: Value) -> bool:
+    """Whether a property says this already, so that writing it would only add to the page's history."""
+    kind = str((property or {}).get("type"))
+    if kind == "date" and isinstance(value, int | float):
+        moment = _date(property, UTC)
+        return moment is not None and int(moment) == int(value)
+    if kind in ("status", "select") and isinstance(value, str):
+        return _text(property) == option_name(value)
+    return kind in ("number", "checkbox") and (property or {}).get(kind) == value
 
 
 def iso(value: Value) -> str:

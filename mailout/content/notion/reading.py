@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from mailout.content.document import Media, Problem
 from mailout.content.notion.blocks import Block, walk
 from mailout.content.notion.files import Shelf
 from mailout.content.notion.links import page_url, safe_url
@@ -33,7 +34,6 @@ from mailout.content.notion.nodes import (
     ToDos,
     Toggle,
 )
-from mailout.content.notion.rendered import Media, Problem
 from mailout.content.notion.rich_text import Span, Spans, plain, spans_of
 
 UNSUPPORTED = "content_block_unsupported"

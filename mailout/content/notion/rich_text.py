@@ -9,11 +9,11 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from mailout.content.notion.links import page_url, safe_url
+from mailout.content.notion.links import file_name, page_url, safe_url
 from mailout.content.notion.styles import color_class
 
-Host = Callable[[str, str, str, str], str]
-"""(key, url, kind, name) → the address that the mail carries for a file that Notion hosts."""
+Host = Callable[[str, str, str], str]
+"""(key, url, name) → the address that the mail carries for a file that Notion hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _emoji(value: Mapping[str, Any], plain: str, host: Host) -> tuple[str, None,
     name = str(value.get("name") or "")
     url = safe_url(value.get("url"))
     text = plain or (f":{name}:" if name else "")
-    return text, None, host(f"emoji-{value.get('id')}", url, "emoji", name) if url else None
+    return text, None, host(f"emoji {value.get('id')}", url, file_name(url)) if url else None
 
 
 def _dates(value: Mapping[str, Any]) -> str:
@@ -158,7 +158,7 @@ def _span_html(span: Span, verbatim: bool) -> str:
         source = f'src="{escape(span.image)}" alt="{escape(span.text)}"'
         html = f'<img class="n-emoji" {source} width="18" height="18">'
     if span.code:
-        html = f'<code class="n-inline">{html}</code>'
+        html = f"<code>{html}</code>"
     for tag, wanted in (
         ("s", span.strikethrough),
         ("u", span.underline),

@@ -12,6 +12,8 @@ from mailout.content.footer import Footer
 from mailout.content.layout import render, transactional
 from mailout.content.markdown import parse_markdown
 from mailout.content.model import UNSUBSCRIBE_URL, mark
+from mailout.content.notion import Block
+from mailout.content.notion import render as notion_page
 from mailout.errors import Abort, AbortCode
 
 FOOTER = Footer("Birch & Hill", "7 Hill Road", "https://example.org/u")
@@ -50,6 +52,18 @@ def test_mail_programs_find_what_they_need():
     assert '<h1 style="' in html
     assert "<!--[if mso]><table" in html
     assert "A &lt;b&gt; line" in html
+
+
+def test_notions_look_is_inline_and_costs_other_mails_nothing():
+    """Gmail's app shows no stylesheet at all in some accounts; Markdown mails need none of Notion's."""
+    notion = notion_page([Block("1", "callout", {"rich_text": [{"plain_text": "Mind the gap"}]})], "Hello")
+    html = render(notion, FOOTER).html
+    classes = re.findall(r'<[a-z]+[^>]* class="n-[^>]*>', html)
+    assert classes
+    assert all(' style="' in tag for tag in classes)
+    plain = re.findall(r"^\s*\.card \.n-", html.partition("@media")[0], re.MULTILINE)
+    assert plain == [], "what stands in the elements stands nowhere else"
+    assert ".n-" not in render(DOCUMENT, FOOTER).html
 
 
 def test_what_people_wrote_is_never_a_template():

@@ -337,3 +337,12 @@ def test_articles_try_four_times(directory: Path) -> None:
 def test_the_scene_itself_is_sound(directory: Path) -> None:
     it: Scene = scene(directory, 3)
     assert it.states() == {State.PENDING: 3}
+
+
+@pytest.mark.parametrize(("rate", "latency"), [(14, 0.12), (200, 0.08)])
+def test_lanes_slower_than_the_rate_are_kept_busy(directory: Path, rate: float, latency: float) -> None:
+    """One lane and a generous account: the letter must not take twice as long as the calls themselves."""
+    it = scene(directory, 60, latency=latency)
+    it.sender(rate=rate).run(MAILOUT)
+    starts = it.transport.starts
+    assert (len(starts) - 1) / (starts[-1] - starts[0]) > 0.6 / latency

@@ -28,8 +28,8 @@ def test_a_page_comes_back_as_it_was_written(notion: Notion) -> None:
     loaded = render(notion.source.load_blocks(LETTER))
     straight = render(blocks(every_block("https://files.example.org")))
     # The fixture's copy has words of its own; Notion's has the original's.
-    assert loaded.text == straight.text.replace("A copy of it.", "Said once, shown in many places.")
-    assert [media.key for media in loaded.media] == [media.key for media in straight.media]
+    assert loaded.text_body == straight.text_body.replace("A copy of it.", "Said once, shown in many places.")
+    assert [(media.ref, media.name) for media in loaded.media] == [(m.ref, m.name) for m in straight.media]
 
 
 def test_all_pages_of_children_at_all_depths_are_read(start: Start) -> None:
@@ -43,7 +43,7 @@ def test_all_pages_of_children_at_all_depths_are_read(start: Start) -> None:
 def test_a_synced_copy_shows_the_original(start: Start) -> None:
     original = block("synced_block", {"synced_from": None}, p("said once"), id=id_of("o"))
     copy = block("synced_block", {"synced_from": {"block_id": id_of("o")}}, id=id_of("c"))
-    assert render(read(start, original, copy)).text == "said once\n\nsaid once"
+    assert render(read(start, original, copy)).text_body == "said once\n\nsaid once"
 
 
 def test_copies_of_one_original_cost_one_reading(start: Start) -> None:
@@ -52,7 +52,7 @@ def test_copies_of_one_original_cost_one_reading(start: Start) -> None:
         block("synced_block", {"synced_from": {"block_id": id_of("o")}}, id=id_of(f"c{n}")) for n in range(20)
     ]
     notion = start(workspace(blocks={LETTER: [original, *copies]}))
-    assert render(notion.source.load_blocks(LETTER)).text.count("said") == 21
+    assert render(notion.source.load_blocks(LETTER)).text_body.count("said") == 21
     assert notion.source.calls == 2
 
 
@@ -71,7 +71,7 @@ def test_copies_of_copies_come_to_an_end_and_somebody_is_told(start: Start) -> N
 def test_an_original_on_a_page_nobody_shared_is_reported(start: Start) -> None:
     copy = block("synced_block", {"synced_from": {"block_id": id_of("elsewhere")}}, id=id_of("c"))
     rendered = render(read(start, copy, p("after")))
-    assert rendered.text == "after"
+    assert rendered.text_body == "after"
     (problem,) = rendered.problems
     assert problem.where == id_of("c")
     assert "synced" in problem.message
@@ -82,14 +82,14 @@ def test_synced_blocks_that_contain_each_other_come_to_an_end(start: Start) -> N
     inner = block("synced_block", {"synced_from": {"block_id": id_of("o")}}, id=id_of("c"))
     original = block("synced_block", {"synced_from": None}, p("once"), inner, id=id_of("o"))
     rendered = render(read(start, original))
-    assert rendered.text == "once"
+    assert rendered.text_body == "once"
     assert "contains itself" in rendered.problems[0].message
 
 
 def test_an_unsupported_block_whose_children_are_refused_is_reported(start: Start) -> None:
     hidden = block("unsupported", {"block_type": "button"}, id=id_of("u")) | {"has_children": True}
     rendered = render(read(start, hidden, p("after"), refused={id_of("u"): 400}))
-    assert rendered.text == "after"
+    assert rendered.text_body == "after"
     assert len(rendered.problems) == 1
 
 
@@ -97,15 +97,15 @@ def test_pages_within_the_page_are_linked_not_read(start: Start) -> None:
     """Their contents were not meant for this letter."""
     child = block("child_page", {"title": "Secret plans"}, p("not yet public"))
     rendered = render(read(start, child))
-    assert "Secret plans" in rendered.text
-    assert "not yet public" not in rendered.text
+    assert "Secret plans" in rendered.text_body
+    assert "not yet public" not in rendered.text_body
 
 
 def test_meeting_notes_bring_summary_and_notes_but_no_transcript(start: Start) -> None:
     parts = {f"{part}_block_id": id_of(part) for part in ("summary", "notes", "transcript")}
     meeting = block("meeting_notes", {"title": rich("Editors"), "children": parts}) | {"has_children": True}
     said = {id_of(part): [p(part)] for part in ("summary", "notes", "transcript")}
-    text = render(read(start, meeting, also=said)).text
+    text = render(read(start, meeting, also=said)).text_body
     assert "summary\n\nnotes" in text
     assert "transcript" not in text
 
@@ -118,9 +118,9 @@ def test_blocks_in_the_trash_are_left_out(start: Start) -> None:
 
 def test_hosted_files_can_be_fetched_until_their_hour_is_over(notion: Notion) -> None:
     media = render(notion.source.load_blocks(LETTER)).media
-    assert {httpx.get(one.url).status_code for one in media} == {200}
+    assert {httpx.get(one.source).status_code for one in media} == {200}
     notion.stub.expire_files()
-    assert {httpx.get(one.url).status_code for one in media} == {403}
+    assert {httpx.get(one.source).status_code for one in media} == {403}
 
 
 def test_a_page_says_what_its_mailout_is(notion: Notion) -> None:

@@ -131,7 +131,7 @@ def test_a_missing_setting_is_named(start: Start) -> None:
 
 
 def verdicts(notion: Notion) -> dict[str, str]:
-    return {check.name: check.verdict for check in notion.source.check()}
+    return {check.name: check.level for check in notion.source.check()}
 
 
 def test_doctor_finds_nothing_wrong_with_a_good_workspace(notion: Notion) -> None:
@@ -154,7 +154,7 @@ def test_doctor_says_what_is_missing_and_what_to_do(start: Start) -> None:
     assert found["property send_at"] == "ok"
     assert found["options of status"] == "fail"
     assert found["properties of the errors database"] == "warn"
-    assert all(check.remedy for check in notion.source.check() if check.verdict != "ok")
+    assert all(check.remedy for check in notion.source.check() if check.level != "ok")
 
 
 def test_doctor_tells_a_wrong_token_from_a_wrong_database(start: Start) -> None:

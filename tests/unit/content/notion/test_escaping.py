@@ -8,8 +8,10 @@ from html.parser import HTMLParser
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mailout.content.model import MARK_CLOSE, MARK_OPEN
-from mailout.content.notion import STYLES, render
+from mailout.content.media import media_ref
+from mailout.content.model import MARK_CLOSE, MARK_OPEN, Segments
+from mailout.content.notion import render
+from mailout.content.notion.styles import STYLES
 from tests.stubs.notion_letter import every_block
 from tests.stubs.notion_pages import (
     block,
@@ -121,21 +123,23 @@ nasty = st.text(
 @example("-->]]><!--[if mso]>")
 @example("&lt;script&gt;&#x3c;b&#x3e;")
 def test_what_people_write_never_becomes_a_tag_an_attribute_or_a_script(said: str) -> None:
-    html = Tags(render(page_saying(said)).html)
+    html = Tags(render(page_saying(said)).html_body)
     assert html.open == []
     for tag, attributes in html.tags:
         assert tag in ALLOWED
         assert set(attributes) <= ALLOWED[tag]
         for name in ("href", "src"):
             if name in attributes:
-                assert re.match(r"(https?://|mailto:|tel:|notion-media:)", attributes[name], re.IGNORECASE)
+                assert re.match(
+                    rf"(https?://|mailto:|tel:|{MARK_OPEN}media )", attributes[name], re.IGNORECASE
+                )
 
 
 @given(nasty)
 def test_words_arrive_as_they_were_written(said: str) -> None:
     """A reader who loses a `<` of a price comparison has lost the sentence."""
     kept = re.sub(r"[\x00-\x08\x0b-\x1f\x7f\ue000\ue001]", "", said).encode("utf-8", "replace").decode()
-    html = Tags(render(blocks([p([text("begin"), text(said), text("end")])])).html)
+    html = Tags(render(blocks([p([text("begin"), text(said), text("end")])])).html_body)
     assert html.words.strip().replace("\n", "") == f"begin{kept}end".replace("\n", "")
 
 
@@ -143,11 +147,14 @@ def test_words_arrive_as_they_were_written(said: str) -> None:
 def test_nobody_can_write_one_of_our_marks(said: str) -> None:
     """A mark is replaced per recipient: somebody who could write one could ask for others' data."""
     rendered = render(page_saying(said))
-    assert not {MARK_OPEN, MARK_CLOSE, "\0"} & set(rendered.html + rendered.text)
+    for form in (rendered.html_body, rendered.text_body):
+        assert set(Segments.of(form).names) <= {"media 1"}  # the emoji, which is ours
+        assert form.count(MARK_OPEN) == form.count(MARK_CLOSE) == form.count(media_ref(1))
+        assert "\0" not in form
 
 
 def test_every_class_in_the_mail_has_a_rule() -> None:
     """A class without a rule is a block that looks like plain text."""
-    tags = Tags(render(blocks(every_block("https://files.example.org"))).html).tags
+    tags = Tags(render(blocks(every_block("https://files.example.org"))).html_body).tags
     used = {name for _, attributes in tags for name in attributes.get("class", "").split()}
     assert {name for name in used if f".{name} " not in STYLES and f".{name}," not in STYLES} == set()

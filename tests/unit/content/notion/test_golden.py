@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def test_every_block_looks_as_it_was_approved(form: str) -> None:
     """Look at the difference; if it is meant, UPDATE_GOLDEN=1 writes it down."""
     rendered = render(_page())
-    written = (rendered.html if form == "html" else rendered.text) + "\n"
+    written = (rendered.html_body if form == "html" else rendered.text_body) + "\n"
     approved = GOLDEN / f"every_block.{form}"
     if os.environ.get("UPDATE_GOLDEN"):
         approved.write_text(written, encoding="utf-8")

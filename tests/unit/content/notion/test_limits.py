@@ -23,7 +23,7 @@ def nested(depth: int, kind: str) -> Block:
 @pytest.mark.parametrize("depth", [30, 5_000])
 def test_every_word_of_a_deep_page_is_in_the_mail_in_order(kind: str, depth: int) -> None:
     rendered = render([nested(depth, kind)])
-    for form in (rendered.html, rendered.text):
+    for form in (rendered.html_body, rendered.text_body):
         places = [form.index(f"w{n}.") for n in range(1, depth + 1, 7)]
         assert places == sorted(places)
     assert rendered.problems == ()
@@ -31,13 +31,13 @@ def test_every_word_of_a_deep_page_is_in_the_mail_in_order(kind: str, depth: int
 
 def test_a_deep_page_stays_small() -> None:
     """Indentation is what would grow with the square of the depth."""
-    assert len(render([nested(5_000, "bulleted_list_item")]).text) < 5_000 * (2 * MAX_DEPTH + 10)
+    assert len(render([nested(5_000, "bulleted_list_item")]).text_body) < 5_000 * (2 * MAX_DEPTH + 10)
 
 
 def test_five_thousand_blocks_become_one_mail() -> None:
     rendered = render([said(f"w{n}.", "bulleted_list_item") for n in range(5_000)])
-    assert rendered.html.count("<li") == 5_000
-    assert rendered.html.count("<ul") == 1
+    assert rendered.html_body.count("<li") == 5_000
+    assert rendered.html_body.count("<ul") == 1
     assert rendered.problems == ()
 
 

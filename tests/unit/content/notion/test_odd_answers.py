@@ -42,7 +42,7 @@ blocks = st.recursive(
 @given(st.lists(blocks, max_size=4))
 def test_no_answer_breaks_the_renderer(page: list[Block]) -> None:
     rendered = render(page)
-    assert bool(rendered.html) == bool(rendered.text)
+    assert bool(rendered.html_body) == bool(rendered.text_body)
 
 
 @given(objects)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.content.notion.page import PropertyNames, page_of, property_value, text_items
+from mailout.content.notion.page import PropertyNames, holds, page_of, property_value, text_items
 from tests.stubs.notion_pages import Json, rich
 
 ID = "0f0e0d0c-0b0a-4908-8706-050403020100"
@@ -91,3 +91,24 @@ def test_text_arrives_whole_in_pieces_that_notion_accepts(text: str) -> None:
     pieces = [item["text"]["content"] for item in text_items(text)]
     assert "".join(pieces) == text
     assert all(0 < len(piece.encode("utf-16-le", "surrogatepass")) <= 4_000 for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("property", "value", "known"),
+    [
+        ({"type": "status", "status": {"name": "Send", "color": "green"}}, "Send", True),
+        ({"type": "select", "select": {"name": "Draft"}}, "Send", False),
+        ({"type": "status", "status": None}, "Send", False),
+        ({"type": "number", "number": 3}, 3, True),
+        ({"type": "number", "number": None}, 0, False),
+        ({"type": "date", "date": {"start": "2026-11-15T00:00:00.000+00:00"}}, 1_794_700_800.7, True),
+        ({"type": "date", "date": {"start": "2026-11-15"}}, 1_794_700_801.0, False),
+        ({"type": "date", "date": None}, None, False),
+        (None, 3, False),
+    ],
+)
+def test_what_a_page_says_already_need_not_be_written(
+    property: Json | None, value: object, known: bool
+) -> None:
+    """A page that is written every minute is edited every minute, for everybody who watches it."""
+    assert holds(property, value) is known

@@ -18,7 +18,7 @@ def plain(*items: Json) -> str:
     return inline_text(spans_of(list(items), _host))
 
 
-def _host(key: str, url: str, kind: str, name: str) -> str:
+def _host(key: str, url: str, name: str) -> str:
     return f"hosted:{key}"
 
 
@@ -90,7 +90,7 @@ def test_mentions_say_what_notion_shows(kind: str, value: dict[str, Any], writte
 
 def test_a_custom_emoji_is_a_picture_with_its_name() -> None:
     shown = html(mention("custom_emoji", {"id": "1", "name": "party", "url": "https://e.org/p.png"}))
-    assert 'src="hosted:emoji-1"' in shown
+    assert 'src="hosted:emoji 1"' in shown
     assert 'alt=":party:"' in shown
 
 

@@ -1,0 +1,49 @@
+"""Files that Notion hosts, fetched before their address expires."""
+
+from __future__ import annotations
+
+import httpx
+
+from mailout.ports import Clock
+
+MAX_BYTES = 50 * 1024 * 1024
+TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+DEADLINE = 300.0
+"""Seconds for one file: a trickle is no download."""
+WAITS = (1.0, 3.0)
+
+
+def download(url: str, *, clock: Clock, max_bytes: int = MAX_BYTES) -> bytes:
+    """The bytes at an address; OSError, with a reason that a person understands, if they cannot be had."""
+    for wait in (*WAITS, None):
+        try:
+            return _fetch(url, clock, max_bytes)
+        except httpx.HTTPError as error:
+            if wait is None:
+                raise OSError(f"no answer ({str(error) or type(error).__name__})") from error
+        except _TryAgain as answer:
+            if wait is None:
+                raise OSError(f"Notion's file host answered {answer}") from answer
+        clock.sleep(wait)
+    raise AssertionError("the last attempt returns or raises")
+
+
+class _TryAgain(Exception):
+    """An answer that may pass."""
+
+
+def _fetch(url: str, clock: Clock, max_bytes: int) -> bytes:
+    until = clock.monotonic() + DEADLINE
+    with httpx.stream("GET", url, timeout=TIMEOUT) as answer:
+        if answer.status_code >= 500 or answer.status_code == 429:
+            raise _TryAgain(str(answer.status_code))
+        if answer.status_code != 200:
+            raise OSError(f"Notion's file host answered {answer.status_code}")
+        data = bytearray()
+        for piece in answer.iter_bytes():
+            data += piece
+            if len(data) > max_bytes:
+                raise OSError(f"it is larger than {max_bytes // 2**20} MB")
+            if clock.monotonic() > until:
+                raise OSError(f"it did not arrive within {DEADLINE:.0f} seconds")
+        return bytes(data)

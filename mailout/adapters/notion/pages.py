@@ -1,0 +1,81 @@
+"""Pages as mailouts: read as manuscripts, told what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import partial
+
+from mailout.adapters.notion.downloads import download
+from mailout.adapters.notion.source import NotionConfig, NotionSource
+from mailout.content.manuscript import Manuscript
+from mailout.content.notion import page_id_of, render
+from mailout.content.notion.page import NotionPage, Value
+from mailout.doctor import Check
+from mailout.errors import UsageError
+from mailout.ports import Clock, ErrorRecord
+from mailout.queue.model import Kind
+from mailout.reporting.page_state import PageState, PageStatus
+
+
+class NotionPages:
+    """A `Source` and a `PageReporter`. Reports are less patient: they are made again in a minute."""
+
+    def __init__(self, config: NotionConfig, clock: Clock) -> None:
+        self._notion = NotionSource(config, clock)
+        self._told = NotionSource(replace(config, timeout=min(config.timeout, 10.0), attempts=3), clock)
+        self._statuses = {
+            PageStatus.DRAFT: config.statuses.draft,
+            PageStatus.READY: config.statuses.ready,
+            PageStatus.SENDING: config.statuses.sending,
+            PageStatus.SEND: config.statuses.send,
+            PageStatus.FAILED: config.statuses.failed,
+        }
+        self._read_media = partial(download, clock=clock)
+        self.keeps_errors = bool(config.db_errors)
+        self._finds_ready = bool(config.db_mailouts)
+
+    def load(self, ref: str) -> Manuscript:
+        id = page_id_of(ref)
+        if id is None:
+            raise UsageError(f"{ref} is no Notion page.", remedy="Give its id or its address.")
+        page = self._notion.load_page(id)
+        return Manuscript(
+            kind=Kind.NOTION,
+            ref=page.id,
+            document=render(self._notion.load_blocks(id), page.subject),
+            is_test=page.is_test,
+            list_key=page.list,
+            already_sent=self._was_sent(page),
+            read_media=self._read_media,
+        )
+
+    def ready(self, now: float) -> list[str]:
+        return [page.id for page in self._notion.ready_pages(now)] if self._finds_ready else []
+
+    def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
+        answer = self._told.page(ref)
+        page = self._told.read(answer)
+        if if_ready and page.status != self._statuses[PageStatus.READY]:
+            return
+        if state.is_test and (not page.is_test or page.status == self._statuses[PageStatus.SEND]):
+            return
+        values: dict[str, Value] = {"status": self._statuses[state.status]}
+        for one in fields(state):
+            value = getattr(state, one.name)
+            if one.name not in ("status", "is_test") and value is not None:
+                values[one.name] = value
+        self._told.update_page(ref, values, answer)
+
+    def record(self, error: ErrorRecord, page: str | None) -> None:
+        self._told.create_error_pages([error], page)
+
+    def check(self) -> list[Check]:
+        return self._notion.check()
+
+    def close(self) -> None:
+        self._notion.close()
+        self._told.close()
+
+    def _was_sent(self, page: NotionPage) -> bool:
+        """A failed run has its `sent_at`, too: only `retry` continues it."""
+        return page.sent_at is not None or page.status == self._statuses[PageStatus.SEND]

@@ -1,0 +1,69 @@
+"""How much a sender asks for in one step, and how soon again: enough to keep its lanes busy, no more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """At most a second of sending, over what is held already."""
+
+    want: int
+    low: int  # ask again once no more than so many are held
+    period: float = 0.0  # and not sooner than this after the last time
+
+
+@dataclass(frozen=True, slots=True)
+class Lanework:
+    """What the lanes can do: how many there are, how full a call is, how long it takes."""
+
+    lanes: int
+    group: int
+    latency: float  # 0: not known yet
+
+    @property
+    def reach(self) -> float:
+        """Messages a second, if nothing else held them back."""
+        return self.lanes * self.group / self.latency if self.latency else math.inf
+
+
+def demand(
+    work: Lanework,
+    *,
+    rate: float,
+    batch: int,
+    held: int,
+    lead: float,
+    round_trip: float,
+    tolerance: float,
+    left: float = math.inf,
+) -> Demand:
+    """`rate` 0: no limit. `lead` is how far ahead slots begin, `tolerance` how late one may be used.
+
+    `left` is the time until the run's end: slots after it would be withdrawn, and lost to whoever sends next.
+    """
+    if rate and work.reach < rate:
+        return _slow_lanes(work, rate, batch, held, lead, tolerance)
+    second = min(rate * min(1.0, left) if rate else math.inf, work.reach)
+    low = math.ceil(rate * (2 * round_trip + lead)) if rate else max(batch // 2, work.group)
+    return Demand(_whole(min(batch, second - held), work.group), max(1, low))
+
+
+def _slow_lanes(work: Lanework, rate: float, batch: int, held: int, lead: float, tolerance: float) -> Demand:
+    """Slots come at the account's pace, and these lanes are slower: a step's later slots would be missed.
+
+    So each step asks for no more than can still start in time, and the steps follow one another as the
+    lanes work that off; what is under way meanwhile covers the lead.
+    """
+    gap = work.group * (1 / work.reach - 1 / rate)
+    burst = min(batch, work.group * (work.lanes + math.floor(tolerance / gap)))
+    ahead = math.ceil(work.reach * lead)
+    return Demand(_whole(burst if held <= ahead else 0, work.group), ahead, burst / work.reach)
+
+
+def _whole(want: float, group: int) -> int:
+    """A call that is not full takes a full one's time: ask for whole ones."""
+    count = math.ceil(max(0.0, want))
+    return count if count < group else count - count % group

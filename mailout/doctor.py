@@ -1,0 +1,74 @@
+"""What `mailout doctor` finds: one check a line, each with what to do about it.
+
+The parts check themselves (the store, the transport, Notion); what is here can be told from the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from mailout.audience.test_emails import parse_test_emails
+from mailout.errors import MailoutError
+from mailout.settings import Settings
+
+Level = Literal["ok", "warn", "fail"]
+
+
+class Check(NamedTuple):
+    """One line of `doctor`."""
+
+    name: str
+    level: Level
+    message: str
+    remedy: str = ""
+
+
+def settings_checks(settings: Settings) -> Iterator[Check]:
+    """What a mailout would stop at, known before anybody is asked."""
+    for warning in settings.warnings:
+        yield Check("settings", "warn", warning, "Correct or remove it.")
+    needed = {
+        "FROM_EMAIL": (settings.from_email, "the address that letters come from"),
+        "ORG_NAME": (settings.org_name, "your organisation's name: it stands in the footer"),
+        "ORG_ADDRESS": (settings.org_address, "your postal address: the law asks for it in the footer"),
+        "UNSUBSCRIBE_BASE_URL": (settings.unsubscribe_base_url, "where the gateway's /unsubscribe is"),
+        "UNSUBSCRIBE_SECRET": (settings.unsubscribe_secret, "a long random text, and keep it"),
+    }
+    for name, (value, what) in needed.items():
+        if value:
+            yield Check(name, "ok", "is set")
+        else:
+            yield Check(name, "fail", "is missing; no mail leaves without it", f"Set it to {what}.")
+    yield _test_emails(settings)
+    yield _media(settings)
+
+
+def _test_emails(settings: Settings) -> Check:
+    parsed = parse_test_emails(settings.test_emails)
+    if not parsed.addresses:
+        remedy = "Set it to one or more addresses, separated by commas."
+        return Check("TEST_EMAILS", "warn", "holds no valid address; test runs stop at it", remedy)
+    if parsed.rejected:
+        wrong = ", ".join(written for written, _ in parsed.rejected)
+        return Check("TEST_EMAILS", "warn", f"left out: {wrong}", "Correct or remove them.")
+    return Check("TEST_EMAILS", "ok", f"{len(parsed.addresses)} to try a mail on")
+
+
+def _media(settings: Settings) -> Check:
+    if settings.media_bucket or settings.media_supabase_bucket:
+        bucket = settings.media_bucket or settings.media_supabase_bucket
+        return Check("media", "ok", f"kept in the bucket {bucket}")
+    if settings.media_base_url or settings.public_url:
+        return Check("media", "ok", f"served from {settings.media_base_url or settings.public_url}")
+    level: Level = "fail" if settings.mailout_transport == "ses" else "warn"
+    remedy = "Set PUBLIC_URL (the gateway's address), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET."
+    return Check("media", level, "pictures can be seen on this machine alone", remedy)
+
+
+def checked(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
+    """What a part finds; one that cannot even look has failed."""
+    try:
+        yield from look()
+    except MailoutError as error:
+        yield Check(name, "fail", error.message, error.remedy or "")

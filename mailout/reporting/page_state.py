@@ -1,0 +1,58 @@
+"""What the page of a mailout says of it: read from the queue alone, so that it can be told at any time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mailout.queue.model import Mailout, MailoutOutcome, Status
+
+
+class PageStatus(StrEnum):
+    """The words of SPEC §4; what a workspace calls them is its adapter's to know."""
+
+    DRAFT = "draft"  # being written; a test run returns to it
+    READY = "ready"  # asks to be sent
+    SENDING = "sending"  # its content is frozen
+    SEND = "send"  # done
+    FAILED = "failed"  # done, not for everybody; or stopped before it began
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageState:
+    """None: as it is."""
+
+    status: PageStatus
+    is_test: bool = False
+    sent_at: float | None = None
+    sent_count: int | None = None
+    failed_count: int | None = None
+    delivered_count: int | None = None
+    bounce_rate: float | None = None
+    unsub_rate: float | None = None
+
+
+def page_state(mailout: Mailout) -> PageState:
+    """A test run leaves no trace; a real one that is over has its `sent_at`, also if it failed."""
+    over = mailout.status in (Status.COMPLETED, Status.CANCELLED)
+    if mailout.is_test:
+        return PageState(status=PageStatus.DRAFT if over else PageStatus.SENDING, is_test=True)
+    if not over:
+        return PageState(status=PageStatus.SENDING)
+    sent = mailout.outcome is MailoutOutcome.SENT
+    ledger, metrics = mailout.ledger, mailout.metrics
+    left = metrics.get("unsubscribe", 0) + metrics.get("spamreport", 0)
+    return PageState(
+        status=PageStatus.SEND if sent else PageStatus.FAILED,
+        # Taken back before anybody got it: it has not been sent.
+        sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
+        sent_count=ledger.sent,
+        failed_count=ledger.failed,
+        delivered_count=metrics.get("delivered", 0) if metrics else None,
+        bounce_rate=_rate(metrics.get("bounce", 0), ledger.sent) if metrics else None,
+        unsub_rate=_rate(left, ledger.sent) if metrics else None,
+    )
+
+
+def _rate(n: int, whole: int) -> float:
+    return round(n / whole, 4) if whole else 0.0

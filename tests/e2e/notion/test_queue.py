@@ -1,0 +1,307 @@
+"""Pages that ask to be sent, and pages that are told: the engine against a Notion over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mailout import ids
+from mailout.delivery.states import State
+from mailout.engine import Engine
+from mailout.queue.model import MailoutOutcome, Status
+from mailout.requests import take_up_ready
+from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails
+from tests.stubs.notion_pages import id_of, p, words
+from tests.stubs.notion_workspace import mailout_page, workspace
+
+REAL = ids.mailout_id(PAGE)
+
+
+def run_queue(engine: Engine) -> None:
+    """What the flow does every minute."""
+    take_up_ready(engine)
+    for mailout in engine.store.due_mailouts(stale=60):
+        engine.deliver(mailout.id)
+
+
+def test_a_page_that_is_ready_is_sent_once_and_says_so(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready")
+    for _ in range(3):
+        run_queue(engine)
+    assert len(mails(engine)) == 3
+    assert notion.statuses() == ["Sending", "Send"]
+    assert notion.errors() == []
+
+
+def test_drafts_and_pages_of_tomorrow_wait(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready", send_at={"start": "2999-01-01"})
+    run_queue(engine)
+    notion.load(status="Draft")
+    run_queue(engine)
+    assert (mails(engine), notion.written()) == ([], [])
+
+
+def test_a_test_page_goes_to_test_emails_and_back_to_draft_as_often_as_asked(
+    engine: Engine, notion: Notion
+) -> None:
+    for run in (1, 2):
+        notion.load(status="Ready", is_test=True)
+        run_queue(engine)
+        run_queue(engine)
+        assert notion.written() == [{"status": "Sending"}, {"status": "Draft"}]  # no sent_at, no counts
+        assert [mail.name.split("--")[0] for mail in mails(engine)] == ["editor@example.org"] * run
+    notion.load(status="Ready")
+    run_queue(engine)
+    assert len(mails(engine)) == 2 + 3, "the real one was not blocked"
+
+
+def test_a_test_of_a_page_that_was_sent_does_not_undo_it(engine: Engine, notion: Notion) -> None:
+    """Back in `Draft`, somebody would send it to everybody again."""
+    notion.load(status="Ready")
+    run_queue(engine)
+    notion.load(status="Ready", is_test=True, sent_at={"start": "2026-11-15"})
+    run_queue(engine)
+    run_queue(engine)
+    assert len(mails(engine)) == 3 + 1
+    assert set(notion.statuses()) == {"Send"}
+
+
+def test_a_test_whose_page_cannot_be_told_is_not_sent(engine: Engine, notion: Notion) -> None:
+    """It would ask again every minute, and every minute the editor would get another mail."""
+    notion.load(status="Ready", is_test=True)
+    notion.stub.script({"method": "PATCH", "status": 403, "body": "{}", "times": 100})
+    run_queue(engine)
+    assert mails(engine) == []
+
+
+def test_a_real_one_whose_page_cannot_be_told_is_sent_once_and_told_later(
+    engine_with: Build, notion: Notion
+) -> None:
+    notion.load(status="Ready")
+    notion.stub.script({"method": "PATCH", "status": 500, "times": 1000})
+    engine = engine_with()
+    run_queue(engine)
+    run_queue(engine)
+    assert len(mails(engine)) == 3
+    assert engine.store.mailout(REAL).outcome is MailoutOutcome.SENT
+    notion.stub.script()
+    run_queue(engine_with())  # a minute later
+    assert notion.statuses()[-1] == "Send"
+    assert notion.errors() == [], "nobody asked for it twice"
+    assert len(mails(engine)) == 3
+
+
+def test_an_edit_while_it_is_being_sent_changes_nothing(engine: Engine, notion: Notion) -> None:
+    notion.load(p("The first words."), status="Ready")
+    (mailout,) = take_up_ready(engine)
+    notion.load(p("Other words."), subject="Another subject", status="Sending")
+    engine.deliver(mailout.id)
+    assert engine.store.mailout(mailout.id).content_hash == mailout.content_hash
+    for mail in mails(engine):
+        written = mail.read_text(encoding="utf-8")
+        assert "The first words." in written
+        assert "Subject: Hello" in written
+        assert "Other words." not in written
+
+
+def test_a_page_that_cannot_be_sent_asks_no_more_and_the_others_go_on(engine: Engine, notion: Notion) -> None:
+    good = id_of("a good page")
+    pages = {PAGE: mailout_page("", "Ready"), good: mailout_page("Good", "Ready")}
+    notion.stub.load(workspace(pages=pages, blocks={PAGE: [p("x")], good: [p("x")]}))
+    run_queue(engine)
+    run_queue(engine)
+    assert notion.written() == [{"status": "Failed"}]
+    assert notion.statuses(good) == ["Sending", "Send"]
+    assert [error["code"] for error in notion.errors()] == ["subject_required"]
+
+
+def test_a_page_for_an_empty_list_fails_with_the_reason(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready")
+    run_queue(engine_with(people=()))
+    assert notion.written() == [{"status": "Failed"}]
+    (error,) = notion.errors()
+    assert error["code"] == "cannot_be_sent"
+    assert "mailout subscribers import" in error["message"]
+
+
+def test_a_sent_page_that_is_set_to_ready_again_goes_back_to_send(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready")
+    run_queue(engine)
+    notion.load(status="Ready", sent_at={"start": "2026-11-15"})
+    run_queue(engine)
+    run_queue(engine)
+    assert len(mails(engine)) == 3
+    assert notion.statuses() == ["Send"]
+    assert [error["code"] for error in notion.errors()] == ["mailout_already_sent"]
+
+
+def test_notion_away_keeps_nobody_from_sending_what_is_due(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready")
+    take_up_ready(engine)
+    notion.stub.script({"drop": True, "times": 1000})
+    run_queue(engine)
+    assert len(mails(engine)) == 3
+
+
+def test_failures_are_on_the_page_and_in_the_errors_database(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready")
+    people = [f"p{n:02}@example.org" for n in range(30)]
+    engine = engine_with(people=people)
+    engine._transport = Refusing(engine._transport, *people[:25])
+    run_queue(engine)
+    assert notion.statuses() == ["Sending", "Failed"]
+    told = notion.written()[-1]
+    assert (told["sent_count"], told["failed_count"], bool(told["sent_at"])) == (5, 25, True)
+    group, *single = notion.errors()
+    assert group["code"] == "MESSAGE_REJECTED"
+    assert group["message"].startswith("25 messages: p00@example.org, p01@example.org")
+    assert "and 20 more. No such box" in group["message"]
+    assert group["mailout"] == f"Hello ({REAL})"
+    assert [error["email"] for error in single] == people[:20]
+    assert {(error["stage"], error["provider"], error["attempts"]) for error in single} == {
+        ("delivery", "folder", 1)
+    }
+
+
+def test_only_retry_goes_on_with_a_failed_page_and_then_it_is_told_again(
+    engine: Engine, notion: Notion
+) -> None:
+    notion.load(status="Ready")
+    refusing = Refusing(engine._transport, PEOPLE[0])
+    engine._transport = refusing
+    run_queue(engine)
+    run_queue(engine)
+    assert notion.statuses() == ["Sending", "Failed"]
+    assert len(notion.errors()) == 1, "each error once"
+    refusing.refused.clear()
+    engine.store.retry_failed(REAL)
+    engine.report(REAL)  # as `queue retry` does
+    run_queue(engine)
+    assert notion.statuses() == ["Sending", "Failed", "Sending", "Send"]
+    assert (notion.written()[-1]["sent_count"], notion.written()[-1]["failed_count"]) == (3, 0)
+    assert len(mails(engine)) == 3
+
+
+def test_what_nobody_knows_keeps_the_page_failed_until_it_is_settled(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready")
+    engine._transport = Refusing(engine._transport, lost=PEOPLE[:1])
+    run_queue(engine)
+    assert notion.statuses()[-1] == "Failed"
+    (error,) = notion.errors()
+    assert (error["code"], error["email"]) == ("OUTCOME_UNKNOWN", PEOPLE[0])
+    engine.store.settle(REAL, State.SENT, wait=0.0)
+    engine.report(REAL)
+    assert notion.statuses()[-1] == "Send"
+
+
+def test_deliveries_and_bounces_come_to_the_page_when_they_come(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready")
+    run_queue(engine)
+    with engine.store.db.write() as tx:  # type: ignore[attr-defined]
+        metrics = '{"delivered": 2, "bounce": 1, "unsubscribe": 1, "open": 9}'
+        tx.execute("UPDATE campaign_queue SET metrics = ?", (metrics,))
+    engine.pages.refresh()
+    assert notion.written()[-1] == {"delivered_count": 2, "bounce_rate": 0.3333, "unsub_rate": 0.3333}
+    before = len(notion.written())
+    engine.pages.refresh()
+    assert len(notion.written()) == before, "what the page says already is not written again"
+
+
+@pytest.mark.parametrize("missing", [("sent_count", "bounce_rate"), ("sent_at", "failed_count")])
+def test_a_database_that_lacks_properties_gets_the_others(
+    engine: Engine, notion: Notion, missing: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    page: dict[str, Any] = mailout_page("Hello", "Ready")
+    for name in missing:
+        del page["properties"][name]
+    notion.stub.load(workspace(pages={PAGE: page}, blocks={PAGE: [p("x")]}))
+    run_queue(engine)
+    assert engine.store.mailout(REAL).status is Status.COMPLETED
+    assert notion.statuses() == ["Sending", "Send"]
+    assert len([one for one in caplog.records if "no property to write" in one.message]) == 1
+
+
+def test_a_cancelled_mailout_is_not_left_in_sending(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready")
+    take_up_ready(engine)
+    engine.store.cancel(REAL)
+    run_queue(engine)
+    assert notion.statuses() == ["Sending", "Failed"]
+    assert "sent_at" not in notion.written()[-1]
+
+
+def test_without_an_errors_database_errors_stay_in_the_store(engine_with: Build, notion: Notion) -> None:
+    notion.load(subject="", status="Ready")
+    engine = engine_with(NOTION_DB_ERRORS="")
+    run_queue(engine)
+    assert notion.errors() == []
+    assert [error.code for error in engine.store.errors(PAGE)] == ["subject_required"]
+
+
+def test_a_process_that_dies_after_the_last_mail_leaves_no_page_in_sending(
+    engine_with: Build, notion: Notion
+) -> None:
+    notion.load(status="Ready")
+    engine = engine_with()
+    (mailout,) = take_up_ready(engine)
+    engine.freeze(mailout.id)
+    engine.start(mailout.id)
+    engine.conclude(mailout.id, engine.send_for(mailout.id))  # and no report
+    assert notion.statuses() == ["Sending"]
+    run_queue(engine_with())
+    assert notion.statuses() == ["Sending", "Send"]
+
+
+def test_a_test_for_nobody_fails_and_says_so(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready", is_test=True)
+    run_queue(engine_with(TEST_EMAILS=""))
+    assert notion.written() == [{"status": "Failed"}]
+    assert [error["code"] for error in notion.errors()] == ["test_emails_empty"]
+
+
+def test_a_page_that_notion_cannot_give_is_asked_again(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready")
+    notion.stub.script({"path": "/children", "status": 503, "times": 5})
+    run_queue(engine_with())
+    assert (notion.written(), notion.errors()) == ([], [])
+    run_queue(engine_with())
+    assert notion.statuses() == ["Sending", "Send"]
+
+
+def test_a_page_that_notion_refuses_to_give_fails_with_its_words(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready")
+    said = '{"code": "validation_error", "message": "This block is odd."}'
+    notion.stub.script({"path": "/children", "status": 400, "body": said, "times": 9})
+    run_queue(engine)
+    assert notion.written() == [{"status": "Failed"}]
+    (error,) = notion.errors()
+    assert "This block is odd." in error["message"]
+
+
+def test_equal_problems_of_a_page_are_one_line(engine: Engine, notion: Notion) -> None:
+    notion.load(p("Words"), *(words(f"new_{n}", "x") for n in range(7)), status="Ready")
+    run_queue(engine)
+    (error,) = notion.errors()
+    assert (error["code"], error["stage"]) == ("content_block_unsupported", "content")
+    assert error["message"].startswith("7 times: ")
+    assert error["message"].endswith("And 2 more.")
+
+
+def test_a_wrong_errors_database_keeps_no_page_from_being_told(engine_with: Build, notion: Notion) -> None:
+    """And what it should have been told is kept until somebody sets it right."""
+    notion.load(subject="", status="Ready")
+    engine = engine_with(NOTION_DB_ERRORS=id_of("nowhere"))
+    run_queue(engine)
+    assert notion.statuses() == ["Failed"]
+    run_queue(engine_with())
+    assert [error["code"] for error in notion.errors()] == ["subject_required"]
+
+
+def test_a_page_that_was_thrown_away_is_not_told_for_ever(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Ready")
+    take_up_ready(engine)
+    notion.stub.load(workspace(pages={}, blocks={}))
+    run_queue(engine)
+    assert len(mails(engine)) == 3
+    assert engine.store.due_reports() == {}

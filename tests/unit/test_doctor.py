@@ -1,0 +1,62 @@
+"""`doctor` before anybody is asked: what the settings alone give away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mailout.doctor import Check, checked, settings_checks
+from mailout.errors import StoreUnavailable
+from mailout.settings import Settings, load_settings
+
+GOOD = {
+    "FROM_EMAIL": "news@example.org",
+    "ORG_NAME": "The Harbour",
+    "ORG_ADDRESS": "1 Quay",
+    "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
+    "UNSUBSCRIBE_SECRET": "a secret of some length",
+    "TEST_EMAILS": "editor@example.org",
+    "PUBLIC_URL": "https://mail.example.org",
+}
+
+
+def levels(settings: Settings) -> dict[str, str]:
+    return {check.name: check.level for check in settings_checks(settings)}
+
+
+def test_good_settings_are_good() -> None:
+    assert set(levels(load_settings(env=GOOD)).values()) == {"ok"}
+
+
+def test_what_a_mailout_would_stop_at_is_a_failure_with_a_remedy() -> None:
+    checks = list(settings_checks(load_settings(env={})))
+    failed = {check.name for check in checks if check.level == "fail"}
+    needed = {"FROM_EMAIL", "ORG_NAME", "ORG_ADDRESS", "UNSUBSCRIBE_BASE_URL", "UNSUBSCRIBE_SECRET"}
+    assert failed == needed
+    assert all(check.remedy for check in checks if check.level != "ok")
+
+
+def test_pictures_on_this_machine_alone_are_no_pictures_for_real_readers() -> None:
+    local = {name: value for name, value in GOOD.items() if name != "PUBLIC_URL"}
+    assert levels(load_settings(env=local))["media"] == "warn"
+    assert levels(load_settings(env=local | {"MAILOUT_TRANSPORT": "ses"}))["media"] == "fail"
+    assert levels(load_settings(env=local | {"MEDIA_BUCKET": "b"}))["media"] == "ok"
+
+
+def test_a_wrong_test_address_and_a_misspelt_name_are_pointed_at() -> None:
+    found = levels(
+        load_settings(env=GOOD | {"TEST_EMAILS": "nobody, a@example.org", "SEND_RAT_PER_SEC": "5"})
+    )
+    assert (found["TEST_EMAILS"], found["settings"]) == ("warn", "warn")
+
+
+def test_a_part_that_cannot_even_look_has_failed() -> None:
+    """One part's outage must not hide what the others have to say."""
+
+    def look() -> Iterator[Check]:
+        yield Check("store", "ok", "opened")
+        raise StoreUnavailable("It is away.", remedy="Wait.")
+
+    assert list(checked("store", look)) == [
+        Check("store", "ok", "opened"),
+        Check("store", "fail", "It is away.", "Wait."),
+    ]
