@@ -107,15 +107,18 @@ class QueueRun:
         return next_turn(waiting, store.last_turns())
 
     def _take_turn(self, id: str) -> None:
+        if not self._go_on(id):
+            self.in_hand.remove(id)
+            self.ended.append(id)
+            self.story.end(id)
+
+    def _go_on(self, id: str) -> bool:
         """One stretch. What goes wrong with one mailout is no reason for the others to wait."""
-        more = False
         try:
             if id not in self.in_hand:
                 self.in_hand.append(id)
-                more = self.story.begin(id)
-            else:
-                more = True
-            more = more and self.story.stretch(id)
+                return self.story.begin(id) and self.story.stretch(id)
+            return self.story.stretch(id)
         except StoreError:
             raise
         except MailoutError as error:
@@ -125,7 +128,4 @@ class QueueRun:
             log.exception("%s", id)
             self._unforeseen.append(error)
             self.engine.store.release(id)
-        if not more:
-            self.in_hand.remove(id)
-            self.ended.append(id)
-            self.story.end(id)
+        return False

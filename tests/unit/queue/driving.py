@@ -96,7 +96,6 @@ def drive(
     folder: Path,
     clock: FakeClock | None = None,
     make_transport: Callable[[FakeClock], ListTransport] = ListTransport,
-    engine: type[Engine] = VirtualEngine,
     worker: str = "test",
     **settings: str,
 ) -> Drive:
@@ -116,7 +115,7 @@ def drive(
     transport = make_transport(clock)
     parts: dict[str, Any] = {"media": None, "source_of": None}
     return Drive(
-        engine(
+        VirtualEngine(
             settings=chosen,
             store=store,
             transport=transport,
