@@ -27,6 +27,8 @@ COMMANDS = {
     "subscribers": "The people on your list: import, export, look one up.",
     "doctor": "Would a mailout go through? If not: what to do about it.",
     "queue": "What waits and what was sent: list, pause, cancel, retry, settle.",
+    "events": "Apply what SES has reported; exchange lists of dead addresses with it.",
+    "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",
 }
 """Each is a module of this package, imported when it is asked for: `--help` need not load an engine."""
 

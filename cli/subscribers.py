@@ -12,6 +12,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from cli import forget
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from mailout.audience.addresses import Dropped, normalise
@@ -157,7 +158,9 @@ def show(
         raise UsageError(f"{email} is no address: {IN_WORDS[norm.value]}.")
     engine = open_engine()
     person = dict(engine.store.subscriber(norm))
-    person |= {name: iso(person[name]) for name in ("created_at", "status_updated_at")}
+    person |= {
+        name: iso(person[name]) for name in ("created_at", "status_updated_at", "left_at", "complained_at")
+    }
     if json:
         print_json(person)
         return
@@ -171,3 +174,6 @@ def show(
         say(f"  list        {entry['list_key']}{left}")
     for name, value in person["attributes"].items():
         say(f"  {name:<10}  {value}")
+
+
+app.command("forget", epilog=forget.EXAMPLE)(forget.forget)

@@ -306,6 +306,10 @@ class Engine:
             list_key=mailout.list_key,
         )
 
+    def refresh_quota(self) -> None:
+        """Ask the provider, if it was not asked just now, so that limits go by what is true."""
+        self._ask_provider()
+
     def _ask_provider(self) -> Allowance | None:
         """The provider's quota and rate, every few minutes. Without an answer the last one holds."""
         now = self.clock.monotonic()

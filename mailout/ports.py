@@ -10,6 +10,18 @@ from typing import Any, Protocol
 from mailout.content.model import Content
 from mailout.delivery.protocol import Attempt, Outcome, Step, StepReply
 from mailout.delivery.states import State
+from mailout.feedback.model import (
+    Applied,
+    Doubts,
+    Drift,
+    Forgotten,
+    Heard,
+    InboxCounts,
+    Left,
+    Reading,
+    Received,
+    Waiting,
+)
 from mailout.queue.model import DeferReason, Mailout, NewMailout, Status
 from mailout.reporting.page_state import PageState
 
@@ -372,7 +384,54 @@ class DueReports(Protocol):
     def errors_reported(self, numbers: Sequence[int]) -> None: ...
 
 
-class Store(Outbox, Queue, Subscribers, Records, DueReports, Protocol):
+class Feedback(Protocol):
+    """What comes back: the inbox of events, what they change, and people who leave."""
+
+    def receive_events(self, received: Sequence[Received]) -> int:
+        """Into the inbox, in one commit; how many were new. A known id changes nothing."""
+        ...
+
+    def waiting_events(self, limit: int) -> Sequence[Waiting]:
+        """Those not applied yet, the oldest first."""
+        ...
+
+    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+        """One transaction. A row of the inbox that was applied before is passed over."""
+        ...
+
+    def inbox_counts(self) -> InboxCounts: ...
+    def delivery_events(
+        self, *, message_id: str | None = None, email: str | None = None, limit: int = 100
+    ) -> Sequence[Mapping[str, Any]]:
+        """Of one message or one address, the latest first."""
+        ...
+
+    def hear(self, news: Mapping[str, Heard]) -> int:
+        """News of subscribers by normalised address; how many of them stand differently now."""
+        ...
+
+    def unsubscribe(self, email_norm: str, list_key: str | None) -> Left:
+        """From one list, or (None) from everything. Who was not known is remembered as gone."""
+        ...
+
+    def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
+        """A person takes his own unsubscribe back; False: it is not his to undo (a complaint, a bounce)."""
+        ...
+
+    def forget(self, email_norm: str, instead: str) -> Forgotten:
+        """Erase a person: `instead` stands wherever the address stood. Counts stay."""
+        ...
+
+    def doubts_open(self) -> Doubts:
+        """UNKNOWN messages of all mailouts, and since when the oldest is."""
+        ...
+
+    def usage_drift(self) -> Sequence[Drift]:
+        """Counters that say less than the messages charged to them: there should be none."""
+        ...
+
+
+class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Protocol):
     """Where everything is kept. Every method is one transaction; every time is the store's."""
 
     name: str

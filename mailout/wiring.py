@@ -25,12 +25,16 @@ from mailout.delivery.protocol import Timing
 from mailout.doctor import Check, checked, settings_checks
 from mailout.engine import Engine, Source
 from mailout.errors import SettingsError, UsageError
+from mailout.feedback.ingest import EventQueue
+from mailout.feedback.suppression import SuppressionList
 from mailout.ports import Clock, Store, Transport
 from mailout.queue.limits import Limits
 from mailout.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from mailout.adapters.notion import NotionPages
+    from mailout.adapters.sns_certificates import SnsCertificates
+    from mailout.adapters.sns_topics import SnsTopics
 
 
 def build(settings: Settings, clock: Clock | None = None) -> Engine:
@@ -231,6 +235,43 @@ def _examine_notion(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield from notion.check()
     finally:
         notion.close()
+
+
+# ── What comes back ──────────────────────────────────────────────────────────────────────────────
+
+
+def sns_certificates(settings: Settings, clock: Clock | None = None) -> SnsCertificates:
+    from mailout.adapters.sns_certificates import SnsCertificates
+
+    return SnsCertificates(_home(settings) / "certs", clock or SystemClock())
+
+
+def sns_topics(settings: Settings) -> SnsTopics:
+    """A topic is spoken to in its own region; the client is made when one has to be."""
+    from mailout.adapters.aws import AwsAccess
+    from mailout.adapters.sns_topics import SnsTopics
+
+    access, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_sns
+    return SnsTopics(lambda region: access.client("sns", region=region, endpoint_url=endpoint))
+
+
+def event_queue(settings: Settings) -> EventQueue | None:
+    """The SQS queue, if there is one."""
+    if settings.sqs_queue_url is None:
+        return None
+    from mailout.adapters.aws import AwsAccess
+    from mailout.adapters.sqs import SqsQueue
+
+    client = AwsAccess.of(settings).client("sqs", endpoint_url=settings.aws_endpoint_url_sqs)
+    return SqsQueue(client, settings.sqs_queue_url)
+
+
+def suppression_list(settings: Settings) -> SuppressionList:
+    from mailout.adapters.aws import AwsAccess
+    from mailout.adapters.ses.suppression import SesSuppression
+
+    client = AwsAccess.of(settings).client("sesv2", endpoint_url=settings.aws_endpoint_url_sesv2)
+    return SesSuppression(client, SystemClock())
 
 
 # ── The engine of this process ───────────────────────────────────────────────────────────────────

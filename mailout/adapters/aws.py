@@ -7,7 +7,9 @@ from typing import Any
 
 import boto3
 import botocore.session
+from botocore.exceptions import BotoCoreError
 
+from mailout.errors import SettingsError
 from mailout.settings import Settings
 
 
@@ -43,3 +45,12 @@ class AwsAccess:
             botocore_session=core,
         )
         return session, core
+
+    def client(self, service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:
+        """For everything but sending mail: boto3's own retries are on."""
+        try:
+            session, _ = self.session()
+            make: Any = session.client
+            return make(service, region_name=region, endpoint_url=endpoint_url)
+        except (BotoCoreError, ValueError) as error:
+            raise SettingsError(f"AWS: {error}", remedy="Set AWS_REGION, or what this names.") from error

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
+from mailout.adapters.sqlite.feedback import SqliteFeedback
+from mailout.adapters.sqlite.leaving import SqliteLeaving
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
@@ -13,7 +15,15 @@ from mailout.adapters.sqlite.subscribers import SqliteSubscribers
 from mailout.ports import Clock
 
 
-class SqliteStore(SqliteOutbox, SqliteQueue, SqliteSubscribers, SqliteRecords, SqliteDueReports):
+class SqliteStore(
+    SqliteOutbox,
+    SqliteQueue,
+    SqliteSubscribers,
+    SqliteRecords,
+    SqliteDueReports,
+    SqliteFeedback,
+    SqliteLeaving,
+):
     """Fulfils `ports.Store`. Its time is the clock handed in, so a test can set it."""
 
     name = "sqlite"

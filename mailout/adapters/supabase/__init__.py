@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
+from mailout.adapters.supabase.feedback import SupabaseFeedback
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
@@ -11,7 +12,14 @@ from mailout.adapters.supabase.rpc import Rpc, check_version
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
 
 
-class SupabaseStore(SupabaseOutbox, SupabaseQueue, SupabaseSubscribers, SupabaseRecords, SupabaseDueReports):
+class SupabaseStore(
+    SupabaseOutbox,
+    SupabaseQueue,
+    SupabaseSubscribers,
+    SupabaseRecords,
+    SupabaseDueReports,
+    SupabaseFeedback,
+):
     """Fulfils `ports.Store`. Its time is the database's."""
 
     name = "supabase"

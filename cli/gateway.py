@@ -1,0 +1,78 @@
+"""`mailout gateway`: the HTTP side, on its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+from base64 import b64encode
+from typing import Annotated
+
+import typer
+import uvicorn
+
+from cli.output import note
+from gateway.app import create_app
+from gateway.prefect_events import Emitter
+from mailout import wiring
+from mailout.reporting.logs import configure_logging
+from mailout.settings import Settings, load_settings
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(epilog="Example: mailout gateway --host 0.0.0.0 --port 8080")
+def gateway(
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port.")] = 8080,
+) -> None:
+    """Serve /ses-events, /unsubscribe and /media, until it is stopped. Put TLS in front of it."""
+    settings = load_settings()
+    configure_logging(settings.log_format, settings.log_redact, logging.INFO)
+    for warning in (*settings.warnings, *_missing(settings)):
+        note(f"mailout: {warning}")
+    store = wiring.open_store(settings)
+    certificates = wiring.sns_certificates(settings)
+    try:
+        uvicorn.run(
+            create_app(
+                settings,
+                store,
+                certificates=certificates,
+                confirm=wiring.sns_topics(settings).confirm,
+                emitter=_emitter(),
+            ),
+            host=host,
+            port=port,
+            log_config=None,
+            access_log=False,  # its lines would hold tokens, which are addresses
+            server_header=False,
+            ws="none",
+            timeout_graceful_shutdown=10,
+        )
+    finally:
+        certificates.close()
+        store.close()
+
+
+def _missing(settings: Settings) -> list[str]:
+    """What will be refused for want of a setting; better said now than found out later."""
+    missing = []
+    if not settings.sns_topic_arns:
+        missing.append("SNS_TOPIC_ARNS is not set: every event will be refused.")
+    if settings.unsubscribe_secret is None:
+        missing.append("UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.")
+    return missing
+
+
+def _emitter() -> Emitter | None:
+    """Prefect's API and its key, from the variables that Prefect itself reads."""
+    url = os.environ.get("PREFECT_API_URL")
+    if not url:
+        return None
+    key, auth = os.environ.get("PREFECT_API_KEY"), os.environ.get("PREFECT_API_AUTH_STRING")
+    headers = {}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    elif auth:
+        headers["Authorization"] = f"Basic {b64encode(auth.encode()).decode()}"
+    return Emitter(url, headers=headers)

@@ -1,0 +1,32 @@
+"""Apply what SES has reported: every minute, and soon after the gateway has heard of something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from tasks.feedback import apply_events, poll_queue
+
+ROUNDS = 20
+"""Of the queue in one run; what is left then waits for the next."""
+
+
+@flow(name="ingest_ses_events", retries=0)
+def ingest_ses_events() -> State[Any]:
+    """Take events from SQS (if there is a queue) and from the gateway's inbox to messages and subscribers.
+
+    Killed anywhere, the next run goes on: nothing is lost and nothing counts twice.
+    """
+    applied = apply_events()  # first: asking an empty queue takes its time
+    for _ in range(ROUNDS):
+        if not poll_queue():
+            break
+        applied += apply_events()
+    if not applied.events and not applied.problems:
+        return Completed(message="Nothing waits.")
+    return Completed(
+        message=f"{applied.events} events applied, {applied.statuses} subscribers changed,"
+        f" {applied.problems} could not be used."
+    )

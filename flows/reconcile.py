@@ -1,0 +1,25 @@
+"""Put the books right: every quarter of an hour, and by hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from tasks import feedback
+
+
+@flow(name="reconcile", retries=0)
+def reconcile() -> State[Any]:
+    """Find attempts whose sender disappeared, count what is unknown, ask the provider for its quota, check
+    the counters, and tell the rates of mailouts whose events still come."""
+    found = feedback.reconcile()
+    notes = [f"{found.reaped} attempts reaped", f"{found.doubts.unknown} unknown"]
+    if found.doubts.oldest is not None:
+        oldest = datetime.fromtimestamp(found.doubts.oldest, UTC)
+        notes.append(f"the oldest since {oldest:%Y-%m-%d %H:%M} UTC")
+    if found.drift:
+        notes.append(f"{len(found.drift)} counters say less than was sent")
+    return Completed(message=", ".join(notes) + ".", name="Drift" if found.drift else "Completed")

@@ -1,0 +1,77 @@
+"""The gateway, put together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from gateway import media, ses_events, unsubscribe
+from gateway.answers import Ok, errors, refusal
+from gateway.prefect_events import Emitter
+from gateway.ses_events import Certificates
+from mailout.errors import StoreError
+from mailout.ports import Store
+from mailout.settings import Settings
+
+log = logging.getLogger("mailout.gateway")
+
+
+def create_app(
+    settings: Settings,
+    store: Store,
+    *,
+    certificates: Certificates,
+    confirm: Callable[[str, str], None],
+    emitter: Emitter | None = None,
+) -> FastAPI:
+    """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        if emitter is not None:
+            await emitter.close()
+
+    app = FastAPI(
+        title="mailout gateway",
+        summary="What comes back to mailout: SES's events, unsubscribes; and the pictures of its mails.",
+        version="1",
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
+    app.include_router(unsubscribe.router(settings, store))
+    app.include_router(media.router(settings.mailout_home / "media"))
+
+    @app.get("/health", tags=["health"], responses=errors(503))
+    async def health() -> Ok:
+        """Whether the gateway can do its work: the store answers."""
+        await run_in_threadpool(store.check)
+        return Ok(ok=True)
+
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(StoreError, _store_failed)
+    app.add_exception_handler(Exception, _failed)
+    return app
+
+
+async def _refused(request: Request, error: Any) -> JSONResponse:
+    return refusal(error.status_code, headers=error.headers)
+
+
+async def _store_failed(request: Request, error: Exception) -> JSONResponse:
+    """Whoever asks should ask again: SNS does so by itself."""
+    log.error("%s: %s", request.url.path, error)
+    return refusal(503, headers={"Retry-After": "10"})
+
+
+async def _failed(request: Request, error: Exception) -> JSONResponse:
+    return refusal(500)  # starlette raises it again for the log

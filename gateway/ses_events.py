@@ -1,0 +1,128 @@
+"""`POST /ses-events`: SNS's messages, verified, into the inbox, answered. Applying them is a flow's work."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+
+from gateway.answers import Ok, errors, read_body, refusal
+from gateway.group_commit import GroupCommit
+from gateway.prefect_events import Emitter, Nudge
+from mailout.errors import MailoutError
+from mailout.feedback import sns
+from mailout.feedback.ingest import SNS
+from mailout.feedback.model import Received
+from mailout.ports import ErrorRecord, Store
+from mailout.settings import Settings
+
+log = logging.getLogger("mailout.gateway")
+
+MAX_BODY = 1024 * 1024
+"""SNS's messages have at most 256 KB; quoted within JSON they can grow to double that."""
+NUDGE_SECONDS = 5.0
+
+DESCRIPTION = {
+    "requestBody": {
+        "required": True,
+        "description": "An SNS message: JSON, although SNS calls it text/plain.",
+        "content": {
+            "text/plain": {
+                "schema": {
+                    "type": "object",
+                    "required": [
+                        "Type",
+                        "MessageId",
+                        "TopicArn",
+                        "Message",
+                        "Timestamp",
+                        "Signature",
+                        "SignatureVersion",
+                        "SigningCertURL",
+                    ],
+                    "properties": {
+                        "Type": {"type": "string", "enum": [kind.value for kind in sns.Kind]},
+                        "MessageId": {"type": "string"},
+                        "TopicArn": {"type": "string"},
+                        "Subject": {"type": ["string", "null"]},
+                        "Message": {"type": "string", "description": "An SES event, as JSON"},
+                        "Timestamp": {"type": "string", "format": "date-time"},
+                        "Token": {"type": "string", "description": "Confirmations only"},
+                        "SubscribeURL": {"type": "string", "description": "Confirmations only; never opened"},
+                        "Signature": {"type": "string", "format": "byte"},
+                        "SignatureVersion": {"type": "string", "enum": ["1", "2"]},
+                        "SigningCertURL": {"type": "string", "format": "uri"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+class Certificates(Protocol):
+    """Public keys of SNS's certificates, by address."""
+
+    def known(self, url: str) -> RSAPublicKey | None:
+        """At once."""
+        ...
+
+    def key(self, url: str) -> RSAPublicKey | None:
+        """May take a while."""
+        ...
+
+
+def router(
+    settings: Settings,
+    store: Store,
+    certificates: Certificates,
+    confirm: Callable[[str, str], None],
+    emitter: Emitter | None,
+) -> APIRouter:
+    routes = APIRouter(tags=["feedback"])
+    inbox = GroupCommit(store.receive_events)
+    nudge = Nudge(emitter, "ses.events.received", NUDGE_SECONDS)
+
+    @routes.post("/ses-events", response_model=Ok, responses=errors(403, 413, 503), openapi_extra=DESCRIPTION)
+    async def ses_events(request: Request) -> JSONResponse:
+        """Take a message from an SNS topic in `SNS_TOPIC_ARNS`. It is in the store when this answers 200."""
+        message = sns.read(await read_body(request, MAX_BODY), settings.sns_topic_arns)
+        if not isinstance(message, sns.Refused):
+            url = message.certificate_url
+            key = certificates.known(url) or await run_in_threadpool(certificates.key, url)
+            message = sns.check(message, key)
+        if isinstance(message, sns.Refused):
+            log.warning("POST /ses-events refused: %s", message.reason)
+            return refusal(403)
+        if message.kind is sns.Kind.NOTIFICATION:
+            await inbox.put(Received(message.id, SNS, message.message))
+            nudge.give()
+        elif message.kind is sns.Kind.SUBSCRIPTION:
+            return await _confirm(confirm, message)
+        else:
+            await run_in_threadpool(_note_the_end, store, message)
+        return JSONResponse({"ok": True})
+
+    return routes
+
+
+async def _confirm(confirm: Callable[[str, str], None], message: sns.SnsMessage) -> JSONResponse:
+    try:
+        await run_in_threadpool(confirm, message.topic, message.token or "")
+    except MailoutError as error:
+        log.error("%s", error)
+        return refusal(503)
+    log.info("The subscription of %s is confirmed.", message.topic)
+    return JSONResponse({"ok": True})
+
+
+def _note_the_end(store: Store, message: sns.SnsMessage) -> None:
+    """Somebody ended the subscription. That may be meant, so it is not undone; but it must be seen."""
+    note = f"{message.topic} no longer sends its events here: its subscription was ended."
+    log.warning("%s", note)
+    store.record_errors([ErrorRecord("sns_subscription_ended", note, stage="feedback", provider="sns")])

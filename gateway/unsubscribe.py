@@ -1,0 +1,131 @@
+"""`/unsubscribe`: one click to leave, one to come back if it was a mistake."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from gateway.answers import Ok, errors, read_body, refusal
+from gateway.pages import HEADERS, Page, Pages
+from mailout.content.tokens import TokenData, Tokens
+from mailout.feedback.events import address_of
+from mailout.ports import Store
+from mailout.settings import Settings
+
+MAX_FORM = 4096
+KEEP = "keep"
+
+Token = Annotated[str, Query(description="`base64url(payload).base64url(HMAC-SHA256(payload))`, unpadded")]
+PAGE: dict[int | str, dict[str, Any]] = {
+    200: {"model": Ok, "content": {"text/html": {}}, "description": "Done: a page, or JSON if asked for"}
+}
+FORM = {
+    "requestBody": {
+        "content": {
+            "application/x-www-form-urlencoded": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "List-Unsubscribe": {
+                            "type": "string",
+                            "enum": ["One-Click"],
+                            "description": "RFC 8058",
+                        },
+                        "action": {
+                            "type": "string",
+                            "enum": [KEEP],
+                            "description": "Take an unsubscribe back",
+                        },
+                    },
+                }
+            }
+        }
+    }
+}
+
+
+def router(settings: Settings, store: Store) -> APIRouter:
+    routes = APIRouter(tags=["feedback"])
+    answer = _Answers(settings, store)
+
+    @routes.get("/unsubscribe", response_model=None, responses={**PAGE, **errors(400, 503)})
+    async def unsubscribe(request: Request, token: Token = "") -> Response:
+        """Leave, or (with `UNSUBSCRIBE_CONFIRM`) be asked first: mail scanners follow links, too."""
+        who = answer.who(token)
+        if who is None:
+            return answer.bad(request)
+        if settings.unsubscribe_confirm:
+            return answer.ask(request, who)
+        return await answer.leave(request, who)
+
+    @routes.post(
+        "/unsubscribe",
+        response_model=None,
+        responses={**PAGE, **errors(400, 409, 413, 503)},
+        openapi_extra=FORM,
+    )
+    async def unsubscribe_now(request: Request, token: Token = "") -> Response:
+        """Leave at once: RFC 8058's one-click form, or the button. With `action=keep`: stay after all."""
+        form = parse_qs((await read_body(request, MAX_FORM)).decode("utf-8", "replace"))
+        who = answer.who(token)
+        if who is None:
+            return answer.bad(request)
+        if form.get("action") == [KEEP]:
+            return await answer.keep(request, who)
+        return await answer.leave(request, who)
+
+    return routes
+
+
+class _Answers:
+    """What each request comes to, as a page or (`Accept: application/json`) as JSON."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._store = store
+        self._tokens = _tokens(settings)
+        self._pages = Pages(settings.org_name, settings.org_address, settings.reply_to or settings.from_email)
+
+    def who(self, token: str) -> TokenData | None:
+        """Whom the token speaks for, normalised; None: it is not ours, or names nobody."""
+        data = self._tokens.read(token) if self._tokens is not None else None
+        email = address_of(data.email) if data is not None else None
+        return TokenData(email, data.list_key) if data is not None and email is not None else None
+
+    def bad(self, request: Request) -> Response:
+        if _wants_json(request):
+            return refusal(400, headers=HEADERS)
+        return self._pages.show(Page.BAD, 400)
+
+    def ask(self, request: Request, who: TokenData) -> Response:
+        if _wants_json(request):
+            return JSONResponse({"ok": False, "confirm": "POST"}, headers=HEADERS)
+        return self._pages.show(Page.ASK, who=who)
+
+    async def leave(self, request: Request, who: TokenData) -> Response:
+        left = await run_in_threadpool(self._store.unsubscribe, who.email, who.list_key)
+        if _wants_json(request):
+            return JSONResponse({"ok": True}, headers=HEADERS)
+        return self._pages.show(Page.LEFT, who=who, may_return=left.may_return)
+
+    async def keep(self, request: Request, who: TokenData) -> Response:
+        kept = await run_in_threadpool(self._store.resubscribe, who.email, who.list_key)
+        if _wants_json(request):
+            return JSONResponse({"ok": True}, headers=HEADERS) if kept else refusal(409, headers=HEADERS)
+        return self._pages.show(Page.KEPT, who=who) if kept else self._pages.show(Page.GONE, 409, who=who)
+
+
+def _tokens(settings: Settings) -> Tokens | None:
+    """None: without a secret there are no links, so every token is a forgery."""
+    if settings.unsubscribe_secret is None:
+        return None
+    secrets = (settings.unsubscribe_secret, *settings.unsubscribe_secrets_old)
+    return Tokens([secret.get_secret_value() for secret in secrets])
+
+
+def _wants_json(request: Request) -> bool:
+    accept = request.headers.get("accept", "")
+    return "application/json" in accept and "text/html" not in accept

@@ -1,0 +1,111 @@
+"""SNS's signing certificates: fetched once, kept in a folder under their file names."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from mailout.feedback.sns import public_key
+from mailout.ports import Clock
+
+log = logging.getLogger("mailout.sns")
+
+MAX_BYTES = 64 * 1024
+TIMEOUT = 5.0
+PAUSE = 1.0
+"""Between two fetches: who knows a topic's name could otherwise make us ask SNS for what is not there."""
+FAILURE_REMEMBERED = 60.0
+
+
+class SnsCertificates:
+    """Addresses come from `sns.certificate_url`, so host and path are right. No redirect is followed."""
+
+    def __init__(self, folder: Path, clock: Clock, client: httpx.Client | None = None) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._client = client or httpx.Client(timeout=TIMEOUT, follow_redirects=False)
+        self._keys: dict[str, tuple[RSAPublicKey, float]] = {}
+        self._failed: dict[str, float] = {}
+        self._next_fetch = 0.0
+        self._lock = threading.Lock()
+
+    def known(self, url: str) -> RSAPublicKey | None:
+        """Without waiting for anything: what is in memory, and was looked at within the hour."""
+        key, until = self._keys.get(url, (None, 0.0))
+        return key if self._clock.monotonic() < until else None
+
+    def key(self, url: str) -> RSAPublicKey | None:
+        """From memory, the folder, or SNS; None: it cannot be had, or is not valid now."""
+        with self._lock:
+            found = self.known(url)
+            if found is None:
+                found = self._read(url) or self._fetch(url)
+            return found
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _read(self, url: str) -> RSAPublicKey | None:
+        try:
+            pem = self._path(url).read_bytes()
+        except FileNotFoundError:
+            return None
+        return self._keep(url, pem)
+
+    def _fetch(self, url: str) -> RSAPublicKey | None:
+        now = self._clock.monotonic()
+        if now < self._next_fetch or now < self._failed.get(url, 0.0):
+            return None
+        self._next_fetch = now + PAUSE
+        pem = self._download(url)
+        key = self._keep(url, pem) if pem is not None else None
+        if key is None or pem is None:
+            self._failed = {
+                **{k: t for k, t in self._failed.items() if t > now},
+                url: now + FAILURE_REMEMBERED,
+            }
+            return None
+        self._write(url, pem)
+        return key
+
+    def _download(self, url: str) -> bytes | None:
+        try:
+            with self._client.stream("GET", url, follow_redirects=False) as response:
+                if response.status_code != httpx.codes.OK:
+                    log.warning("%s answered %d", url, response.status_code)
+                    return None
+                pem = b""
+                for chunk in response.iter_bytes():
+                    pem += chunk
+                    if len(pem) > MAX_BYTES:
+                        log.warning("%s is too long for a certificate", url)
+                        return None
+                return pem
+        except httpx.HTTPError as error:
+            log.warning("%s could not be fetched: %s", url, error)
+            return None
+
+    def _keep(self, url: str, pem: bytes) -> RSAPublicKey | None:
+        key = public_key(pem, self._clock.now())
+        if key is not None:
+            self._keys[url] = key, self._clock.monotonic() + 3600.0
+        return key
+
+    def _write(self, url: str, pem: bytes) -> None:
+        """Whole or not at all: several processes share the folder."""
+        path = self._path(url)
+        part = path.with_suffix(f".{threading.get_native_id()}.part")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(pem)
+            part.replace(path)
+        except OSError as error:  # the next process fetches it again; this one has it in memory
+            log.warning("%s cannot be kept: %s", path, error)
+
+    def _path(self, url: str) -> Path:
+        return self._folder / PurePosixPath(urlsplit(url).path).name

@@ -1,0 +1,170 @@
+"""People who leave, on SQLite: unsubscribed, back again, or forgotten."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.feedback import count, record_event
+from mailout.adapters.sqlite.movement import Movement
+from mailout.delivery.states import WAITING, State
+from mailout.errors import StoreError
+from mailout.feedback.model import Effect, EventType, Forgotten, Left
+from mailout.ids import uuid_of
+
+
+class SqliteLeaving:
+    """Fulfils the part of `ports.Feedback` that is about people."""
+
+    db: Database
+
+    def unsubscribe(self, email_norm: str, list_key: str | None) -> Left:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            if list_key is None:
+                _insert_as_gone(tx, email_norm, now)
+                tx.execute(
+                    "UPDATE subscribers SET status = 'unsubscribed', status_updated_at = :now, left_at = :now"
+                    " WHERE email_norm = :email AND status = 'active'",
+                    {"now": now, "email": email_norm},
+                )
+            else:
+                tx.execute(
+                    "INSERT INTO subscriptions VALUES (?, ?, ?) ON CONFLICT (email, list_key)"
+                    " DO UPDATE SET unsubscribed_at = coalesce(unsubscribed_at, excluded.unsubscribed_at)",
+                    (email_norm, list_key, now),
+                )
+            message = _last_sent(tx, email_norm, list_key)
+            record_event(
+                tx,
+                message,
+                Effect(
+                    id=_leaving_id(email_norm, list_key, message),
+                    type=EventType.UNSUBSCRIBE,
+                    at=now,
+                    email=email_norm,
+                    ses_message_id=message["ses_message_id"] if message else None,
+                    detail={} if list_key is None else {"list_key": list_key},
+                ),
+            )
+            return Left(may_return=_may_return(tx, email_norm, list_key))
+
+    def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
+        with self.db.write() as tx:
+            if not _may_return(tx, email_norm, list_key):
+                return False
+            if list_key is None:
+                tx.execute(
+                    "UPDATE subscribers SET status = 'active', status_updated_at = ?, left_at = NULL"
+                    " WHERE email_norm = ? AND status = 'unsubscribed'",
+                    (self.db.clock.now(), email_norm),
+                )
+            else:
+                tx.execute(
+                    "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?",
+                    (email_norm, list_key),
+                )
+            _take_back(tx, email_norm, list_key)
+            return True
+
+    def forget(self, email_norm: str, instead: str) -> Forgotten:
+        with self.db.write() as tx:
+            rows = tx.execute("SELECT * FROM email_outbox WHERE email = ?", (email_norm,)).fetchall()
+            if any(row["state"] == State.SENT_ATTEMPT for row in rows):
+                raise StoreError("A message to this address is on its way.", remedy="Try again in a minute.")
+            waiting = [row for row in rows if row["state"] in WAITING]
+            if waiting:
+                move = Movement(tx, self.db.clock.now())
+                move.suppress(waiting, "forgotten")
+                move.write()
+            _erase_messages(tx, rows, email_norm, instead)
+            people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
+            tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
+            tx.execute("DELETE FROM recipients WHERE email = ?", (email_norm,))
+            events = tx.execute(
+                "UPDATE delivery_events SET email = ?, detail = '{}' WHERE email = ?", (instead, email_norm)
+            ).rowcount
+            return Forgotten(
+                subscribers=people,
+                messages=len(rows),
+                events=events,
+                errors=_erase_records(tx, email_norm, instead),
+                mailouts=tuple(sorted({row["campaign_id"] for row in rows if row["campaign_id"]})),
+            )
+
+
+def _insert_as_gone(tx: sqlite3.Connection, email: str, now: float) -> None:
+    """Not known, and does not want to be written to: the next import must find that out."""
+    tx.execute(
+        "INSERT INTO subscribers (id, email, email_norm, status, status_updated_at, created_at)"
+        " VALUES (?, ?, ?, 'unsubscribed', ?, ?) ON CONFLICT (email_norm) DO NOTHING",
+        (uuid_of("subscriber", email), email, email, now, now),
+    )
+
+
+def _may_return(tx: sqlite3.Connection, email: str, list_key: str | None) -> bool:
+    """Only to where he was: who left by himself, or is there still. Others' doing is not his to undo."""
+    row = tx.execute(
+        "SELECT status, left_at, complained_at FROM subscribers WHERE email_norm = ?", (email,)
+    ).fetchone()
+    if row is None or row["complained_at"] is not None:
+        return False
+    left = row["status"] == "unsubscribed" and row["left_at"] is not None
+    # Back on a list while gone from everything would be a promise that is not kept.
+    return row["status"] == "active" or (left and list_key is None)
+
+
+def _last_sent(tx: sqlite3.Connection, email: str, list_key: str | None) -> sqlite3.Row | None:
+    """The message that he most likely answered: a message's id follows from its mailout and the address."""
+    row: sqlite3.Row | None = tx.execute(
+        "SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, ?)"
+        " WHERE q.list_key IS ? AND o.state = 'SENT' ORDER BY o.sent_at DESC LIMIT 1",
+        (email, list_key),
+    ).fetchone()
+    return row
+
+
+def _leaving_id(email: str, list_key: str | None, message: sqlite3.Row | None) -> str:
+    """Leaving twice after the same message is leaving once."""
+    return uuid_of("unsubscribe", email, list_key or "", message["id"] if message else "")
+
+
+def _take_back(tx: sqlite3.Connection, email: str, list_key: str | None) -> None:
+    """It was a mistake: the mailouts that counted it as an unsubscribe do so no more."""
+    rows = tx.execute(
+        "DELETE FROM delivery_events WHERE email = ? AND event_type = 'unsubscribe'"
+        " AND json_extract(detail, '$.list_key') IS ? RETURNING campaign_id",
+        (email, list_key),
+    ).fetchall()
+    for row in rows:
+        count(tx, row["campaign_id"], EventType.UNSUBSCRIBE, -1)
+
+
+def _erase_messages(tx: sqlite3.Connection, rows: list[sqlite3.Row], email: str, instead: str) -> None:
+    def without(text: str | None) -> str | None:
+        return None if text is None else text.replace(email, instead)
+
+    tx.executemany(
+        "UPDATE email_outbox SET email = ?, from_name = NULL, variables = NULL, recipient_id = NULL,"
+        " error_message = ?, history = ? WHERE seq = ?",
+        [(instead, without(r["error_message"]), without(r["history"]), r["seq"]) for r in rows],
+    )
+
+
+def _erase_records(tx: sqlite3.Connection, email: str, instead: str) -> int:
+    """Errors and dead letters, in which the address may also stand within a sentence."""
+    names: dict[str, Any] = {"email": email, "instead": instead}
+    errors = tx.execute(
+        "UPDATE error_records SET email = CASE WHEN email = :email THEN :instead ELSE email END,"
+        " message = replace(message, :email, :instead) WHERE email = :email OR instr(message, :email)",
+        names,
+    ).rowcount
+    # Within JSON an address may be escaped: compare it as JSON would write it.
+    quoted = {"email": json.dumps(email)[1:-1], "instead": instead}
+    tx.execute(
+        "UPDATE dead_letters SET payload = replace(payload, :email, :instead) WHERE instr(payload, :email)",
+        quoted,
+    )
+    return errors

@@ -1,0 +1,102 @@
+"""Feedback on Supabase: events and people who leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mailout.adapters.supabase import codec
+from mailout.adapters.supabase.rpc import Rpc
+from mailout.feedback.model import (
+    METRIC_OF,
+    Applied,
+    Doubts,
+    Drift,
+    Effect,
+    Forgotten,
+    Heard,
+    InboxCounts,
+    Left,
+    Reading,
+    Received,
+    Waiting,
+)
+
+
+class SupabaseFeedback:
+    """Fulfils `ports.Feedback`."""
+
+    rpc: Rpc
+
+    def receive_events(self, received: Sequence[Received]) -> int:
+        return int(self.rpc("mailout_receive_events", {"received": [asdict(one) for one in received]}))
+
+    def waiting_events(self, limit: int) -> Sequence[Waiting]:
+        rows = self.rpc("mailout_waiting_events", {"most": limit})
+        return [Waiting(**codec.row(values)) for values in rows]
+
+    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+        params = {"readings": [_reading(reading) for reading in readings]}
+        return Applied(**self.rpc("mailout_apply_events", params))
+
+    def inbox_counts(self) -> InboxCounts:
+        return InboxCounts(**self.rpc("mailout_inbox_counts", {}))
+
+    def delivery_events(
+        self, *, message_id: str | None = None, email: str | None = None, limit: int = 100
+    ) -> Sequence[Mapping[str, Any]]:
+        params = {"message_id": message_id, "email": email, "most": limit}
+        return [codec.row(values) for values in self.rpc("mailout_delivery_events", params)]
+
+    def hear(self, news: Mapping[str, Heard]) -> int:
+        return int(
+            self.rpc("mailout_hear_all", {"news": {email: asdict(heard) for email, heard in news.items()}})
+        )
+
+    def unsubscribe(self, email_norm: str, list_key: str | None) -> Left:
+        params = {"address": email_norm, "list_key": list_key}
+        return Left(may_return=bool(self.rpc("mailout_unsubscribe", params)))
+
+    def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
+        return bool(self.rpc("mailout_resubscribe", {"address": email_norm, "list_key": list_key}))
+
+    def forget(self, email_norm: str, instead: str) -> Forgotten:
+        done = self.rpc("mailout_forget", {"address": email_norm, "instead": instead})
+        return Forgotten(**{**done, "mailouts": tuple(sorted(done["mailouts"]))})
+
+    def doubts_open(self) -> Doubts:
+        return Doubts(**self.rpc("mailout_doubts_open", {}))
+
+    def usage_drift(self) -> Sequence[Drift]:
+        return [Drift(**values) for values in self.rpc("mailout_usage_drift", {})]
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    code, message = reading.problem or (None, None)
+    return {
+        "inbox_id": reading.inbox_id,
+        "code": code,
+        "message": message,
+        "dead": reading.dead,
+        "effects": [_effect(effect) for effect in reading.effects],
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    """Flat, with what our tables say of its type: the SQL need not know the words."""
+    revoke_code, revoke_message = effect.revokes or (None, None)
+    return {
+        "id": effect.id,
+        "type": effect.type.value,
+        "at": effect.at,
+        "email": effect.email,
+        "ses_message_id": effect.ses_message_id,
+        "attempt_id": effect.attempt.id if effect.attempt else None,
+        "attempt_epoch": effect.attempt.epoch if effect.attempt else None,
+        "heard": asdict(effect.heard) if effect.heard else None,
+        "detail": dict(effect.detail),
+        "metric": METRIC_OF.get(effect.type),
+        "revoke_code": revoke_code,
+        "revoke_message": revoke_message,
+    }

@@ -1,0 +1,1 @@
+"""What comes back: SES's events, unsubscribes, and what they do to messages and subscribers."""

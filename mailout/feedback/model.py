@@ -1,0 +1,191 @@
+"""The words of feedback: what was received, what it means, and what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mailout.delivery.protocol import Attempt
+
+
+class EventType(StrEnum):
+    """What happened to a message. The first six words are seed 003's."""
+
+    DELIVERED = "delivered"  # the recipient's server took it
+    OPEN = "open"
+    CLICK = "click"
+    BOUNCE = "bounce"
+    SPAMREPORT = "spamreport"  # the recipient complained
+    UNSUBSCRIBE = "unsubscribe"
+    SEND = "send"  # SES took it
+    DELAYED = "delayed"  # SES keeps trying
+    REJECTED = "rejected"  # SES took it, found a virus, and threw it away
+    RENDERING_FAILURE = "rendering_failure"  # SES took it and could not fill the template
+    NOT_SPAM = "not_spam"  # a "complaint" that says the opposite
+    SUBSCRIPTION = "subscription"  # preferences changed on SES's own page, short of leaving
+
+
+METRIC_OF: Mapping[EventType, str] = {
+    EventType.DELIVERED: "delivered",
+    EventType.OPEN: "opened",
+    EventType.CLICK: "clicked",
+    EventType.BOUNCE: "bounced",
+    EventType.SPAMREPORT: "complained",
+    EventType.UNSUBSCRIBE: "unsubscribed",
+    EventType.DELAYED: "delayed",
+    EventType.REJECTED: "rejected",
+    EventType.RENDERING_FAILURE: "rendering_failures",
+}
+"""A mailout's counts: of messages, each once, however often an event is told or repeated."""
+
+REVOKING: Mapping[EventType, tuple[str, str]] = {
+    EventType.REJECTED: ("MESSAGE_REJECTED", "SES accepted the message and then rejected it."),
+    EventType.RENDERING_FAILURE: ("RENDERING_FAILURE", "SES could not fill the message's template."),
+}
+"""Events that undo an acceptance, with what the outbox keeps of them. Every other event proves one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One SES event, whichever of its two shapes it came in."""
+
+    type: EventType
+    at: float | None  # None: SES did not say
+    ses_message_id: str | None = None
+    attempt: Attempt | None = None  # from our tags; None: not tagged, or not ours
+    campaign_id: str | None = None
+    recipients: tuple[str, ...] = ()  # normalised
+    bounce_type: str | None = None
+    bounce_subtype: str | None = None
+    detail: Mapping[str, str] = field(default_factory=dict)
+
+
+# ── The inbox ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A verified message on its way into `events_inbox`. The same id is the same message."""
+
+    id: str
+    source: str  # "sns" or "sqs"
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A row of `events_inbox` that has not been applied."""
+
+    id: str
+    source: str
+    payload: str
+    received_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class InboxCounts:
+    waiting: int = 0
+    oldest: float | None = None  # when the longest-waiting one came
+    applied: int = 0
+
+
+# ── What an event changes ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """News of a subscriber's standing. It takes effect by priority, whenever it is heard."""
+
+    status: str  # "unsubscribed" or "bounced"
+    at: float
+    bounce_type: str | None = None
+    bounce_subtype: str | None = None
+    complained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One event for one recipient, ready to be applied."""
+
+    id: str  # of the row in `delivery_events`: the same event meets itself
+    type: EventType
+    at: float
+    email: str | None
+    ses_message_id: str | None = None
+    attempt: Attempt | None = None
+    heard: Heard | None = None
+    detail: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def revokes(self) -> tuple[str, str] | None:
+        """The code and message of a rejection; None: it is none."""
+        if self.type not in REVOKING:
+            return None
+        code, text = REVOKING[self.type]
+        why = self.detail.get("reason") or self.detail.get("errorMessage")
+        return code, f"{text} {why}" if why else text
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one row of the inbox comes to: effects, or the reason why there are none."""
+
+    inbox_id: str
+    effects: Sequence[Effect] = ()
+    problem: tuple[str, str] | None = None  # an error record's code and message
+    dead: bool = False  # nobody can read it: the payload goes to the dead letters
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a batch changed."""
+
+    events: int = 0  # new rows of `delivery_events`
+    repeated: int = 0  # known already
+    strangers: int = 0  # of messages that are not in our outbox
+    confirmed: int = 0  # messages that an event made SENT
+    revoked: int = 0  # and those that one made FAILED
+    statuses: int = 0  # subscribers whose standing changed
+    problems: int = 0
+    dead: int = 0
+
+    def __add__(self, other: Applied) -> Applied:
+        return Applied(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What an unsubscribe found."""
+
+    may_return: bool  # a complaint or a bounce cannot be taken back
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What erasing a person touched. The counts of his mailouts stay as they were."""
+
+    subscribers: int = 0
+    messages: int = 0
+    events: int = 0
+    errors: int = 0
+    mailouts: tuple[str, ...] = ()  # whose reports have to be written anew
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """Messages whose outcome nobody knows."""
+
+    unknown: int = 0
+    oldest: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A counter that says less than the messages do: a limit could be passed."""
+
+    scope: str
+    kind: str
+    key: str
+    counted: int
+    charged: int

@@ -1,0 +1,40 @@
+"""Putting the books right: what was lost is found, what is counted is checked, what came back is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mailout.delivery.protocol import Timing
+from mailout.errors import MailoutError
+from mailout.feedback.model import Doubts, Drift
+from mailout.ports import ErrorRecord, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    reaped: int  # attempts of senders that disappeared; they are unknown now
+    doubts: Doubts
+    drift: tuple[Drift, ...]
+    quota_problem: str | None = None
+
+
+def reconcile(store: Store, timing: Timing, refresh_quota: Callable[[], object] | None = None) -> Reconciled:
+    """`refresh_quota` asks the provider, where there is one; its silence stops nothing else."""
+    reaped = store.reap(timing.reap_grace)
+    problem = None
+    if refresh_quota is not None:
+        try:
+            refresh_quota()
+        except MailoutError as error:
+            problem = str(error)
+    drift = tuple(store.usage_drift())
+    store.record_errors([ErrorRecord("usage_drift", _in_words(d), stage="delivery") for d in drift])
+    return Reconciled(reaped, store.doubts_open(), drift, problem)
+
+
+def _in_words(drift: Drift) -> str:
+    return (
+        f"The {drift.kind} {drift.key} counts {drift.counted} messages of {drift.scope};"
+        f" {drift.charged} were begun in it."
+    )

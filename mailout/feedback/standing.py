@@ -1,0 +1,45 @@
+"""Where a subscriber stands after what was heard of him: any order of the same news ends in the same state.
+
+The status follows its priority (`bounced > unsubscribed > active`). Among news of the same status the latest
+counts, and a bounce brings its type along. A complaint stays on record for good: who complained is not asked
+back, whatever else he does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mailout.audience.status import PRIORITY
+from mailout.feedback.model import Heard
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The columns of `subscribers` that feedback may change."""
+
+    status: str = "active"
+    status_updated_at: float | None = None
+    bounce_type: str | None = None
+    bounce_subtype: str | None = None
+    complained_at: float | None = None
+
+
+def after(known: Standing, heard: Heard) -> Standing:
+    if heard.complained:
+        known = replace(known, complained_at=max(known.complained_at or heard.at, heard.at))
+    rank, incoming = PRIORITY[known.status], PRIORITY[heard.status]
+    if incoming < rank or (incoming == rank and _weight(heard) <= _weight(known)):
+        return known
+    moved = replace(known, status=heard.status, status_updated_at=heard.at)
+    if heard.status != "bounced":
+        return moved
+    return replace(moved, bounce_type=heard.bounce_type, bounce_subtype=heard.bounce_subtype)
+
+
+def _weight(news: Standing | Heard) -> tuple[float, str, str]:
+    """The later one counts; of two at the same moment, always the same one."""
+    at = news.at if isinstance(news, Heard) else news.status_updated_at
+    moment = float("-inf") if at is None else at
+    if news.status != "bounced":
+        return moment, "", ""
+    return moment, news.bounce_type or "", news.bounce_subtype or ""

@@ -1,0 +1,58 @@
+"""The provider's suppression list and ours: what each can tell the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+from mailout.feedback.events import address_of
+from mailout.feedback.model import Heard
+from mailout.ports import Store
+
+
+class Reason(StrEnum):
+    """Why SES suppresses an address, in its own words."""
+
+    BOUNCE = "BOUNCE"
+    COMPLAINT = "COMPLAINT"
+
+    def heard(self, at: float) -> Heard:
+        """What that says of a subscriber."""
+        if self is Reason.COMPLAINT:
+            return Heard("unsubscribed", at, complained=True)
+        return Heard("bounced", at, "Permanent", "OnAccountSuppressionList")
+
+
+class SuppressionList(Protocol):
+    def pages(self) -> Iterator[Mapping[str, Heard]]: ...
+    def put(self, email: str, reason: Reason) -> None: ...
+
+
+def pull(store: Store, there: SuppressionList) -> tuple[int, int]:
+    """Take over what the provider knows: how many it has, how many subscribers stand differently now."""
+    listed = changed = 0
+    for page in there.pages():
+        news = {address: heard for email, heard in page.items() if (address := address_of(email))}
+        listed += len(page)
+        changed += store.hear(news)
+    return listed, changed
+
+
+def to_push(store: Store) -> Iterator[tuple[str, Reason]]:
+    """Whom the provider should know of: who complained, and whose address is dead."""
+    after = ""
+    while page := store.subscribers(after=after, limit=1000):
+        for row in page:
+            reason = reason_for(row)
+            if reason is not None:
+                yield row["email_norm"], reason
+        after = page[-1]["email_norm"]
+
+
+def reason_for(row: Mapping[str, Any]) -> Reason | None:
+    if row["complained_at"] is not None:
+        return Reason.COMPLAINT
+    dead = row["status"] == "bounced" and row["bounce_type"] == "Permanent"
+    # What came from the provider's list is on it already.
+    return Reason.BOUNCE if dead and row["bounce_subtype"] != "OnAccountSuppressionList" else None

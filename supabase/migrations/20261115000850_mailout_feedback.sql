@@ -1,0 +1,371 @@
+-- What comes back: the inbox of events, what they change, and people who leave.
+-- Locks are taken in one order by all: messages, subscribers, mailouts.
+
+-- Why somebody is `unsubscribed`, since only his own act may be undone: when he left by himself, having been
+-- active; and when he complained, which stays on record for good.
+alter table subscribers add column if not exists left_at timestamptz;
+alter table subscribers add column if not exists complained_at timestamptz;
+create index if not exists delivery_events_email on delivery_events (email);
+
+create or replace function mailout_receive_events(received jsonb) returns integer
+language plpgsql set search_path = public as $$
+declare
+    added integer;
+begin
+    insert into events_inbox (id, source, payload, received_at)
+    select one->>'id', one->>'source', one->>'payload', mailout_now()
+    from jsonb_array_elements(received) as one order by one->>'id'
+    on conflict (id) do nothing;
+    get diagnostics added = row_count;
+    return added;
+end $$;
+comment on function mailout_receive_events is 'Verified messages into the inbox; how many were new.';
+
+create or replace function mailout_waiting_events(most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(w) order by w.received_at, w.id collate "C"), '[]')
+    from (select id, source, payload, received_at from events_inbox where applied_at is null
+          order by received_at, id collate "C" limit most) w
+$$;
+comment on function mailout_waiting_events is 'What is not applied yet, the oldest first.';
+
+create or replace function mailout_inbox_counts() returns jsonb
+language sql stable set search_path = public as $$
+    select jsonb_build_object(
+        'waiting', count(*) filter (where applied_at is null),
+        'oldest', mailout_seconds(min(received_at) filter (where applied_at is null)),
+        'applied', count(applied_at))
+    from events_inbox
+$$;
+comment on function mailout_inbox_counts is 'How many events wait, since when, and how many were applied.';
+
+create or replace function mailout_delivery_events(message_id text, email text, most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(e) order by e.event_at desc, e.id collate "C"), '[]')
+    from (select * from delivery_events d
+          where case when $1 is null then d.email = $2 else d.message_id = mailout_to_uuid($1) end
+          order by d.event_at desc, d.id collate "C" limit most) e
+$$;
+comment on function mailout_delivery_events is 'Of one message or one address, the latest first.';
+
+-- ── What an event changes ──
+
+create or replace function mailout_hear(address text, heard jsonb) returns boolean
+language plpgsql set search_path = public as $$
+declare
+    known subscribers;
+    at timestamptz := to_timestamp((heard->>'at')::double precision);
+    complained timestamptz;
+    moves boolean;
+begin
+    select * into known from subscribers s where s.email_norm = address for update;
+    if not found then
+        return false;
+    end if;
+    complained := case when (heard->>'complained')::boolean then greatest(known.complained_at, at)
+                       else known.complained_at end;
+    moves := case mailout_rank(heard->>'status') - mailout_rank(known.status)
+        when 0 then (at, case known.status when 'bounced' then coalesce(heard->>'bounce_type', '') else '' end collate "C",
+                     case known.status when 'bounced' then coalesce(heard->>'bounce_subtype', '') else '' end collate "C")
+                  > (coalesce(known.status_updated_at, '-infinity'),
+                     case known.status when 'bounced' then coalesce(known.bounce_type, '') else '' end collate "C",
+                     case known.status when 'bounced' then coalesce(known.bounce_subtype, '') else '' end collate "C")
+        else mailout_rank(heard->>'status') > mailout_rank(known.status)
+    end;
+    if not moves and complained is not distinct from known.complained_at then
+        return false;
+    end if;
+    update subscribers s
+    set complained_at = complained,
+        status = case when moves then heard->>'status' else s.status end,
+        status_updated_at = case when moves then at else s.status_updated_at end,
+        bounce_type = case when moves and heard->>'status' = 'bounced' then heard->>'bounce_type' else s.bounce_type end,
+        bounce_subtype = case when moves and heard->>'status' = 'bounced' then heard->>'bounce_subtype'
+                              else s.bounce_subtype end
+    where s.id = known.id;
+    return true;
+end $$;
+comment on function mailout_hear is 'News of a subscriber: by priority, and the latest of equal ones. The law of mailout.feedback.standing.';
+
+create or replace function mailout_hear_all(news jsonb) returns integer
+language plpgsql set search_path = public as $$
+declare
+    one record;
+    changed integer := 0;
+begin
+    for one in select key, value from jsonb_each(news) order by key collate "C" loop
+        changed := changed + mailout_hear(one.key, one.value)::integer;
+    end loop;
+    return changed;
+end $$;
+comment on function mailout_hear_all is 'News of many, by address; how many stand differently now.';
+
+create or replace function mailout_count_event(campaign uuid, metric text, n integer) returns void
+language sql volatile set search_path = public as $$
+    update campaign_queue q
+    set metrics = jsonb_set(q.metrics, array[metric],
+                            to_jsonb(greatest(0, coalesce((q.metrics->>metric)::integer, 0) + n)))
+    where q.id = campaign and metric is not null
+$$;
+comment on function mailout_count_event is 'A mailout''s count of messages with some event.';
+
+create or replace function mailout_event_message(effect jsonb) returns email_outbox
+language plpgsql stable set search_path = public as $$
+declare
+    message email_outbox;
+begin
+    select * into message from email_outbox o where o.id = mailout_to_uuid(effect->>'attempt_id');
+    if not found and effect->>'ses_message_id' is not null then
+        select * into message from email_outbox o where o.ses_message_id = effect->>'ses_message_id' limit 1;
+    end if;
+    return message;
+end $$;
+comment on function mailout_event_message is 'Which message an event is about: by our tag, else by SES''s own id.';
+
+create or replace function mailout_record_event(message email_outbox, effect jsonb, out added boolean, out first boolean)
+language plpgsql set search_path = public as $$
+begin
+    first := message.id is not null and not exists (
+        select 1 from delivery_events e where e.message_id = message.id and e.event_type = effect->>'type');
+    -- The address is what the message was sent to: a bounce may name the one that it was forwarded to.
+    insert into delivery_events (id, message_id, campaign_id, email, event_type, provider_message_id, detail, event_at)
+    values (effect->>'id', message.id, message.campaign_id, coalesce(message.email, effect->>'email'),
+            effect->>'type', effect->>'ses_message_id', coalesce(effect->'detail', '{}'),
+            to_timestamp((effect->>'at')::double precision))
+    on conflict (id) do nothing;
+    added := found;
+    first := first and added;
+end $$;
+comment on function mailout_record_event is 'One event; whether it is new, and the first of its kind for its message.';
+
+create or replace function mailout_move_by_event(message email_outbox, effect jsonb, out confirmed boolean, out revoked boolean)
+language plpgsql set search_path = public as $$
+declare
+    tagged boolean := (effect->>'attempt_epoch')::integer is not distinct from message.epoch;
+    same boolean := tagged or (effect->>'attempt_id' is null and message.ses_message_id = effect->>'ses_message_id');
+begin
+    confirmed := false;
+    revoked := false;
+    -- Asked first: an update of nothing would still wake the ledger's trigger.
+    if tagged and message.state in ('PENDING', 'RETRY_SCHEDULED', 'SENT_ATTEMPT', 'UNKNOWN') then
+        confirmed := mailout_confirm(message.id::text, message.epoch, effect->>'ses_message_id');
+    end if;
+    if same and effect->>'revoke_code' is not null and (confirmed or message.state = 'SENT') then
+        revoked := mailout_revoke(message.id::text, message.epoch, effect->>'revoke_code', effect->>'revoke_message');
+    end if;
+end $$;
+comment on function mailout_move_by_event is 'Only the attempt that the event is about may move.';
+
+create or replace function mailout_apply_events(readings jsonb) returns jsonb
+language plpgsql set search_path = public set statement_timeout = '60s' as $$
+declare
+    reading jsonb;
+    effect jsonb;
+    waiting events_inbox;
+    message email_outbox;
+    recorded record;
+    moved record;
+    counted text[] := '{}';
+    one record;
+    events integer := 0;  repeated integer := 0;  strangers integer := 0;  confirmed integer := 0;
+    revoked integer := 0; statuses integer := 0;  problems integer := 0;   dead integer := 0;
+begin
+    perform pg_advisory_xact_lock(hashtext('mailout_apply_events'));
+    perform 1 from email_outbox o
+    where o.id in (
+        select (mailout_event_message(e)).id
+        from jsonb_array_elements(readings) r, jsonb_array_elements(r->'effects') e)
+    order by o.id for update;
+    perform 1 from subscribers s
+    where s.email_norm in (
+        select coalesce((mailout_event_message(e)).email, e->>'email')
+        from jsonb_array_elements(readings) r, jsonb_array_elements(r->'effects') e where e->'heard' <> 'null')
+    order by s.email_norm for update;
+    for reading in select value from jsonb_array_elements(readings) loop
+        select * into waiting from events_inbox i
+        where i.id = reading->>'inbox_id' and i.applied_at is null for update;
+        continue when not found;
+        if reading->>'code' is not null then
+            problems := problems + 1;
+            insert into error_records (at, stage, provider, code, message)
+            values (mailout_now(), 'feedback', 'ses', reading->>'code', reading->>'message');
+            if (reading->>'dead')::boolean then
+                dead := dead + 1;
+                insert into dead_letters (id, topic, payload, error, created_at)
+                values (mailout_uuid('dead letter', waiting.id), 'ses-events', jsonb_build_object(
+                            'inbox_id', waiting.id, 'source', waiting.source, 'body', waiting.payload),
+                        reading->>'message', mailout_now())
+                on conflict (id) do nothing;
+            end if;
+        end if;
+        for effect in select value from jsonb_array_elements(reading->'effects') loop
+            message := mailout_event_message(effect);
+            select * into recorded from mailout_record_event(message, effect);
+            if not recorded.added then
+                repeated := repeated + 1;
+                continue;
+            end if;
+            events := events + 1;
+            if effect->'heard' <> 'null' and coalesce(message.email, effect->>'email') is not null then
+                statuses := statuses + mailout_hear(coalesce(message.email, effect->>'email'), effect->'heard')::integer;
+            end if;
+            if message.id is null then
+                strangers := strangers + 1;
+                continue;
+            end if;
+            select * into moved from mailout_move_by_event(message, effect);
+            confirmed := confirmed + moved.confirmed::integer;
+            revoked := revoked + moved.revoked::integer;
+            if recorded.first and message.campaign_id is not null and effect->>'metric' is not null then
+                counted := counted || (message.campaign_id || ' ' || (effect->>'metric'));
+            end if;
+        end loop;
+        update events_inbox i
+        set payload = null, applied_at = mailout_now(),
+            error = (reading->>'code') || ': ' || (reading->>'message')
+        where i.id = waiting.id;
+    end loop;
+    for one in select split_part(c, ' ', 1)::uuid as campaign, split_part(c, ' ', 2) as metric, count(*)::integer as n
+               from unnest(counted) as c group by 1, 2 order by 1, 2 loop
+        perform mailout_count_event(one.campaign, one.metric, one.n);
+    end loop;
+    return jsonb_build_object(
+        'events', events, 'repeated', repeated, 'strangers', strangers, 'confirmed', confirmed,
+        'revoked', revoked, 'statuses', statuses, 'problems', problems, 'dead', dead);
+end $$;
+comment on function mailout_apply_events is 'What events mean, applied in one transaction; a row of the inbox counts once.';
+
+-- ── People who leave ──
+
+create or replace function mailout_may_return(address text, list_key text) returns boolean
+language sql stable set search_path = public as $$
+    select coalesce((
+        select s.complained_at is null
+           and (s.status = 'active' or ($2 is null and s.status = 'unsubscribed' and s.left_at is not null))
+        from subscribers s where s.email_norm = address), false)
+$$;
+comment on function mailout_may_return is 'Only to where he was: who left by himself, or is there still.';
+
+create or replace function mailout_unsubscribe(address text, list_key text) returns boolean
+language plpgsql set search_path = public as $$
+declare
+    message email_outbox;
+    recorded record;
+begin
+    if list_key is null then
+        insert into subscribers (id, email, email_norm, status, status_updated_at, created_at)
+        values (mailout_uuid('subscriber', address), address, address, 'unsubscribed', mailout_now(), mailout_now())
+        on conflict (email_norm) do nothing;
+        update subscribers s set status = 'unsubscribed', status_updated_at = mailout_now(), left_at = mailout_now()
+        where s.email_norm = address and s.status = 'active';
+    else
+        insert into subscriptions as l (email, list_key, unsubscribed_at) values (address, $2, mailout_now())
+        on conflict on constraint subscriptions_pkey
+        do update set unsubscribed_at = coalesce(l.unsubscribed_at, excluded.unsubscribed_at);
+    end if;
+    -- The message that he most likely answered: its id follows from its mailout and the address.
+    select o.* into message from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, address)
+    where q.list_key is not distinct from $2 and o.state = 'SENT' order by o.sent_at desc limit 1;
+    select * into recorded from mailout_record_event(message, jsonb_build_object(
+        'id', mailout_uuid('unsubscribe', address, coalesce($2, ''), coalesce(message.id::text, '')),
+        'type', 'unsubscribe', 'at', mailout_time(), 'email', address, 'ses_message_id', message.ses_message_id,
+        'detail', jsonb_strip_nulls(jsonb_build_object('list_key', $2))));
+    if recorded.first then
+        perform mailout_count_event(message.campaign_id, 'unsubscribed', 1);
+    end if;
+    return mailout_may_return(address, $2);
+end $$;
+comment on function mailout_unsubscribe is 'From one list, or from everything; whether he may take it back.';
+
+create or replace function mailout_resubscribe(address text, list_key text) returns boolean
+language plpgsql set search_path = public as $$
+declare
+    one record;
+begin
+    perform 1 from subscribers s where s.email_norm = address for update;
+    if not mailout_may_return(address, list_key) then
+        return false;
+    end if;
+    if list_key is null then
+        update subscribers s set status = 'active', status_updated_at = mailout_now(), left_at = null
+        where s.email_norm = address and s.status = 'unsubscribed';
+    else
+        update subscriptions l set unsubscribed_at = null where l.email = address and l.list_key = $2;
+    end if;
+    -- It was a mistake: the mailouts that counted it do so no more.
+    for one in delete from delivery_events e
+               where e.email = address and e.event_type = 'unsubscribe' and e.detail->>'list_key' is not distinct from $2
+               returning e.campaign_id loop
+        perform mailout_count_event(one.campaign_id, 'unsubscribed', -1);
+    end loop;
+    return true;
+end $$;
+comment on function mailout_resubscribe is 'A person takes his own unsubscribe back; false: it is not his to undo.';
+
+create or replace function mailout_forget(address text, instead text) returns jsonb
+language plpgsql set search_path = public set statement_timeout = '60s' as $$
+declare
+    known email_outbox[] := array(
+        select o from email_outbox o where o.email = address order by o.id for update);
+    quoted text := trim(both '"' from to_jsonb(address)::text);
+    people integer;  events integer;  errors integer;
+begin
+    if exists (select 1 from unnest(known) k where k.state = 'SENT_ATTEMPT') then
+        raise exception 'A message to this address is on its way.'
+            using errcode = 'ML003', hint = 'Try again in a minute.';
+    end if;
+    delete from subscribers s where s.email_norm = address;
+    get diagnostics people = row_count;
+    delete from subscriptions l where l.email = address;
+    delete from recipients r where r.email = address;
+    update email_outbox o set state = 'SUPPRESSED', error_message = 'forgotten', next_attempt_at = null
+    where o.email = address and o.state in ('PENDING', 'RETRY_SCHEDULED');
+    update email_outbox o
+    set email = instead, from_name = null, variables = null, recipient_id = null,
+        error_message = replace(o.error_message, address, instead),
+        history = replace(o.history::text, quoted, instead)::jsonb
+    where o.email = address;
+    update delivery_events e set email = instead, detail = '{}' where e.email = address;
+    get diagnostics events = row_count;
+    update error_records e
+    set email = case when e.email = address then instead else e.email end,
+        message = replace(e.message, address, instead)
+    where e.email = address or strpos(e.message, address) > 0;
+    get diagnostics errors = row_count;
+    update dead_letters d set payload = replace(d.payload::text, quoted, instead)::jsonb
+    where strpos(d.payload::text, quoted) > 0;
+    return jsonb_build_object(
+        'subscribers', people, 'messages', coalesce(array_length(known, 1), 0), 'events', events, 'errors', errors,
+        'mailouts', coalesce((select jsonb_agg(distinct k.campaign_id) from unnest(known) k
+                              where k.campaign_id is not null), '[]'));
+end $$;
+comment on function mailout_forget is 'Erases a person: another word stands wherever the address stood. Counts stay.';
+
+-- ── What `reconcile` asks ──
+
+create or replace function mailout_doubts_open() returns jsonb
+language sql stable set search_path = public as $$
+    select jsonb_build_object('unknown', count(*), 'oldest', mailout_seconds(min(unknown_at)))
+    from email_outbox where state = 'UNKNOWN' and state in ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')
+$$;
+comment on function mailout_doubts_open is 'Messages whose outcome nobody knows, and since when the oldest is.';
+
+create or replace function mailout_usage_drift() returns jsonb
+language sql stable set search_path = public set statement_timeout = '60s' as $$
+    with charged as (
+        select company_id as company, 'hour' as kind, charged_hour as key, count(*) as n
+        from email_outbox where charged_hour is not null group by 1, 3
+        union all
+        select company_id, 'day', charged_day, count(*) from email_outbox where charged_day is not null group by 1, 3
+    ), expected as (
+        select company as scope, kind, key, n from charged
+        union all
+        select 'all', kind, key, sum(n) from charged group by kind, key
+    )
+    select coalesce(jsonb_agg(jsonb_build_object(
+        'scope', e.scope, 'kind', e.kind, 'key', e.key, 'counted', coalesce(u.n, 0), 'charged', e.n)
+        order by e.scope, e.kind, e.key), '[]')
+    from expected e left join usage u on u.scope = e.scope and u.kind = e.kind and u.key = e.key
+    where coalesce(u.n, 0) < e.n
+$$;
+comment on function mailout_usage_drift is 'Counters that say less than the messages charged to them. A row knows its last attempt only, so more is no drift.';

@@ -1,0 +1,57 @@
+"""What comes back: from the queue into the inbox, from the inbox into the books."""
+
+from __future__ import annotations
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+
+from mailout import wiring
+from mailout.delivery.protocol import Timing
+from mailout.feedback import ingest
+from mailout.feedback.model import Applied
+from mailout.feedback.reconcile import Reconciled
+from mailout.feedback.reconcile import reconcile as put_right
+
+
+@task(name="poll the queue", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
+def poll_queue() -> int:
+    """Take what SQS holds into the inbox. Safe to repeat: a message leaves the queue after our commit."""
+    settings = wiring.engine().settings
+    queue = wiring.event_queue(settings)
+    if queue is None:
+        return 0
+    taken = ingest.poll(wiring.engine().store, queue, settings.sns_topic_arns)
+    get_run_logger().info("%d messages from the queue", taken)
+    return taken
+
+
+@task(name="apply events", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
+def apply_events() -> Applied:
+    """Apply everything that waits. Safe to repeat: what is applied is marked in the same commit."""
+    engine = wiring.engine()
+    applied = ingest.ingest(engine.store, engine.settings.bounce_policy)
+    logger = get_run_logger()
+    logger.info(
+        "%d events, %d subscribers changed, %d messages confirmed, %d revoked",
+        applied.events,
+        applied.statuses,
+        applied.confirmed,
+        applied.revoked,
+    )
+    if applied.problems:
+        logger.warning("%d could not be used, %d of them are dead letters", applied.problems, applied.dead)
+    return applied
+
+
+@task(name="reconcile", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
+def reconcile() -> Reconciled:
+    """Reap, look for doubts, ask for the quota, check the counters, tell rates to the pages. Repeatable."""
+    engine = wiring.engine()
+    found = put_right(engine.store, Timing.of(engine.settings.lock_seconds), engine.refresh_quota)
+    logger = get_run_logger()
+    for drift in found.drift:
+        logger.error("%s", drift)
+    if found.quota_problem:
+        logger.warning("%s", found.quota_problem)
+    engine.pages.refresh()
+    return found

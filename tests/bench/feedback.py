@@ -1,0 +1,174 @@
+"""How much can come back: verified posts a second through the real gateway, and events applied.
+
+`python -m tests.bench.feedback [posts] [events]`. The gateway runs as its own process, held to one core.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mailout.adapters.sqlite import SqliteStore
+from mailout.clock import SystemClock
+from mailout.content.model import Content
+from mailout.delivery.protocol import Attempt, Pace, Result, Step
+from mailout.delivery.states import State
+from mailout.feedback.ingest import ingest
+from mailout.feedback.model import Received
+from mailout.ids import mailout_id, uuid_of
+from mailout.ports import SubscriberRow
+from mailout.queue.model import Kind, NewMailout
+from tests.ses_events import ses_event
+from tests.sns_messages import CERTIFICATE_URL, TOPIC, Signer, Topic
+
+ROOT = Path(__file__).resolve().parents[2]
+CONNECTIONS = 16
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+@contextmanager
+def gateway(home: Path) -> Iterator[int]:
+    """`mailout gateway`, on one core if the system can hold it there."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "MAILOUT_HOME": str(home)}
+    env |= {"SNS_TOPIC_ARNS": TOPIC, "UNSUBSCRIBE_SECRET": "bench"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", "gateway", "--port", str(port)],
+        env=env,
+        cwd=home,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=(lambda: os.sched_setaffinity(0, CORES[:1])) if CORES else None,
+    )
+    try:
+        _wait_for(port)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+        else:
+            return
+    raise TimeoutError("the gateway does not listen")
+
+
+def posts_per_second(posts: int) -> tuple[float, int]:
+    """Signed beforehand, sent over a few connections as SNS does; and how many the store then holds."""
+    with tempfile.TemporaryDirectory() as made:
+        home = Path(made)
+        signer = Signer.make(valid_from=time.time() - 3600)
+        (home / "certs").mkdir()
+        (home / "certs" / CERTIFICATE_URL.rpartition("/")[2]).write_bytes(signer.pem)
+        attempt = Attempt(uuid_of("bench"), 1)
+        message = ses_event("Delivery", attempt=attempt)
+        bodies = [Topic(signer=signer).notification(message) for _ in range(posts)]
+        with gateway(home) as port:
+            _post(port, bodies[:CONNECTIONS])  # warm: the certificate is read, the routes are built
+            started = time.perf_counter()
+            threads = [
+                threading.Thread(target=_post, args=(port, bodies[n::CONNECTIONS]))
+                for n in range(CONNECTIONS)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            took = time.perf_counter() - started
+        store = SqliteStore(home / "mailout.db", SystemClock())
+        kept = store.inbox_counts().waiting
+        store.close()
+    return posts / took, kept
+
+
+def _post(port: int, bodies: list[bytes]) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    for body in bodies:
+        connection.request("POST", "/ses-events", body, {"Content-Type": "text/plain; charset=UTF-8"})
+        answer = connection.getresponse()
+        said = answer.read()
+        if answer.status != 200:
+            raise AssertionError((answer.status, said))
+    connection.close()
+
+
+def seconds_to_ingest(events: int) -> float:
+    """A mailout of so many messages, each delivered, one in twenty bounced instead."""
+    with tempfile.TemporaryDirectory() as made:
+        store = SqliteStore(Path(made) / "mailout.db", SystemClock())
+        attempts = _sent(store, events)
+        for start in range(0, events, 5000):
+            store.receive_events(
+                [
+                    Received(uuid_of("bench", email), "sns", _event(number, email, attempt))
+                    for number, (email, attempt) in enumerate(attempts[start : start + 5000], start)
+                ]
+            )
+        started = time.perf_counter()
+        applied = ingest(store, "any")
+        took = time.perf_counter() - started
+        assert applied.events == events
+        assert sum(store.mailouts()[0].metrics.values()) == events
+        store.close()
+    return took
+
+
+def _event(number: int, email: str, attempt: Attempt) -> str:
+    return ses_event("Bounce" if number % 20 == 0 else "Delivery", email, attempt=attempt)
+
+
+def _sent(store: SqliteStore, n: int) -> list[tuple[str, Attempt]]:
+    emails = [f"reader-{number:07d}@example.org" for number in range(n)]
+    for start in range(0, n, 10_000):
+        store.import_subscribers([SubscriberRow(email, email) for email in emails[start : start + 10_000]])
+    content = Content("News", "<p>Hello</p>", "Hello")
+    id = mailout_id("bench")
+    store.enqueue(NewMailout(id=id, kind=Kind.MARKDOWN, ref="bench"))
+    store.set_content(id, store.put_content(content), content.subject)
+    while store.freeze_subscribers(id) is not None:
+        continue
+    store.start(id, "bench")
+    session = store.open_session(id, worker="bench", transport="folder", lease=600)
+    attempts: list[tuple[str, Attempt]] = []
+    pace, step, results, cursor = Pace("bench", 0.0), 0, [], 0
+    while True:
+        step += 1
+        reply = store.step(Step(session, step, 600, pace, results=results, want=2000, cursor=cursor))
+        if not reply.rows:
+            return attempts
+        attempts += [(row.email, row.attempt) for row in reply.rows]
+        results = [Result(row.attempt, State.SENT, f"ses-{row.seq}") for row in reply.rows]
+        cursor = reply.rows[-1].seq
+
+
+def run(posts: int = 5_000, events: int = 100_000) -> dict[str, Any]:
+    rate, kept = posts_per_second(posts)
+    took = seconds_to_ingest(events)
+    return {
+        "gateway_verified_posts_per_second": round(rate),
+        "gateway_posts_lost": posts - kept,
+        "ingest_events": events,
+        "ingest_seconds": round(took, 1),
+        "ingest_events_per_second": round(events / took),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(*(int(argument) for argument in sys.argv[1:3])), indent=2))

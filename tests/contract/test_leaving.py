@@ -1,0 +1,196 @@
+"""People who leave: at once, for good if they complained, and without a trace if they ask for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mailout.delivery.states import State
+from mailout.errors import NotFound, StoreError
+from mailout.ports import ErrorRecord, Recipient, Store
+from tests.clocks import NOON
+from tests.contract.scenes import Sender, assert_ledger, handed_mailout, mailout, result, states, subscribe
+from tests.contract.stores import StoreFactory
+from tests.contract.test_events import hear
+from tests.ses_events import ses_event
+
+ANN, BOB = "ann@example.org", "bob@example.org"
+HASH = "forgotten:0123456789abcdef"
+
+
+def sent(store: Store, *emails: str, ref: str = "page", **fields: str) -> str:
+    id = mailout(store, *emails, ref=ref, **fields)
+    sender = Sender(store, id)
+    sender.step(results=[result(one) for one in sender.begin(len(emails))])
+    return id
+
+
+def list_of(store: Store, email: str) -> dict[str, float | None]:
+    return {entry["list_key"]: entry["unsubscribed_at"] for entry in store.subscriber(email)["lists"]}
+
+
+def test_leaving_everything_is_done_once(store: Store, factory: StoreFactory) -> None:
+    subscribe(store, ANN, lists=["weekly"])
+    assert store.unsubscribe(ANN, None).may_return
+    factory.set_now(NOON + 60)
+    assert store.unsubscribe(ANN, None).may_return
+    found = store.subscriber(ANN)
+    assert (found["status"], found["status_updated_at"]) == ("unsubscribed", NOON)
+    assert [row["event_type"] for row in store.delivery_events(email=ANN)] == ["unsubscribe"]
+
+
+def test_leaving_one_list_leaves_the_others(store: Store, factory: StoreFactory) -> None:
+    subscribe(store, ANN, lists=["weekly", "daily"])
+    store.unsubscribe(ANN, "weekly")
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ANN, "weekly")
+    assert store.subscriber(ANN)["status"] == "active"
+    assert list_of(store, ANN) == {"daily": None, "weekly": NOON}
+
+
+@pytest.mark.parametrize("list_key", [None, "weekly"])
+def test_who_was_not_known_is_remembered_as_gone(store: Store, list_key: str | None) -> None:
+    """He got mail from somewhere and does not want it: the next import must not bring him back."""
+    store.unsubscribe(ANN, list_key)
+    subscribe(store, ANN, lists=["weekly"])
+    id = mailout(store, BOB, list_key="weekly")
+    assert set(states(store, id)) == {BOB}
+
+
+def test_who_leaves_before_his_turn_gets_nothing(store: Store) -> None:
+    id = mailout(store, ANN, BOB)
+    store.unsubscribe(ANN, None)
+    assert [row.email for row in Sender(store, id).begin(2)] == [BOB]
+    assert states(store, id)[ANN] is State.SUPPRESSED
+
+
+def test_an_unsubscribe_counts_for_the_last_mailout_that_reached_him(
+    store: Store, factory: StoreFactory
+) -> None:
+    first = sent(store, ANN, BOB, ref="first")
+    factory.set_now(NOON + 3600)
+    second = sent(store, ANN, BOB, ref="second")
+    third = mailout(store, ANN, ref="third")  # has not reached him yet
+    store.unsubscribe(ANN, None)
+    store.unsubscribe(ANN, None)
+    metrics = [store.mailout(id).metrics.get("unsubscribed", 0) for id in (first, second, third)]
+    assert metrics == [0, 1, 0]
+
+
+def test_an_unsubscribe_from_a_list_counts_for_that_list_s_mailout(store: Store) -> None:
+    weekly = sent(store, ANN, ref="weekly", list_key="weekly")
+    other = sent(store, ANN, ref="other")
+    store.unsubscribe(ANN, "weekly")
+    assert store.mailout(weekly).metrics == {"unsubscribed": 1}
+    assert store.mailout(other).metrics == {}
+
+
+@pytest.mark.parametrize("list_key", [None, "weekly"])
+def test_a_mistake_can_be_taken_back_with_all_it_changed(store: Store, list_key: str | None) -> None:
+    id = sent(store, ANN, list_key=list_key) if list_key else sent(store, ANN)
+    for _ in range(2):
+        store.unsubscribe(ANN, list_key)
+        assert store.mailout(id).metrics == {"unsubscribed": 1}
+        assert store.resubscribe(ANN, list_key)
+        assert store.mailout(id).metrics == {"unsubscribed": 0}
+    assert store.subscriber(ANN)["status"] == "active"
+    assert set(list_of(store, ANN).values()) <= {None}
+
+
+def test_keeping_what_was_never_left_changes_nothing(store: Store) -> None:
+    subscribe(store, ANN, lists=["weekly"])
+    before = store.subscriber(ANN)
+    assert store.resubscribe(ANN, None)
+    assert store.resubscribe(ANN, "weekly")
+    assert store.subscriber(ANN) == before
+
+
+@pytest.mark.parametrize("list_key", [None, "weekly"])
+@pytest.mark.parametrize("name", ["Complaint", "Bounce"])
+@pytest.mark.parametrize("complaint_first", [True, False])
+def test_after_a_complaint_or_a_bounce_there_is_no_way_back(
+    store: Store, name: str, complaint_first: bool, list_key: str | None
+) -> None:
+    """Invariant 6: undoing is only from `unsubscribed`, never after a complaint."""
+    subscribe(store, ANN, lists=["weekly"])
+    steps = [lambda: hear(store, ses_event(name)), lambda: store.unsubscribe(ANN, list_key)]
+    for step in steps if complaint_first else reversed(steps):
+        step()
+    before = store.subscriber(ANN)
+    assert not store.unsubscribe(ANN, list_key).may_return
+    assert not store.resubscribe(ANN, list_key)
+    assert store.subscriber(ANN) == before
+    assert before["status"] == ("bounced" if name == "Bounce" else "unsubscribed")
+
+
+def test_nobody_comes_back_to_a_list_while_gone_from_everything(store: Store) -> None:
+    subscribe(store, ANN, lists=["weekly"])
+    store.unsubscribe(ANN, "weekly")
+    store.unsubscribe(ANN, None)
+    assert not store.resubscribe(ANN, "weekly")
+
+
+def test_who_was_never_active_has_nothing_to_come_back_to(store: Store) -> None:
+    """An editor who tries the links of a test mail must not end up on the list."""
+    assert not store.unsubscribe("stranger@example.net", None).may_return
+    assert not store.resubscribe("stranger@example.net", None)
+    subscribe(store, BOB, status="unsubscribed")
+    assert not store.resubscribe(BOB, None)
+    assert store.subscriber_counts()["active"] == 0
+
+
+def test_a_stranger_cannot_subscribe_himself(store: Store) -> None:
+    assert not store.resubscribe("stranger@example.net", None)
+    with pytest.raises(NotFound):
+        store.subscriber("stranger@example.net")
+
+
+# ── Forgetting ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory: StoreFactory) -> None:
+    """The right to be erased: searched for in every table, not only where we think of it."""
+    subscribe(store, ANN, lists=["weekly"], from_name="Ann's", attributes={"city": "Perm"})
+    id = sent(store, ANN, BOB)
+    waiting = mailout(store, ANN, BOB, ref="waits")
+    ann = next(row for row in store.messages(id) if row["email"] == ANN)
+    hear(store, ses_event("Bounce", ses_id=ann["ses_message_id"]))
+    store.record_errors([ErrorRecord("x", f"could not reach {ANN}", stage="delivery", email=ANN)])
+    store.dead_letter("send", {"email": ANN}, "gone")
+    before = store.mailout(id)
+
+    done = store.forget(ANN, HASH)
+    assert (done.subscribers, done.messages, done.errors) == (1, 2, 1)
+    assert set(done.mailouts) == {id, waiting}
+    for table in ("subscribers", "subscriptions", "email_outbox", "delivery_events", "error_records"):
+        assert ANN not in str(factory.raw(f"SELECT * FROM {table}"))
+    assert ANN not in str(factory.raw("SELECT * FROM dead_letters"))
+    assert "Ann's" not in str(factory.raw("SELECT * FROM email_outbox"))
+    after = store.mailout(id)
+    assert (after.ledger, after.metrics) == (before.ledger, before.metrics)
+    assert states(store, waiting) == {HASH: State.SUPPRESSED, BOB: State.PENDING}
+    assert_ledger(store, id)
+    assert_ledger(store, waiting)
+
+
+def test_a_late_event_does_not_bring_the_address_back(store: Store, factory: StoreFactory) -> None:
+    id = sent(store, ANN)
+    (ann,) = store.messages(id)
+    store.forget(ANN, HASH)
+    hear(store, ses_event("Delivery", ses_id=ann["ses_message_id"]))
+    assert ANN not in str(factory.raw("SELECT * FROM delivery_events"))
+    assert store.mailout(id).metrics == {"delivered": 1}
+
+
+def test_nobody_is_forgotten_while_a_message_to_him_is_in_the_air(store: Store) -> None:
+    """A retry would go to the hash."""
+    id = handed_mailout(store, Recipient(ANN), is_test=True)
+    Sender(store, id).begin_one()
+    with pytest.raises(StoreError, match="on its way"):
+        store.forget(ANN, HASH)
+    assert set(states(store, id)) == {ANN}
+
+
+def test_forgetting_somebody_unknown_forgets_nothing(store: Store) -> None:
+    sent(store, ANN)
+    done = store.forget("stranger@example.net", HASH)
+    assert (done.subscribers, done.messages, done.events, done.mailouts) == (0, 0, 0, ())

@@ -1,0 +1,115 @@
+"""Feedback from end to end: the real gateway process, a signed event, the commands, the books."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from mailout.content.tokens import make_token
+from mailout.delivery.protocol import Attempt
+from mailout.feedback.model import Received
+from tests.e2e.conftest import Commands
+from tests.ses_events import ses_event
+from tests.sns_messages import CERTIFICATE_URL, TOPIC, Signer, Topic
+
+SECRET = "a secret of some length"
+
+
+@contextmanager
+def gateway(mailout: Commands, **settings: str) -> Iterator[httpx.Client]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", "gateway", "--port", str(port)],
+        cwd=mailout.folder,
+        env=mailout.environment | settings,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            _wait_for(client, process)
+            yield client
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=20)
+        assert b"Traceback" not in said, said.decode()
+
+
+def _wait_for(client: httpx.Client, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        assert process.poll() is None
+        try:
+            assert client.get("/health").status_code == 200
+        except httpx.ConnectError:
+            time.sleep(0.05)
+        else:
+            return
+    raise TimeoutError
+
+
+def test_a_bounce_finds_its_way_into_the_books(mailout: Commands) -> None:
+    """Send, hear of a bounce and an unsubscribe, apply, and look: nothing in between is a double."""
+    mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
+    assert mailout("send", mailout.letter()).code == 0
+    store = mailout.store()
+    (sent,) = store.mailouts()
+    ana = next(row for row in store.messages(sent.id) if row["email"] == "ana@example.org")
+    signer = Signer.make(valid_from=time.time() - 3600)
+    certs = mailout.home / "certs"
+    certs.mkdir()
+    (certs / CERTIFICATE_URL.rpartition("/")[2]).write_bytes(signer.pem)
+    event = ses_event("Bounce", "ana@example.org", attempt=Attempt(ana["id"], ana["epoch"]), at=time.time())
+    with gateway(mailout, SNS_TOPIC_ARNS=TOPIC) as client:
+        assert client.post("/ses-events", content=Topic(signer=signer).notification(event)).status_code == 200
+        forged = Topic(signer=Signer.make()).notification(event)
+        assert client.post("/ses-events", content=forged).status_code == 403
+        page = client.get(f"/unsubscribe?token={make_token('bo@example.org', SECRET)}")
+        assert "bo@example.org" in page.text
+        assert store.subscriber("ana@example.org")["status"] == "active"  # waits for the flow
+    done = mailout("events", "--json")
+    assert (done.code, done.data["events"], done.data["statuses"]) == (0, 1, 1)
+    assert store.subscriber_counts() == {"active": 1, "unsubscribed": 1, "bounced": 1}
+    assert store.mailout(sent.id).metrics == {"bounced": 1, "unsubscribed": 1}
+    assert mailout("events").out == "Nothing waits.\n"
+    store.close()
+
+
+def test_a_person_can_be_forgotten(mailout: Commands) -> None:
+    mailout.people("ana@example.org", "bo@example.org")
+    assert mailout("send", mailout.letter()).code == 0
+    done = mailout("subscribers", "forget", "Ana@Example.org", "--json")
+    assert (done.code, done.data["subscribers"], done.data["messages"]) == (0, 1, 1)
+    assert [Path(file).name.split("--")[0] for file in done.data["mail_files"]] == ["ana@example.org"]
+    reports = "".join(path.read_text() for path in (mailout.home / "reports").rglob("*.csv"))
+    assert "ana@example.org" not in reports
+    assert "bo@example.org" in reports
+    (sent,) = mailout("queue", "list", "--json").data
+    assert sent["ledger"]["sent"] == 2
+    again = mailout("subscribers", "forget", "ana@example.org")
+    assert (again.code, again.one_line) == (2, "mailout: Nothing is known of ana@example.org.")
+
+
+def test_what_cannot_be_read_is_said(mailout: Commands) -> None:
+    store = mailout.store()
+    store.receive_events([Received("1", "sns", "<html>"), Received("2", "sns", ses_event("Delivery"))])
+    store.close()
+    said = mailout("events").out
+    assert "1 event applied" in said
+    assert "1 message could not be used; 1 are dead letters." in said
+
+
+@pytest.mark.parametrize(
+    "arguments", [("subscribers", "forget", "nobody"), ("events", "suppression", "push", "x")]
+)
+def test_a_wrong_address_is_named(mailout: Commands, arguments: tuple[str, ...]) -> None:
+    ended = mailout(*arguments, AWS_REGION="eu-west-1")
+    assert (ended.code, "is no address" in ended.one_line) == (2, True)

@@ -1,0 +1,83 @@
+"""`ingest_ses_events` and `reconcile` as Prefect runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.settings import get_current_settings
+
+from flows.ingest_ses_events import ingest_ses_events
+from flows.reconcile import reconcile
+from flows.send_mailout import send_mailout
+from gateway.prefect_events import Emitter
+from mailout import ids, wiring
+from mailout.engine import Engine
+from mailout.feedback.ingest import QueueMessage
+from mailout.feedback.model import Received
+from tests.ses_events import ses_event
+
+ANA = "ana@example.org"
+Build = Callable[..., Engine]
+
+
+def run(flow: Any, *arguments: Any) -> Any:
+    return flow(*arguments, return_state=True)
+
+
+def test_what_waits_is_applied_and_the_run_says_how_much(
+    engine_with: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_with()
+
+    waiting = [QueueMessage("1", ses_event("Complaint", "bo@example.org"), "r")]
+
+    class Queue:
+        def receive(self, wait: int = 20) -> list[QueueMessage]:
+            return list(waiting)
+
+        def delete(self, messages: object) -> None:
+            waiting.clear()
+
+    monkeypatch.setattr(wiring, "event_queue", lambda settings: Queue())
+    engine.store.receive_events([Received("1", "sns", ses_event("Bounce", ANA)), Received("2", "sns", "?")])
+    state = run(ingest_ses_events)
+    assert state.message == "2 events applied, 2 subscribers changed, 1 could not be used."
+    assert engine.store.subscriber_counts() == {"active": 1, "unsubscribed": 1, "bounced": 1}
+    assert run(ingest_ses_events).message == "Nothing waits."
+
+
+def test_what_the_gateway_emits_is_an_event_to_prefect(engine_with: Build) -> None:
+    """A trigger waits for it by name; a form that Prefect refuses would only be a line in a log."""
+    api = get_current_settings().api.url
+    assert api is not None
+
+    async def emit() -> None:
+        emitter = Emitter(api)
+        emitter.emit("ses.events.received", {"n": 1})
+        await asyncio.gather(*emitter._under_way)
+        await emitter.close()
+
+    asyncio.run(emit())
+    wanted = {"filter": {"event": {"name": ["ses.events.received"]}}}
+    with get_client(sync_client=True) as client:
+        for _ in range(300):
+            found = client.request("POST", "/events/filter", json=wanted).json()["events"]
+            if found:
+                break
+            time.sleep(0.1)
+    assert [(event["resource"]["prefect.resource.id"], event["payload"]) for event in found] == [
+        ("mailout.gateway", {"n": 1})
+    ]
+
+
+def test_reconcile_tells_how_the_books_stand(engine_with: Build, letter: str) -> None:
+    engine = engine_with()
+    run(send_mailout, letter)
+    assert engine.store.mailout(ids.mailout_id("letter")).ledger.sent == 3
+    state = run(reconcile)
+    assert (state.name, state.message) == ("Completed", "0 attempts reaped, 0 unknown.")

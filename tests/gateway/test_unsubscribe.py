@@ -1,0 +1,241 @@
+"""`/unsubscribe`: whoever wants to leave, leaves; nobody else can make him."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from base64 import urlsafe_b64encode
+from hashlib import sha256, sha512
+from typing import Any
+
+import pytest
+from httpx import Client
+
+from mailout.adapters.sqlite import SqliteStore
+from mailout.content.tokens import Tokens, make_token
+from mailout.errors import NotFound
+from mailout.feedback.ingest import ingest
+from mailout.feedback.model import Received
+from mailout.ports import SubscriberRow
+from tests.gateway.conftest import SECRET, Open
+from tests.ses_events import ses_event
+
+ANN = "ann@example.org"
+ONE_CLICK = {"List-Unsubscribe": "One-Click"}
+
+
+@pytest.fixture(autouse=True)
+def ann(store: SqliteStore) -> None:
+    store.import_subscribers([SubscriberRow(ANN, ANN, lists=["weekly", "daily"])])
+
+
+def link(email: str = ANN, list_key: str | None = None, secret: str = SECRET) -> str:
+    return f"/unsubscribe?token={make_token(email, secret, list_key)}"
+
+
+def status(store: SqliteStore, email: str = ANN) -> str:
+    return str(store.subscriber(email)["status"])
+
+
+def lists(store: SqliteStore) -> set[str]:
+    return {entry["list_key"] for entry in store.subscriber(ANN)["lists"] if not entry["unsubscribed_at"]}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_one_click_is_enough_and_a_second_changes_nothing(
+    gateway: Client, store: SqliteStore, method: str
+) -> None:
+    answers = [gateway.request(method, link()) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert "You are unsubscribed" in answers[0].text
+    assert ANN in answers[0].text
+    assert status(store) == "unsubscribed"
+
+
+def test_a_machine_gets_json(gateway: Client, store: SqliteStore) -> None:
+    answer = gateway.get(link(), headers={"accept": "application/json"})
+    assert (answer.status_code, answer.json()) == (200, {"ok": True})
+    assert status(store) == "unsubscribed"
+    bad = gateway.get("/unsubscribe?token=x", headers={"accept": "application/json"})
+    assert (bad.status_code, bad.json()) == (400, {"error": "bad request"})
+
+
+def test_with_a_list_only_that_list_ends(gateway: Client, store: SqliteStore) -> None:
+    page = gateway.get(link(list_key="weekly"))
+    assert (page.status_code, "weekly" in page.text) == (200, True)
+    assert (status(store), lists(store)) == ("active", {"daily"})
+
+
+def test_an_address_that_we_do_not_know_is_remembered(gateway: Client, store: SqliteStore) -> None:
+    assert gateway.get(link("stranger@example.net")).status_code == 200
+    assert status(store, "stranger@example.net") == "unsubscribed"
+
+
+def test_an_old_secret_s_links_still_work(open_gateway: Open, store: SqliteStore) -> None:
+    gateway = open_gateway(unsubscribe_secrets_old="older,oldest")
+    assert gateway.get(link(secret="oldest")).status_code == 200
+    assert status(store) == "unsubscribed"
+
+
+@pytest.mark.parametrize(
+    "email", ["ännä@exämple.org", "ann@пример.рф", "ann+news@example.org", "o'hara@example.ie"]
+)
+def test_a_link_that_we_signed_always_works(gateway: Client, email: str) -> None:
+    """Whatever the address looks like: its owner wants to leave."""
+    answer = gateway.get(link(email))
+    assert answer.status_code == 200
+
+
+# ── Asking first ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_asking_first_changes_nothing_until_the_button(open_gateway: Open, store: SqliteStore) -> None:
+    """Scanners follow every link in a mail: they must not unsubscribe its reader."""
+    gateway = open_gateway(unsubscribe_confirm=True)
+    page = gateway.get(link())
+    assert (page.status_code, status(store)) == (200, "active")
+    assert '<form method="post">' in page.text
+    assert ANN in page.text
+    assert gateway.get(link(), headers={"accept": "application/json"}).json()["ok"] is False
+    assert status(store) == "active"
+    assert gateway.post(link()).status_code == 200
+    assert status(store) == "unsubscribed"
+
+
+@pytest.mark.parametrize("confirm", [True, False])
+def test_rfc_8058_always_acts(open_gateway: Open, store: SqliteStore, confirm: bool) -> None:
+    """Gmail and Yahoo press the button for their users, without cookies and without reading our page."""
+    answer = open_gateway(unsubscribe_confirm=confirm).post(link(), data=ONE_CLICK)
+    assert (answer.status_code, status(store)) == (200, "unsubscribed")
+
+
+def test_a_head_request_does_nothing(gateway: Client, store: SqliteStore) -> None:
+    assert gateway.head(link()).status_code == 405
+    assert status(store) == "active"
+
+
+# ── It was a mistake ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("list_key", [None, "weekly"])
+def test_a_mistake_can_be_taken_back(gateway: Client, store: SqliteStore, list_key: str | None) -> None:
+    page = gateway.get(link(list_key=list_key))
+    assert 'name="action" value="keep"' in page.text
+    kept = gateway.post(link(list_key=list_key), data={"action": "keep"})
+    assert (kept.status_code, "You stay with us" in kept.text) == (200, True)
+    assert (status(store), lists(store)) == ("active", {"weekly", "daily"})
+
+
+@pytest.mark.parametrize("name", ["Complaint", "Bounce"])
+def test_after_a_complaint_or_bounce_there_is_no_way_back(
+    gateway: Client, store: SqliteStore, name: str
+) -> None:
+    store.receive_events([Received("1", "sns", ses_event(name))])
+    ingest(store, "any")
+    before = status(store)
+    assert "keep" not in gateway.get(link()).text
+    answer = gateway.post(link(), data={"action": "keep"})
+    assert (answer.status_code, status(store)) == (409, before)
+    as_json = gateway.post(link(), data={"action": "keep"}, headers={"accept": "application/json"})
+    assert (as_json.status_code, as_json.json()) == (409, {"error": "not possible"})
+
+
+def test_keeping_needs_a_good_token_and_a_post(gateway: Client, store: SqliteStore) -> None:
+    gateway.get(link())
+    assert gateway.post(link(secret="other"), data={"action": "keep"}).status_code == 400
+    gateway.get(link() + "&action=keep")
+    assert status(store) == "unsubscribed"
+
+
+# ── Forgeries ────────────────────────────────────────────────────────────────────────────────────
+
+
+def b64(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+PAYLOAD = json.dumps({"email": ANN}, separators=(",", ":")).encode()
+GOOD = make_token(ANN, SECRET)
+HEAD, TAIL = GOOD.split(".")
+BAD: dict[str, str] = {
+    "nothing": "",
+    "no signature": HEAD,
+    "an empty signature": f"{HEAD}.",
+    "cut short": GOOD[:-1],
+    "too long": GOOD + "A",
+    "three parts": f"{GOOD}.{TAIL}",
+    "padding": GOOD + "=",
+    "another secret": make_token(ANN, "other"),
+    "no secret": make_token(ANN, " "),
+    "another algorithm": f"{HEAD}.{b64(hmac.digest(SECRET.encode(), PAYLOAD, sha512))}",
+    "a bare hash": f"{HEAD}.{b64(sha256(PAYLOAD).digest())}",
+    "alg none": b64(b'{"alg":"none"}') + f".{HEAD}.",
+    "a JWT": b64(b'{"alg":"HS256"}') + f".{HEAD}.{TAIL}",
+    "another address": f"{b64(PAYLOAD.replace(b'ann', b'bob'))}.{TAIL}",
+    "megabytes": "A" * 60_000,
+    "not ASCII": "жжж.жжж",
+    "NUL": "%00.%00",
+}
+
+
+@pytest.mark.parametrize("why", list(BAD))
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_forged_or_damaged_token_changes_nothing(
+    gateway: Client, store: SqliteStore, why: str, method: str
+) -> None:
+    answer = gateway.request(method, f"/unsubscribe?token={BAD[why]}")
+    assert answer.status_code == 400
+    assert status(store) == "active"
+    assert ANN not in answer.text
+
+
+def test_without_a_secret_no_token_is_good(open_gateway: Open, store: SqliteStore) -> None:
+    assert open_gateway(unsubscribe_secret=None).get(link()).status_code == 400
+    assert status(store) == "active"
+
+
+@pytest.mark.parametrize(
+    "email",
+    [
+        "ann@example.org\r\nSet-Cookie: x=1",
+        "ann@example.org\nbcc: bob@example.org",
+        "a b@example.org",
+        "ann",
+        "\x00@x",
+    ],
+)
+def test_an_address_cannot_smuggle_a_header(gateway: Client, store: SqliteStore, email: str) -> None:
+    answer = gateway.get(link(email))
+    assert answer.status_code == 400
+    assert "set-cookie" not in answer.headers
+    with pytest.raises(NotFound):
+        store.subscriber(email)
+
+
+def test_what_a_token_says_is_escaped_on_the_page(gateway: Client) -> None:
+    page = gateway.get(link('"<script>alert(1)</script>"@example.org', "<img src=x onerror=alert(1)>"))
+    assert "<script" not in page.text
+    assert "<img" not in page.text
+
+
+def test_the_page_is_private_and_runs_nothing(gateway: Client) -> None:
+    headers = gateway.get(link()).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src" not in policy
+    assert "unsafe" not in policy
+    assert headers["cache-control"] == "no-store"
+    assert "noindex" in headers["x-robots-tag"]
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_a_form_of_megabytes_is_not_read(gateway: Client, store: SqliteStore) -> None:
+    assert gateway.post(link(), content=b"x" * 1_000_000).status_code == 413
+    assert status(store) == "active"
+
+
+def test_tokens_of_the_mails_are_the_ones_that_work(gateway: Client, store: SqliteStore) -> None:
+    """The composer makes them with several secrets at hand; the first one counts."""
+    token: Any = Tokens([SECRET, "older"]).make("ANN@example.org")
+    assert gateway.get(f"/unsubscribe?token={token}").status_code == 200
+    assert status(store) == "unsubscribed"

@@ -1,0 +1,122 @@
+"""SQS, SNS and SES's suppression list, as boto3 speaks to them (its stubber checks every parameter)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from mailout.adapters.ses.suppression import SesSuppression
+from mailout.adapters.sns_topics import SnsTopics
+from mailout.adapters.sqs import SqsQueue
+from mailout.errors import MailoutError
+from mailout.feedback.ingest import QueueMessage
+from mailout.feedback.model import Heard
+from mailout.feedback.suppression import Reason
+from tests.clocks import NOON, FakeClock
+from tests.sns_messages import TOPIC
+
+URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/events"
+
+
+@pytest.fixture
+def stubbed(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Stubber]]:
+    client: Any = boto3.client(
+        request.param, region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
+    with Stubber(client) as stubber:
+        yield client, stubber
+        stubber.assert_no_pending_responses()
+    client.close()
+
+
+@pytest.mark.parametrize("stubbed", ["sqs"], indirect=True)
+def test_messages_are_waited_for_and_deleted_by_their_receipts(stubbed: tuple[Any, Stubber]) -> None:
+    client, stubber = stubbed
+    stubber.add_response(
+        "receive_message",
+        {"Messages": [{"MessageId": "m1", "Body": "{}", "ReceiptHandle": "r1"}]},
+        {"QueueUrl": URL, "MaxNumberOfMessages": 10, "WaitTimeSeconds": 20},
+    )
+    stubber.add_response(
+        "delete_message_batch",
+        {"Successful": [{"Id": "0"}], "Failed": []},
+        {"QueueUrl": URL, "Entries": [{"Id": "0", "ReceiptHandle": "r1"}]},
+    )
+    stubber.add_response("receive_message", {}, None)
+    queue = SqsQueue(client, URL)
+    messages = queue.receive()
+    assert messages == [QueueMessage("m1", "{}", "r1")]
+    queue.delete(messages)
+    assert queue.receive() == []
+
+
+@pytest.mark.parametrize("stubbed", ["sqs"], indirect=True)
+def test_a_queue_that_refuses_says_what_to_do(stubbed: tuple[Any, Stubber]) -> None:
+    client, stubber = stubbed
+    stubber.add_client_error("receive_message", "AccessDenied", "no")
+    with pytest.raises(MailoutError, match="sqs:ReceiveMessage"):
+        SqsQueue(client, URL).receive()
+
+
+@pytest.mark.parametrize("stubbed", ["sns"], indirect=True)
+def test_a_subscription_is_confirmed_in_the_topic_s_region(stubbed: tuple[Any, Stubber]) -> None:
+    client, stubber = stubbed
+    asked: list[str] = []
+    stubber.add_response(
+        "confirm_subscription", {"SubscriptionArn": f"{TOPIC}:1"}, {"TopicArn": TOPIC, "Token": "a-token"}
+    )
+    stubber.add_client_error("confirm_subscription", "AuthorizationError", "no")
+
+    def client_of(region: str) -> Any:
+        asked.append(region)
+        return client
+
+    topics = SnsTopics(client_of)
+    topics.confirm(TOPIC, "a-token")
+    assert asked == ["eu-west-1"]
+    with pytest.raises(MailoutError, match="sns:ConfirmSubscription"):
+        topics.confirm(TOPIC, "a-token")
+
+
+@pytest.mark.parametrize("stubbed", ["sesv2"], indirect=True)
+def test_the_whole_suppression_list_is_read_page_by_page(stubbed: tuple[Any, Stubber]) -> None:
+    client, stubber = stubbed
+    when = datetime.fromtimestamp(NOON, UTC)
+
+    def entry(email: str, reason: str) -> dict[str, Any]:
+        return {"EmailAddress": email, "Reason": reason, "LastUpdateTime": when}
+
+    stubber.add_response(
+        "list_suppressed_destinations",
+        {"SuppressedDestinationSummaries": [entry("ann@example.org", "BOUNCE")], "NextToken": "2"},
+        {"PageSize": 1000},
+    )
+    stubber.add_response(
+        "list_suppressed_destinations",
+        {"SuppressedDestinationSummaries": [entry("bob@example.org", "COMPLAINT")]},
+        {"PageSize": 1000, "NextToken": "2"},
+    )
+    clock = FakeClock()
+    pages = list(SesSuppression(client, clock).pages())
+    assert pages == [
+        {"ann@example.org": Heard("bounced", NOON, "Permanent", "OnAccountSuppressionList")},
+        {"bob@example.org": Heard("unsubscribed", NOON, complained=True)},
+    ]
+    assert clock.now() == NOON + 1.0  # SES allows one such call a second
+
+
+@pytest.mark.parametrize("stubbed", ["sesv2"], indirect=True)
+def test_an_address_is_put_on_the_list(stubbed: tuple[Any, Stubber]) -> None:
+    client, stubber = stubbed
+    expected = {"EmailAddress": "ann@example.org", "Reason": "COMPLAINT"}
+    stubber.add_response("put_suppressed_destination", {}, expected)
+    stubber.add_client_error("put_suppressed_destination", "AccessDenied", "no")
+    there = SesSuppression(client, FakeClock())
+    there.put("ann@example.org", Reason.COMPLAINT)
+    with pytest.raises(MailoutError, match="ses:PutSuppressedDestination"):
+        there.put("ann@example.org", Reason.COMPLAINT)
