@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
-from prefect.exceptions import TerminationSignal
+import httpx
+from prefect.client.orchestration import get_client
+from prefect.exceptions import PrefectException, TerminationSignal
+from prefect.runtime import flow_run
 
 from mailout import wiring
 from mailout.queue import acts
@@ -35,13 +38,30 @@ class Delivery:
 
 
 @contextmanager
-def paused_if_cancelled(in_hand: Sequence[str]) -> Iterator[None]:
-    """Whoever cancels a flow run wants it to stop: the queue must not take it up a minute later."""
+def let_go_if_ended(in_hand: Sequence[str]) -> Iterator[None]:
+    """Whoever cancels a flow run wants its mailouts to stop: they wait for a person.
+
+    A process that is only asked to end (a new version, a machine that restarts) lets them go, and the next
+    run of the queue takes them up.
+    """
     try:
         yield
     except TerminationSignal:
         store = wiring.engine().store
+        cancelled = _cancelled()
         for id in in_hand:
-            if store.mailout(id).status in (Status.PENDING, Status.PROCESSING):
+            if cancelled and store.mailout(id).status in (Status.PENDING, Status.PROCESSING):
                 acts.pause(store, id, "It was cancelled in Prefect.")
+            else:
+                store.release(id)
         raise
+
+
+def _cancelled() -> bool:
+    """Whether Prefect's server knows of somebody who cancelled this run."""
+    try:
+        with get_client(sync_client=True) as client:
+            state = client.read_flow_run(UUID(str(flow_run.id))).state
+    except (httpx.HTTPError, PrefectException):
+        return False  # nor could anybody have told it
+    return state is not None and (state.is_cancelling() or state.is_cancelled())

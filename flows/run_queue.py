@@ -7,7 +7,7 @@ from typing import Any
 from prefect import flow, get_run_logger
 from prefect.states import Completed, State
 
-from flows.delivery import Delivery, paused_if_cancelled
+from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.queue_run import QueueRun
@@ -26,7 +26,7 @@ def run_queue() -> State[Any]:
         return Completed(message="Everything is paused.", name="Paused")
     take_up_ready(engine)
     turns = QueueRun(engine, Delivery())
-    with paused_if_cancelled(turns.in_hand):
+    with let_go_if_ended(turns.in_hand):
         ended = turns.run()
     if not ended:
         return Completed(message="Nothing is due.")
