@@ -13,7 +13,7 @@ begin
     -- A person's hold is never replaced by a mere wait. Pauses after transient errors are counted while nothing is sent.
     update campaign_queue q
     set status = 'PENDING', defer_reason = reason, deferred_until = to_timestamp(until), defer_note = note,
-        transient_pauses = case when reason <> 'transient_errors' then q.transient_pauses
+        transient_pauses = case when reason <> 'transient_errors' or q.status = 'PENDING' then q.transient_pauses
                                 when q.sent > q.transient_sent then 1 else q.transient_pauses + 1 end,
         transient_sent = case when reason = 'transient_errors' then q.sent else q.transient_sent end
     where q.id = mailout_to_uuid($1) and q.status in ('PENDING', 'PROCESSING')

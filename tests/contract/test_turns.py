@@ -51,6 +51,13 @@ def test_pauses_in_a_row_are_counted_until_something_is_sent(store: Store) -> No
     assert store.defer(id, DeferReason.TRANSIENT_ERRORS, NOON).pauses_in_a_row == 1
 
 
+def test_told_twice_it_is_one_pause(store: Store) -> None:
+    """An answer that was lost is asked for again."""
+    id = mailout(store, ANN)
+    for _ in range(2):
+        assert store.defer(id, DeferReason.TRANSIENT_ERRORS, NOON + 60).pauses_in_a_row == 1
+
+
 def test_another_wait_is_no_pause(store: Store) -> None:
     id = mailout(store, ANN)
     store.defer(id, DeferReason.TRANSIENT_ERRORS, NOON)

@@ -89,7 +89,8 @@ class SqliteQueue:
             tx.execute(
                 "UPDATE campaign_queue SET status = 'PENDING', defer_reason = :reason,"
                 " deferred_until = :until, defer_note = :note,"
-                " transient_pauses = CASE WHEN :reason <> 'transient_errors' THEN transient_pauses"
+                " transient_pauses = CASE"
+                "  WHEN :reason <> 'transient_errors' OR status = 'PENDING' THEN transient_pauses"
                 "  WHEN sent > transient_sent THEN 1 ELSE transient_pauses + 1 END,"
                 " transient_sent = CASE WHEN :reason = 'transient_errors' THEN sent ELSE transient_sent END"
                 " WHERE id = :id"
