@@ -335,9 +335,10 @@ class Engine:
     def _options(self, allowance: Allowance | None) -> SenderOptions:
         settings = self.settings
         rates = [settings.send_rate_per_sec, (allowance.max_rate if allowance else None) or 0.0]
+        self.outlook.rate = min((rate for rate in rates if rate), default=0.0)
         return SenderOptions(
             worker=self.worker,
-            rate=min((rate for rate in rates if rate), default=0.0),
+            rate=self.outlook.rate,
             timing=Timing.of(settings.lock_seconds),
             concurrency=settings.send_concurrency,
             batch_size=settings.batch_size,

@@ -56,7 +56,7 @@ class Outlook:
     def __init__(self, store: Store, limits: Limits, *, rate: float, scope: str) -> None:
         self._store = store
         self._limits = limits
-        self._rate = rate
+        self.rate = rate  # whoever sends knows the provider's, too
         self._scope = scope
 
     def forecast(self, mailout_id: str) -> Forecast | None:
@@ -77,6 +77,7 @@ class Outlook:
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
         """Of those that go on by themselves; each goes after those before it that are due by then."""
         outset = self._outset(now, mailouts)
+        used = {c: self._usage(now, c, outset.usage) for c in {m.company_id for m in mailouts}}
         made: dict[str, Forecast] = {}
         before: list[Mailout] = []
         for mailout in mailouts:
@@ -84,9 +85,12 @@ class Outlook:
             if due == math.inf:
                 continue
             ahead = sum(_left(other) for other in before if due_at(other) <= max(now, due))
-            used = self._usage(now, mailout.company_id, outset.usage)
             made[mailout.id] = forecast(
-                self._limits, replace(outset, usage=used), _left(mailout), ahead=ahead, not_before=due
+                self._limits,
+                replace(outset, usage=used[mailout.company_id]),
+                _left(mailout),
+                ahead=ahead,
+                not_before=due,
             )
             before.append(mailout)
         return made
@@ -94,7 +98,7 @@ class Outlook:
     def _outset(self, now: float, mailouts: Sequence[Mailout]) -> Outset:
         begun = self._store.begun_since(now - QUOTA_WINDOW)
         usage = Usage(quota=self._store.quota(self._scope))
-        rate = self._rate / SLACK
+        rate = self.rate / SLACK
         for mailout in mailouts:
             if mailout.status is Status.PROCESSING and mailout.started_at is not None:
                 rate = slower(rate, measured(begun, max(mailout.started_at, now - LATELY), now))

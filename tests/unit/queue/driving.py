@@ -12,7 +12,7 @@ from mailout.content.model import Content
 from mailout.delivery.options import SenderOptions
 from mailout.engine import Engine
 from mailout.ids import mailout_id
-from mailout.ports import Allowance, SubscriberRow
+from mailout.ports import Allowance, Store, SubscriberRow
 from mailout.queue.model import Kind, Mailout, NewMailout, Status
 from mailout.queue_run import Plain, QueueRun
 from mailout.settings import load_settings
@@ -59,7 +59,7 @@ class Drive:
 
     engine: Engine
     clock: FakeClock
-    store: SqliteStore
+    store: Any  # a SqliteStore, or the one that was handed in
     transport: ListTransport
 
     def add(self, ref: str, people: int, **fields: Any) -> str:
@@ -97,6 +97,7 @@ def drive(
     clock: FakeClock | None = None,
     make_transport: Callable[[FakeClock], ListTransport] = ListTransport,
     worker: str = "test",
+    store: Store | None = None,
     **settings: str,
 ) -> Drive:
     clock = clock or FakeClock()
@@ -111,7 +112,7 @@ def drive(
         **settings,
     }
     chosen = load_settings(env=env)
-    store = SqliteStore(folder / "mailout.db", clock)
+    store = store or SqliteStore(folder / "mailout.db", clock)
     transport = make_transport(clock)
     parts: dict[str, Any] = {"media": None, "source_of": None}
     return Drive(
