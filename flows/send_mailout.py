@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from prefect import flow
 from prefect.states import State
-from pydantic import Field
 
+from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
-from tasks.audience import freeze
 from tasks.content import take_up
-from tasks.delivery import send_stretch, start
-from tasks.reporting import report, show_progress
-
-Ref = Annotated[str, Field(description="A Notion page (id or URL), or the path of a Markdown file")]
-Test = Annotated[
-    bool | None,
-    Field(description="True: only to TEST_EMAILS. False: for real. Empty: as the page or file says"),
-]
 
 
 @flow(name="send_mailout", retries=0, log_prints=False)
-def send_mailout(ref: Ref, test: Test = None) -> State[Any]:
+def send_mailout(ref: str, test: bool | None = None) -> State[Any]:
     """Send one mailout to everyone who should have it, once.
 
     Run again after a crash, it goes on where it stopped. A mailout that has to wait ends this run as
     `Deferred`, with the reason; `run_queue` takes it up again.
+
+    Args:
+        ref: A Notion page (its id or address), or the path of a Markdown file.
+        test: Yes: only to TEST_EMAILS. No: for real. Empty: as the page or file says.
     """
     return deliver(take_up(ref, test))
 
 
 def deliver(mailout_id: str) -> State[Any]:
     """The rest of the story, for whoever has a mailout's id."""
-    freeze(mailout_id)
-    progress = show_progress(mailout_id)
-    if start(mailout_id):
-        while send_stretch(mailout_id, progress):
-            continue
-    report(mailout_id, progress)
+    story = Delivery()
+    with let_go_if_ended([mailout_id]):
+        if story.begin(mailout_id):
+            while story.stretch(mailout_id):
+                continue
+        story.end(mailout_id)
     return outcome_of(mailout_id)
