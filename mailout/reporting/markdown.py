@@ -19,7 +19,7 @@ _ACTIVE = re.compile(r"[\\`*_{}\[\]()#+\-!|~$]")
 
 def escaped(written: str) -> str:
     """What people wrote, as text: no markup, no HTML, no table of its own, one line."""
-    line = " ".join(written.split())
+    line = " ".join(written.replace("\0", "").split())
     entities = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _ACTIVE.sub(r"\\\g<0>", entities)
 
