@@ -25,7 +25,7 @@ def gateway(
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port.")] = 8080,
 ) -> None:
-    """Serve /ses-events, /unsubscribe and /media, until it is stopped. Put TLS in front of it."""
+    """Serve /ses-events, /unsubscribe, /media and the queue, until it is stopped. Put TLS in front of it."""
     settings = load_settings()
     configure_logging(settings.log_format, settings.log_redact, logging.INFO)
     for warning in (*settings.warnings, *_missing(settings)):
@@ -61,6 +61,8 @@ def _missing(settings: Settings) -> list[str]:
         missing.append("SNS_TOPIC_ARNS is not set: every event will be refused.")
     if settings.unsubscribe_secret is None:
         missing.append("UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.")
+    if settings.api_token is None:
+        missing.append("API_TOKEN is not set: the queue can be neither watched nor changed over HTTP.")
     return missing
 
 

@@ -25,8 +25,8 @@ from mailout.queue.limits import (
 )
 from mailout.queue.model import DeferReason
 
-MOST_STEPS = 20_000
-"""A forecast that goes so far says nothing: years of hours."""
+MOST_STEPS = 5_000
+"""Hours and days that are looked at, for the whole queue: whoever asks should not wait for the answer."""
 TINY = 1e-6
 
 
@@ -52,25 +52,45 @@ class Outset:
     begun: Sequence[tuple[float, int]] = ()  # in the last 24 hours, by the minute: what will free the quota
 
 
-def forecast(
-    limits: Limits, outset: Outset, pending: int, *, ahead: int = 0, not_before: float | None = None
-) -> Forecast:
-    """`ahead`: messages of other mailouts that leave first, through the same limits."""
-    play = _Play(limits, outset, max(outset.now, not_before or outset.now))
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A mailout, as far as a forecast cares: how many have yet to leave, and not before when."""
+
+    pending: int
+    due: float = 0.0
+
+
+def forecast(limits: Limits, outset: Outset, job: Job) -> Forecast:
+    """Of one mailout that is alone."""
+    return forecast_queue(limits, outset, [job])[0]
+
+
+def forecast_queue(limits: Limits, outset: Outset, jobs: Sequence[Job]) -> Sequence[Forecast]:
+    """Of all mailouts, in the order of their turns: whoever is due goes, through the same limits."""
+    play = _Play(limits, outset)
     tonight = midnight(limits, outset.now)
+    made: dict[int, Forecast] = {}
+    while len(made) < len(jobs):
+        left = [place for place in range(len(jobs)) if place not in made]
+        earliest = min(left, key=lambda place: jobs[place].due)
+        place = next((place for place in left if jobs[place].due <= play.at), earliest)
+        made[place] = _sent(play, jobs[place], tonight)
+    return [made[place] for place in range(len(jobs))]
+
+
+def _sent(play: _Play, job: Job, tonight: float) -> Forecast:
+    play.go_to(job.due)
+    play.limited_by = None
     first: float | None = None
     today = 0.0
-    for stretch in play.stretches(ahead + pending):
-        ours = stretch.done_before + stretch.n - max(ahead, stretch.done_before)
-        if ours > TINY:
-            length = stretch.ends_at - stretch.starts_at
-            first = first or stretch.ends_at - length * ours / stretch.n
-            today += ours if stretch.starts_at < tonight else 0.0
+    for stretch in play.stretches(job.pending):
+        first = stretch.starts_at if first is None else first
+        today += stretch.n if stretch.starts_at < tonight else 0.0
     return Forecast(
-        begins_at=first if pending else play.at,
+        begins_at=first if job.pending else play.at,
         ends_at=None if play.lost else play.at,
         today=round(today),
-        later=pending - round(today),
+        later=job.pending - round(today),
         limited_by=play.limited_by,
     )
 
@@ -80,15 +100,13 @@ class _Stretch:
     """Messages that leave without a break, within one hour of one day."""
 
     starts_at: float
-    ends_at: float
-    done_before: float
     n: float
 
 
 class _Play:
     """The clock, the counters and the quota, moved forward. Parts of messages count: edges lose none."""
 
-    def __init__(self, limits: Limits, outset: Outset, at: float) -> None:
+    def __init__(self, limits: Limits, outset: Outset) -> None:
         self._limits = limits
         self._rate = outset.rate
         self._first_day = outset.first_day
@@ -99,24 +117,21 @@ class _Play:
         self.at = outset.now
         self.limited_by: DeferReason | None = None
         self.lost = False  # nobody can say how it goes on
-        self._go_to(at)
+        self._steps = 0
 
     def stretches(self, messages: int) -> Iterator[_Stretch]:
-        done = 0.0
-        for _ in range(MOST_STEPS):
-            if messages - done < TINY:
-                return
-            wait = self._why_not(messages - done)
+        left = float(messages)
+        while left > TINY and not self.lost:
+            self._steps += 1
+            wait = self._why_not(left)
             if wait is None:
-                stretch = self._stretch(done, messages - done)
+                stretch = self._stretch(left)
                 yield stretch
-                done += stretch.n
+                left -= stretch.n
                 continue
             self.limited_by = self.limited_by or wait.reason
-            if wait.until is None:
-                break
-            self._go_to(wait.until)
-        self.lost = True
+            self.lost = wait.until is None or self._steps > MOST_STEPS
+            self.go_to(wait.until or self.at)
 
     def _why_not(self, left: float) -> Defer | None:
         """As the engine would defer it; a quota that nobody knows to be freed has no time."""
@@ -127,7 +142,7 @@ class _Play:
             return replace(wait, until=quota_frees(self._window, math.ceil(left), self.at))
         return wait
 
-    def _stretch(self, done: float, left: float) -> _Stretch:
+    def _stretch(self, left: float) -> _Stretch:
         """Until the hour, the day or the window ends, or a counter is full."""
         limits, start = self._limits, self.at
         today = local(limits, start).date()
@@ -144,11 +159,11 @@ class _Play:
         self._sent_on_day += n
         self._quota -= n
         end = start + n / self._rate if self._rate else start
-        self._go_to(until if math.isclose(end, until, abs_tol=TINY) else end)
+        self.go_to(until if math.isclose(end, until, abs_tol=TINY) else end)
         self._window.append((self.at, math.ceil(n)))
-        return _Stretch(start, self.at, done, n)
+        return _Stretch(start, n)
 
-    def _go_to(self, moment: float) -> None:
+    def go_to(self, moment: float) -> None:
         """Another hour or day begins with empty counters; what left a day ago is free again."""
         self.at = max(self.at, moment)
         if hour_start(self._limits, self.at) != self._hour:

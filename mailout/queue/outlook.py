@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mailout.delivery.pacing import SLACK
 from mailout.ports import Store
-from mailout.queue.forecast import Forecast, Outset, forecast
+from mailout.queue.forecast import Forecast, Job, Outset, forecast_queue
 from mailout.queue.limits import QUOTA_WINDOW, Limits, Usage, buckets
 from mailout.queue.model import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.queue.turns import in_turn
@@ -75,46 +75,28 @@ class Outlook:
         return Standing(now, paused, mailouts, stopped | forecasts)
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
-        """Of those that go on by themselves; each goes after those before it that are due by then."""
-        outset = self._outset(now, mailouts)
-        used = {c: self._usage(now, c, outset.usage) for c in {m.company_id for m in mailouts}}
-        made: dict[str, Forecast] = {}
-        before: list[Mailout] = []
-        for mailout in mailouts:
-            due = due_at(mailout)
-            if due == math.inf:
-                continue
-            ahead = sum(_left(other) for other in before if due_at(other) <= max(now, due))
-            made[mailout.id] = forecast(
-                self._limits,
-                replace(outset, usage=used[mailout.company_id]),
-                _left(mailout),
-                ahead=ahead,
-                not_before=due,
-            )
-            before.append(mailout)
-        return made
+        """Of those that go on by themselves."""
+        going = [mailout for mailout in mailouts if due_at(mailout) < math.inf]
+        jobs = [Job(_left(mailout), due_at(mailout)) for mailout in going]
+        made = forecast_queue(self._limits, self._outset(now, going), jobs)
+        return {mailout.id: one for mailout, one in zip(going, made, strict=True)}
 
     def _outset(self, now: float, mailouts: Sequence[Mailout]) -> Outset:
-        begun = self._store.begun_since(now - QUOTA_WINDOW)
-        usage = Usage(quota=self._store.quota(self._scope))
+        store, begun = self._store, self._store.begun_since(now - QUOTA_WINDOW)
         rate = self.rate / SLACK
         for mailout in mailouts:
             if mailout.status is Status.PROCESSING and mailout.started_at is not None:
                 rate = slower(rate, measured(begun, max(mailout.started_at, now - LATELY), now))
-        return Outset(now, rate, usage, self._store.first_day(self._scope), begun)
+        return Outset(now, rate, self._usage(now), store.first_day(self._scope), begun)
 
-    def _usage(self, now: float, company: str, usage: Usage) -> Usage:
-        """The fuller of the two counters, everybody's and the company's own, is the one that counts."""
-        limits = self._limits
-        if limits.per_hour is None and limits.per_day is None and not limits.warmup:
-            return usage
+    def _usage(self, now: float) -> Usage:
+        """Everybody's counters: they are never less than a company's own, and have the same limits."""
         used = {
-            bucket.kind: max(self._store.usage(scope, bucket.kind, bucket.key) for scope in ("all", company))
-            for bucket in buckets(limits, now)
+            bucket.kind: self._store.usage("all", bucket.kind, bucket.key)
+            for bucket in buckets(self._limits, now)
             if bucket.starts_at <= now < bucket.ends_at
         }
-        return replace(usage, hour=used["hour"], day=used["day"])
+        return Usage(used["hour"], used["day"], self._store.quota(self._scope))
 
 
 def measured(begun: Sequence[tuple[float, int]], since: float, now: float) -> float | None:

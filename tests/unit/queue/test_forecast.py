@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailout.delivery.pacing import SLACK
-from mailout.queue.forecast import Forecast, Outset, forecast
+from mailout.queue.forecast import Forecast, Job, Outset, forecast, forecast_queue
 from mailout.queue.limits import Limits, Usage
 from mailout.queue.model import DeferReason, Status
 from mailout.setting_values import SendWindow, parse_days
@@ -31,58 +31,72 @@ def said(moment: float | None) -> str | None:
 
 
 def test_without_limits_it_is_the_rate() -> None:
-    found = forecast(Limits(ZONE), Outset(NOON, 5.0), 300)
+    found = forecast(Limits(ZONE), Outset(NOON, 5.0), Job(300))
     assert found == Forecast(NOON, NOON + 60, today=300, later=0)
 
 
 def test_150_at_100_an_hour() -> None:
-    found = forecast(Limits(ZONE, per_hour=100), Outset(NOON, 5.0), 150)
+    found = forecast(Limits(ZONE, per_hour=100), Outset(NOON, 5.0), Job(150))
     assert (said(found.begins_at), said(found.ends_at)) == ("Mon 12:00:00", "Mon 13:00:10")
     assert (found.later, found.limited_by) == (0, DeferReason.RATE_PER_HOUR)
 
 
 def test_what_has_been_used_is_not_there_any_more() -> None:
     outset = Outset(NOON, 5.0, Usage(hour=90, day=90))
-    assert said(forecast(Limits(ZONE, per_hour=100), outset, 150).ends_at) == "Mon 14:00:08"
+    assert said(forecast(Limits(ZONE, per_hour=100), outset, Job(150)).ends_at) == "Mon 14:00:08"
 
 
 def test_what_spills_to_tomorrow_is_counted() -> None:
-    found = forecast(Limits(ZONE, per_day=100), Outset(NOON, 5.0, Usage(day=40)), 150)
+    found = forecast(Limits(ZONE, per_day=100), Outset(NOON, 5.0, Usage(day=40)), Job(150))
     assert (found.today, found.later, said(found.ends_at)) == (60, 90, "Tue 09:00:18")
 
 
 def test_a_window_over_a_weekend() -> None:
     office = Limits(ZONE, window=SendWindow.parse("09:00-18:00"), days=parse_days("mon-fri"))
-    found = forecast(office, Outset(FRIDAY, 1.0), 1860)
+    found = forecast(office, Outset(FRIDAY, 1.0), Job(1860))
     assert (found.today, found.later, said(found.ends_at)) == (1800, 60, "Mon 09:01:00")
     assert found.limited_by is DeferReason.OUTSIDE_HOURS
 
 
 def test_a_warm_up_takes_its_days() -> None:
     limits = Limits(ZONE, warmup=(50, 100))
-    assert said(forecast(limits, Outset(NOON, 5.0), 200).ends_at) == "Wed 09:00:10"
+    assert said(forecast(limits, Outset(NOON, 5.0), Job(200)).ends_at) == "Wed 09:00:10"
     begun = Outset(NOON, 5.0, first_day="2026-11-15")
-    assert said(forecast(limits, begun, 200).ends_at) == "Tue 09:00:20"
+    assert said(forecast(limits, begun, Job(200)).ends_at) == "Tue 09:00:20"
 
 
 def test_what_stands_ahead_leaves_first_and_takes_from_the_same_limits() -> None:
-    found = forecast(Limits(ZONE, per_hour=100), Outset(NOON, 5.0), 80, ahead=50)
+    jobs = [Job(50), Job(80)]
+    _, found = forecast_queue(Limits(ZONE, per_hour=100), Outset(NOON, 5.0), jobs)
     assert (said(found.begins_at), said(found.ends_at)) == ("Mon 12:00:10", "Mon 13:00:06")
 
 
 def test_it_does_not_begin_before_its_time() -> None:
-    found = forecast(Limits(ZONE), Outset(NOON, 5.0), 5, not_before=NOON + 600)
+    found = forecast(Limits(ZONE), Outset(NOON, 5.0), Job(5, due=NOON + 600))
     assert (found.begins_at, found.ends_at) == (NOON + 600, NOON + 601)
+
+
+def test_what_is_due_goes_while_the_first_in_turn_still_waits() -> None:
+    late, now = forecast_queue(Limits(ZONE), Outset(NOON, 5.0), [Job(50, due=NOON + 60), Job(50)])
+    assert (now.begins_at, now.ends_at) == (NOON, NOON + 10)
+    assert (late.begins_at, late.ends_at) == (NOON + 60, NOON + 70)
+
+
+def test_what_nobody_can_foresee_is_not_guessed() -> None:
+    """A poll must answer at once, also for a million at one an hour."""
+    first, second = forecast_queue(Limits(ZONE, per_hour=1), Outset(NOON, 5.0), [Job(10**6), Job(1)])
+    assert (first.begins_at, first.ends_at) == (NOON, None)
+    assert (second.begins_at, second.ends_at) == (None, None)
 
 
 def test_a_quota_frees_what_left_a_day_ago() -> None:
     begun = [(NOON - 82_800, 100)]  # 23 hours ago
-    found = forecast(Limits(ZONE), Outset(NOON, 5.0, Usage(quota=50), begun=begun), 150)
+    found = forecast(Limits(ZONE), Outset(NOON, 5.0, Usage(quota=50), begun=begun), Job(150))
     assert (said(found.ends_at), found.limited_by) == ("Mon 13:01:20", DeferReason.QUOTA_EXHAUSTED)
 
 
 def test_nobody_knows_when_a_quota_frees_that_others_have_spent() -> None:
-    found = forecast(Limits(ZONE), Outset(NOON, 5.0, Usage(quota=0)), 150)
+    found = forecast(Limits(ZONE), Outset(NOON, 5.0, Usage(quota=0)), Job(150))
     assert found == Forecast(None, None, 0, 150, DeferReason.QUOTA_EXHAUSTED)
 
 
@@ -103,7 +117,7 @@ def test_more_never_ends_sooner_and_everybody_is_counted(
     limits: Limits, pending: int, more: int, rate: float
 ) -> None:
     outset = Outset(NOON, rate)
-    less, longer = forecast(limits, outset, pending), forecast(limits, outset, pending + more)
+    less, longer = (forecast(limits, outset, Job(n)) for n in (pending, pending + more))
     assert less.ends_at is not None
     assert longer.ends_at is not None
     assert NOON <= less.ends_at <= longer.ends_at + 1e-6
