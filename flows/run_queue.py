@@ -10,7 +10,7 @@ from prefect.states import Completed, State
 from flows.send_mailout import deliver
 from mailout import wiring
 from mailout.delivery.protocol import Timing
-from mailout.requests import take_up_ready
+from mailout.requests import take_up_asked, take_up_ready
 
 
 @flow(name="run_queue", retries=0)
@@ -26,6 +26,7 @@ def run_queue() -> State[Any]:
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
     take_up_ready(engine)
+    take_up_asked(engine)
     due = engine.store.due_mailouts(stale=timing.lease)
     if not due:
         return Completed(message="Nothing is due.")

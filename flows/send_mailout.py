@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from prefect import flow
-from prefect.states import State
-from pydantic import Field
+from prefect.states import Completed, State
 
 from flows.outcome import outcome_of
 from tasks.audience import freeze
@@ -14,21 +13,23 @@ from tasks.content import take_up
 from tasks.delivery import send_stretch, start
 from tasks.reporting import report, show_progress
 
-Ref = Annotated[str, Field(description="A Notion page (id or URL), or the path of a Markdown file")]
-Test = Annotated[
-    bool | None,
-    Field(description="True: only to TEST_EMAILS. False: for real. Empty: as the page or file says"),
-]
-
 
 @flow(name="send_mailout", retries=0, log_prints=False)
-def send_mailout(ref: Ref, test: Test = None) -> State[Any]:
+def send_mailout(ref: str, test: bool | None = None, if_ready: bool = False) -> State[Any]:
     """Send one mailout to everyone who should have it, once.
 
     Run again after a crash, it goes on where it stopped. A mailout that has to wait ends this run as
     `Deferred`, with the reason; `run_queue` takes it up again.
+
+    Args:
+        ref: A Notion page (id or URL), or the path of a Markdown file.
+        test: True: only to TEST_EMAILS. False: for real. Empty: as the page or file says.
+        if_ready: True: only if the Notion page is Ready and its time has come; else nothing happens.
     """
-    return deliver(take_up(ref, test))
+    mailout_id = take_up(ref, test, if_ready)
+    if mailout_id is None:
+        return Completed(message="The page does not ask to be sent.", name="Not ready")
+    return deliver(mailout_id)
 
 
 def deliver(mailout_id: str) -> State[Any]:

@@ -11,6 +11,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from mailout.adapters.supabase import SupabaseStore
+from mailout.adapters.supabase.rpc import SCHEMA_VERSION
 from mailout.errors import StoreMismatch
 from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, empty, migrate, migrated
 from tests.contract.scenes import enqueue, freeze, mailout
@@ -81,7 +82,7 @@ def test_a_plain_postgres_without_supabases_roles_is_enough() -> None:
             connection.execute(script.read_text(encoding="utf-8"))
         version = connection.execute("select mailout_schema_version()").fetchone()
         connection.rollback()
-    assert version == (1,)
+    assert version == (SCHEMA_VERSION,)
 
 
 # ── a project that has lived ──
