@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -17,13 +16,12 @@ from typing import Annotated
 
 import httpx
 import typer
-import yaml
 
-from cli import prefect_api, prefect_home
+from cli import prefect_home
+from cli.deploy import POOL, deploy
 from cli.output import note, say
 from cli.show import near
 from cli.supervisor import Supervisor
-from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
 from mailout import wiring
 from mailout.errors import MailoutError, UsageError
 from mailout.ports import Store
@@ -34,7 +32,6 @@ from mailout.settings import Settings, load_settings
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 PROJECT = Path(__file__).resolve().parent.parent
-POOL = "mailout"
 LOOK_EVERY = 0.5
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 180.0, 60.0, 20.0
 
@@ -130,7 +127,7 @@ def _start(
     url = supervisor.env["PREFECT_API_URL"]
     _wait(supervisor, stop, "Prefect's server does not answer", lambda: _answers(f"{url}/health"))
     if not stop.is_set():
-        _deploy(supervisor)
+        deploy(supervisor.env, supervisor.logs / "deploy.log")
     for number in range(1, workers + 1):
         if not stop.is_set():
             name = f"{socket.gethostname()}-{number}"
@@ -163,37 +160,6 @@ def _answers(url: str) -> bool:
         return httpx.get(url, timeout=5, trust_env=not url.startswith("http://127.0.0.1")).status_code < 500
     except httpx.TransportError:
         return False
-
-
-def _deploy(supervisor: Supervisor) -> None:
-    """As deployments/README.md does by hand. What is there already is brought up to date, not doubled."""
-    with prefect_api.client(supervisor.env) as api:
-        pools = {one["name"] for one in prefect_api.found(api, "work_pools")}
-        automations = {one["name"] for one in prefect_api.found(api, "automations")}
-    if POOL not in pools:
-        _prefect(supervisor, "work-pool", "create", POOL, "--type", "process")
-    _prefect(supervisor, "--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_YAML))
-    if yaml.safe_load(UNRESPONSIVE_RUNS.read_text(encoding="utf-8"))["name"] not in automations:
-        _prefect(supervisor, "automation", "create", "--from-file", str(UNRESPONSIVE_RUNS))
-
-
-def _prefect(supervisor: Supervisor, *arguments: str) -> str:
-    ended = subprocess.run(
-        [sys.executable, "-m", "prefect", *arguments],
-        env=supervisor.env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-        check=False,
-    )
-    with (supervisor.logs / "deploy.log").open("a", encoding="utf-8") as log:
-        log.write(ended.stdout + ended.stderr)
-    if ended.returncode:
-        raise MailoutError(
-            f"`prefect {' '.join(arguments)}` failed.", remedy=f"See {supervisor.logs / 'deploy.log'}."
-        )
-    return ended.stdout
 
 
 def _show(settings: Settings, supervisor: Supervisor, workers: int, gateway: str) -> None:

@@ -19,7 +19,6 @@ from pydantic import BaseModel, Field, SecretStr, StringConstraints, ValidationE
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from gateway.access import require_token, same
 from gateway.answers import Ok, errors, read_body, refusal
 from gateway.prefect_events import Emitter
 from mailout.content.notion.links import page_id_of
@@ -83,7 +82,7 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
     )
     async def send_mailout(request: Request) -> Accepted:
         """Ask for a mailout. It is written down when this answers; the same within a minute is one."""
-        require_token(request, settings.api_token)
+        _require_token(request, settings.api_token)
         try:
             wanted = Wanted.model_validate_json(await read_body(request, MAX_BODY))
         except ValidationError:
@@ -114,6 +113,20 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
         return JSONResponse({"ok": True})
 
     return routes
+
+
+def _require_token(request: Request, token: SecretStr | None) -> None:
+    """`Authorization: Bearer …` with `API_TOKEN`; unset, nobody has it."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not same(token, given.strip()):
+        raise HTTPException(401, headers={"WWW-Authenticate": "Bearer"})
+
+
+def same(secret: SecretStr | None, given: str | None) -> bool:
+    """Whether the given text is the secret, in constant time; never without a secret."""
+    if secret is None or given is None:
+        return False
+    return hmac.compare_digest(secret.get_secret_value().encode(), given.encode())
 
 
 def _ref_of(wanted: Wanted, store: Store) -> str:
