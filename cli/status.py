@@ -13,6 +13,7 @@ from cli.show import mailout_dict, message_dict, show_mailouts
 from mailout.engine import Engine
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.summary import summarise
+from mailout.reporting.words import LEFT_OUT
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -48,16 +49,20 @@ def _overview(engine: Engine, json: bool) -> None:
     people = engine.store.subscriber_counts()
     mailouts = engine.store.mailouts(limit=RECENT)
     paused = engine.store.all_paused()
+    left_out = engine.store.left_out()
     if json:
         print_json(
             {
                 "subscribers": dict(people),
+                "left_out": dict(left_out),
                 "all_paused": paused,
                 "mailouts": [mailout_dict(m) for m in mailouts],
             }
         )
         return
     say("Subscribers: " + ", ".join(f"{n:,} {name}" for name, n in people.items()))
+    for reason, n in left_out.items():
+        say(f"  {n:,} active ones get no mail: {LEFT_OUT[reason]}")
     if paused:
         say("Everything is paused. To go on: mailout queue resume --all")
     say()

@@ -157,6 +157,7 @@ def show(
     if isinstance(norm, Dropped):
         raise UsageError(f"{email} is no address: {IN_WORDS[norm.value]}.")
     engine = open_engine()
+    engine.store.normalise_addresses()
     person = dict(engine.store.subscriber(norm))
     person |= {
         name: iso(person[name]) for name in ("created_at", "status_updated_at", "left_at", "complained_at")

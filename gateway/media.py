@@ -12,28 +12,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from gateway.answers import errors
+from mailout.content.media import DOWNLOAD, content_type
 
 _NAME = re.compile(r"[0-9a-f]{64}(?:\.[a-z0-9]{1,5})?")
-
-TYPES = {
-    "avif": "image/avif",
-    "gif": "image/gif",
-    "jpeg": "image/jpeg",
-    "jpg": "image/jpeg",
-    "png": "image/png",
-    "svg": "image/svg+xml",
-    "webp": "image/webp",
-    "m4a": "audio/mp4",
-    "mp3": "audio/mpeg",
-    "oga": "audio/ogg",
-    "ogg": "audio/ogg",
-    "wav": "audio/wav",
-    "mov": "video/quicktime",
-    "mp4": "video/mp4",
-    "webm": "video/webm",
-    "pdf": "application/pdf",
-}
-"""What a browser may show. Everything else is a download: HTML on our own host would speak in our name."""
 
 HEADERS = {
     "Cache-Control": "public, max-age=31536000, immutable",  # the name is the hash: it never changes
@@ -61,13 +42,15 @@ def router(folder: FilePath) -> APIRouter:
         path = folder / name
         if not _NAME.fullmatch(name) or not await run_in_threadpool(_is_plain_file, path):
             raise HTTPException(404)
-        kind = TYPES.get(path.suffix[1:])
+        # What a browser may show; all else is a download: HTML on our own host would speak in our name.
+        kind = content_type(name)
+        shown = kind != DOWNLOAD
         return FileResponse(
             path,
-            media_type=kind or "application/octet-stream",
+            media_type=kind,
             headers=HEADERS,
-            filename=None if kind else name,
-            content_disposition_type="inline" if kind else "attachment",
+            filename=None if shown else name,
+            content_disposition_type="inline" if shown else "attachment",
         )
 
     return routes

@@ -5,12 +5,16 @@ The parts check themselves (the store, the transport, Notion); what is here can 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from mailout.audience.test_emails import parse_test_emails
 from mailout.errors import MailoutError
+from mailout.reporting.words import LEFT_OUT
 from mailout.settings import Settings
+
+CLOCK_SECONDS = 2.0
+DISK_BYTES = 1_000_000_000
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -64,6 +68,37 @@ def _media(settings: Settings) -> Check:
     level: Level = "fail" if settings.mailout_transport == "ses" else "warn"
     remedy = "Set PUBLIC_URL (the gateway's address), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET."
     return Check("media", level, "pictures can be seen on this machine alone", remedy)
+
+
+def clock_check(difference: float) -> Check:
+    """Slots and limits go by the store's time; what people read in logs goes by this machine's."""
+    if abs(difference) <= CLOCK_SECONDS:
+        return Check("clock", "ok", f"{abs(difference):.1f} s from the store's")
+    way = "behind" if difference > 0 else "ahead of"
+    remedy = "Let this machine set its clock from the network (NTP)."
+    return Check("clock", "warn", f"{abs(difference):.0f} s {way} the store's", remedy)
+
+
+def disk_check(free: int) -> Check:
+    """A journal that cannot be written stops the sending; a report that cannot be written is missed later."""
+    if free >= DISK_BYTES:
+        return Check("disk", "ok", f"{free / 1e9:,.1f} GB free in MAILOUT_HOME")
+    level: Level = "warn" if free >= DISK_BYTES / 10 else "fail"
+    return Check(
+        "disk", level, f"{free / 1e6:,.0f} MB free in MAILOUT_HOME", "Make room, or move MAILOUT_HOME."
+    )
+
+
+def people_checks(active: int, left_out: Mapping[str, int]) -> Iterator[Check]:
+    """Is there anybody to write to, and who is there in vain?"""
+    if active:
+        yield Check("subscribers", "ok", f"{active:,} are active")
+    else:
+        remedy = "Import some: mailout subscribers import FILE.csv"
+        yield Check("subscribers", "warn", "nobody is on the list yet", remedy)
+    for reason, n in left_out.items():
+        remedy = "Look at `email_problem` in the table subscribers, and correct the address."
+        yield Check("subscribers", "warn", f"{n:,} active ones get no mail: {LEFT_OUT[reason]}", remedy)
 
 
 def checked(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:

@@ -24,6 +24,7 @@ from mailout.content.model import Content
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
+from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import Claimed, Ledger, Result, RetryPlan, Timing
 from mailout.delivery.sender import Sender
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
@@ -36,6 +37,7 @@ from mailout.reporting.page_reports import PageReports
 from mailout.reporting.redact import redact
 from mailout.reporting.rows import CsvPart, write_csv
 from mailout.reporting.summary import Summary, summarise
+from mailout.reporting.words import LEFT_OUT
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.engine")
@@ -175,7 +177,9 @@ class Engine:
         self._from_email()
         if is_test:
             self._test_recipients()
-        elif not self.store.subscriber_counts()["active"]:
+            return
+        self.store.normalise_addresses()
+        if not self.store.subscriber_counts()["active"]:
             raise UsageError(
                 "There is nobody to send it to: the store has no active subscriber.",
                 remedy="Import some first: mailout subscribers import FILE.csv",
@@ -205,8 +209,11 @@ class Engine:
                 log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
             self.store.freeze_recipients(id, self._test_recipients())
         elif mailout.frozen_at is None:
+            self.store.normalise_addresses()  # whoever was added since the queue took it up, too
             while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK) is not None:
                 log.info("%d recipients are in the outbox", self.store.mailout(id).ledger.recipients)
+            for problem, n in self.store.left_out().items():
+                log.warning("active subscribers who get no mail: %d (%s)", n, LEFT_OUT[problem])
         return self.store.mailout(id)
 
     def _test_recipients(self) -> Sequence[Recipient]:
@@ -233,8 +240,8 @@ class Engine:
 
     def send_for(self, id: str, seconds: float | None = None, observer: Observer | None = None) -> RunReport:
         """Send for so long (None: to the end). What was sent stands in the CSV as it goes."""
-        mailout = self.store.mailout(id)
-        allowance = self._ask_provider()
+        mailout = patiently(lambda: self.store.mailout(id), self.clock)
+        allowance = patiently(self._ask_provider, self.clock)
         if allowance is not None and allowance.refused is not None:
             return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
         part = CsvPart(self.reports, self.worker, self.clock)
@@ -332,6 +339,9 @@ class Engine:
 
     def conclude(self, id: str, report: RunReport) -> Mailout:
         """What the end of a run means for the mailout: complete, deferred, or to be continued."""
+        return patiently(lambda: self._conclude(id, report), self.clock)
+
+    def _conclude(self, id: str, report: RunReport) -> Mailout:
         if report.ended is Ended.DONE:
             return self.store.complete(id)
         wait = why_it_ended(self.limits, report, self.store.now())

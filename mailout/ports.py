@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from mailout.content.model import Content
 from mailout.delivery.protocol import Attempt, Outcome, Step, StepReply
 from mailout.delivery.states import State
+from mailout.doctor import Check
 from mailout.feedback.model import (
     Applied,
     Doubts,
@@ -312,6 +313,14 @@ class Subscribers(Protocol):
         ...
 
     def subscriber_counts(self) -> Mapping[str, int]: ...
+    def normalise_addresses(self) -> int:
+        """Bring into our form what others wrote straight into the table; how many can now be written to."""
+        ...
+
+    def left_out(self) -> Mapping[str, int]:
+        """How many active ones get no mail because of their address, by reason."""
+        ...
+
     def set_status(self, email_norm: str, status: str) -> None: ...
 
 
@@ -432,6 +441,10 @@ class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests,
 
     def check(self) -> None:
         """Reachable, the right key, the right schema: else one clear error."""
+        ...
+
+    def examine(self) -> Iterator[Check]:
+        """What only this store can tell `doctor`."""
         ...
 
     def close(self) -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from dataclasses import fields
@@ -22,7 +23,7 @@ from mailout.content.media import MediaStore
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import PropertyNames, StatusNames
 from mailout.delivery.protocol import Timing
-from mailout.doctor import Check, checked, settings_checks
+from mailout.doctor import Check, checked, clock_check, disk_check, people_checks, settings_checks
 from mailout.engine import Engine, Source
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.ingest import EventQueue
@@ -199,18 +200,18 @@ def examine(settings: Settings, clock: Clock | None = None) -> Iterator[Check]:
 
 
 def _examine_store(settings: Settings, clock: Clock) -> Iterator[Check]:
+    yield disk_check(shutil.disk_usage(_home(settings)).free)
     store = open_store(settings, clock)
     try:
         store.check()
-        active = store.subscriber_counts()["active"]
+        asked_at = clock.now()
+        difference = store.now() - (asked_at + clock.now()) / 2
+        yield Check("store", "ok", f"{store.name} answers")
+        yield from store.examine()
+        yield clock_check(difference)
+        yield from people_checks(store.subscriber_counts()["active"], store.left_out())
     finally:
         store.close()
-    yield Check("store", "ok", f"{store.name} answers")
-    if active:
-        yield Check("subscribers", "ok", f"{active:,} are active")
-    else:
-        remedy = "Import some: mailout subscribers import FILE.csv"
-        yield Check("subscribers", "warn", "nobody is on the list yet", remedy)
 
 
 def _examine_transport(settings: Settings, clock: Clock) -> Iterator[Check]:

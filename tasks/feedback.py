@@ -9,7 +9,7 @@ from mailout import wiring
 from mailout.delivery.protocol import Timing
 from mailout.feedback import ingest
 from mailout.feedback.model import Applied
-from mailout.feedback.reconcile import Reconciled, moving
+from mailout.feedback.reconcile import Reconciled
 from mailout.feedback.reconcile import reconcile as put_right
 
 
@@ -45,7 +45,7 @@ def apply_events() -> Applied:
 
 @task(name="reconcile", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
 def reconcile() -> Reconciled:
-    """Reap, look for doubts, ask for the quota, check the counters. Safe to repeat."""
+    """Reap, look for doubts, ask for the quota, check the counters, tell rates to the pages. Repeatable."""
     engine = wiring.engine()
     found = put_right(engine.store, Timing.of(engine.settings.lock_seconds), engine.refresh_quota)
     logger = get_run_logger()
@@ -53,12 +53,5 @@ def reconcile() -> Reconciled:
         logger.error("%s", drift)
     if found.quota_problem:
         logger.warning("%s", found.quota_problem)
-    for mailout, rates in moving(engine.store, engine.store.now()):
-        logger.info(
-            "%s: %d delivered, %.2f %% bounced, %.2f %% unsubscribed",
-            mailout.id,
-            rates.delivered_count,
-            100 * rates.bounce_rate,
-            100 * rates.unsub_rate,
-        )
+    engine.pages.refresh()
     return found

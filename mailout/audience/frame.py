@@ -13,8 +13,9 @@ from itertools import chain
 import polars as pl
 
 from mailout.audience.addresses import PLAIN, PLAIN_MAX_LENGTH, SPECIAL_USE, TRIM, Dropped, checked
+from mailout.audience.status import PRIORITY
 
-STATUSES = ("active", "unsubscribed", "bounced")
+STATUSES = tuple(sorted(PRIORITY, key=PRIORITY.__getitem__))
 """Rising: of two, the higher one stands."""
 
 BATCH = 100_000  # rows in Python's and polars' hands at a time

@@ -17,7 +17,7 @@ from mailout.delivery.protocol import (
     Timing,
 )
 from mailout.delivery.retry import decide
-from mailout.errors import MailoutError
+from mailout.errors import MailoutError, StoreUnavailable
 from mailout.ports import Clock, Journal, Mail, Transport
 
 _FAILURES = (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
@@ -115,6 +115,9 @@ class Caller:
             try:
                 mails.append(self._compose(row))
                 good.append(row)
+            except StoreUnavailable:  # its content could not be read just now: that is not its fault
+                with self._lock:
+                    self._withdrawn.append(row.attempt)
             except (MailoutError, KeyError) as error:
                 outcome = Outcome(
                     OutcomeKind.INVALID,

@@ -11,6 +11,7 @@ from mailout.delivery.calls import Caller
 from mailout.delivery.demand import Demand, Lanework, demand
 from mailout.delivery.lanes import Group, Lanes
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
+from mailout.delivery.patience import pause_after
 from mailout.delivery.protocol import (
     Attempt,
     Claimed,
@@ -31,7 +32,6 @@ HORIZON = 1.0
 CURSOR_SECONDS = 30.0
 """The cursor spares the store from walking over what is done; now and then it starts again from 0."""
 IDLE_SECONDS = 0.5
-OUTAGE_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class Run:
@@ -82,7 +82,7 @@ class Run:
     # ── the story ──
 
     def run(self) -> RunReport:
-        self._open()
+        self._open_when_it_answers()
         try:
             while True:
                 reply = self._step(self._want())
@@ -108,10 +108,10 @@ class Run:
             return RunReport(Ended.CIRCUIT, self._ledger, outcome=self._caller.last_failure)
         if self._stop.is_set():
             return RunReport(Ended.STOPPED, self._ledger)
+        if reply is None:
+            return None  # away: a stretch that ended now would end in waiting, too
         if self._deadline is not None and self._clock.monotonic() >= self._deadline:
             return RunReport(Ended.DEADLINE, self._ledger)
-        if reply is None:
-            return None
         if reply.halt is not None:
             ended = Ended.STOPPED if reply.halt is Halt.STOP else Ended.HALTED
             return RunReport(ended, self._ledger, halt=reply.halt)
@@ -127,15 +127,20 @@ class Run:
         if self._deadline is not None:
             patience = min(patience, self._deadline - self._clock.monotonic())
         patience = max(0.01, patience)
-        if reply is None and not self._begun:
-            self._pause(_outage_pause(self._outages))
+        if reply is None:
+            self._wait_for_store()
         elif self._begun:
-            more = reply is not None and bool(reply.rows)
             wish = self._demand()
-            self._lanes.wait(wish.low if more else None, min(patience, self._until_slot(reply), 1.0))
+            self._lanes.wait(wish.low if reply.rows else None, min(patience, self._until_slot(reply), 1.0))
             self._let_lanes_work(min(patience, self._last_good + wish.period - self._clock.monotonic()))
         elif not self._withdraw:
             self._pause(min(patience, self._until_due(reply)))
+
+    def _wait_for_store(self) -> None:
+        """Calls in hand go on meanwhile; their results are kept until it is back."""
+        until = self._clock.monotonic() + pause_after(self._outages)
+        self._lanes.wait(0, until - self._clock.monotonic())
+        self._pause(until - self._clock.monotonic())
 
     def _let_lanes_work(self, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
@@ -213,15 +218,25 @@ class Run:
         self._drain_results_into_store()
         if self._journal is not None:
             self._journal.close(self._n)
+        self._open_when_it_answers()
+
+    def _open_when_it_answers(self) -> None:
         while True:
             try:
-                return self._open()
-            except StoreUnavailable:
-                self._outages += 1
-                self._clock.sleep(_outage_pause(self._outages))
+                self._open()
+            except StoreUnavailable as error:
+                if self._stop.is_set():
+                    raise
+                self._away(error)
+                self._pause(pause_after(self._outages))
+            else:
+                return self._back()
 
-    def _finish(self, report: RunReport) -> RunReport:
-        """Calls in hand end, the rest is withdrawn, one last step tells all of it."""
+    def _finish(self, report: RunReport, *, in_haste: bool = False) -> RunReport:
+        """Calls in hand end, the rest is withdrawn, one last step tells all of it.
+
+        It waits for a store that is away, unless somebody waits for us to end: the journal knows it, too.
+        """
         self._release_unstarted()
         self._lanes.join(self._options.timing.call_limit + self._options.timing.margin)
         give_up = self._clock.monotonic() + self._options.timing.lease / 4
@@ -230,11 +245,11 @@ class Run:
             close = not self._recover
             if self._step(0, close=close) is not None and close:
                 break
-            if self._clock.monotonic() > give_up:
+            if (in_haste or self._stop.is_set()) and self._clock.monotonic() > give_up:
                 raise StoreUnavailable(
                     remedy="What was sent is in this machine's journal; the next start takes it over."
                 )
-            self._clock.sleep(_outage_pause(self._outages))
+            self._clock.sleep(pause_after(self._outages))
         if self._journal is not None:
             self._journal.close(self._n)
         return RunReport(
@@ -245,7 +260,7 @@ class Run:
         """A signal or something unforeseen: end as cleanly as may be; the journal covers the rest."""
         self._recover = True  # the step that was interrupted may have begun something
         try:
-            self._finish(RunReport(Ended.STOPPED, self._ledger))
+            self._finish(RunReport(Ended.STOPPED, self._ledger), in_haste=True)
         except Exception as error:  # noqa: BLE001 (the first error is the one to tell)
             log.warning("the session could not be closed (%s); its journal stays for the next start", error)
 
@@ -260,7 +275,7 @@ class Run:
             if not results and not withdrawn and not self._withdraw:
                 return
             if self._step(0, fenced_is_fine=True) is None:
-                self._clock.sleep(_outage_pause(self._outages))
+                self._clock.sleep(pause_after(self._outages))
 
     # ── one step ──
 
@@ -296,16 +311,12 @@ class Run:
                 )
             )
         except StoreUnavailable as error:
-            if self._outages == 0:
-                log.warning("waiting for the store: %s", error)
-            self._outages += 1
+            self._away(error)
             self._recover = True
             if throttled:
                 self._caller.throttled.set()
             return None
-        if self._outages:
-            log.warning("the store is back after %d tries", self._outages)
-            self._outages = 0
+        self._back()
         self._recorded(results, withdraw, reply)
         if reply.fenced:
             if not fenced_is_fine:
@@ -314,6 +325,16 @@ class Run:
             return reply
         self._good(reply, asked_at)
         return reply
+
+    def _away(self, error: StoreUnavailable) -> None:
+        if self._outages == 0:
+            log.warning("waiting for the store: %s", error)
+        self._outages += 1
+
+    def _back(self) -> None:
+        if self._outages:
+            log.warning("the store is back after %d tries", self._outages)
+            self._outages = 0
 
     def _recorded(self, results: Sequence[Result], withdraw: Sequence[Attempt], reply: StepReply) -> None:
         """These are durable now: forget them here, tell whoever watches."""
@@ -375,7 +396,3 @@ class Run:
             slot = rows[0].slot
             groups.append(Group(rows, None if slot is None else slot + offset))
         return groups
-
-
-def _outage_pause(outages: int) -> float:
-    return OUTAGE_PAUSES[max(0, min(outages, len(OUTAGE_PAUSES)) - 1)]

@@ -12,6 +12,7 @@ from mailout.delivery.calls import Caller
 from mailout.delivery.lanes import InlineLanes, Lanes, ThreadLanes
 from mailout.delivery.options import Observer, RunReport, SenderOptions
 from mailout.delivery.pacing import bulk_size
+from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import Claimed
 from mailout.delivery.recovery import recover
 from mailout.delivery.run import Run
@@ -47,7 +48,7 @@ class Sender:
     def run(self, campaign_id: str | None, *, deadline: float | None = None) -> RunReport:
         """Send until there is nothing left, or something ends it. `deadline` is on the monotonic clock."""
         options = self._options
-        recover(self._store, self._journals, options.timing.reap_grace)
+        patiently(lambda: recover(self._store, self._journals, options.timing.reap_grace), self._clock)
         group_size = bulk_size(options.rate, min(self._transport.max_batch, options.batch_size))
         caller = Caller(
             self._transport,

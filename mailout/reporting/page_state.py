@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from mailout.feedback.rates import rates
 from mailout.queue.model import Mailout, MailoutOutcome, Status
 
 
@@ -40,19 +41,14 @@ def page_state(mailout: Mailout) -> PageState:
     if not over:
         return PageState(status=PageStatus.SENDING)
     sent = mailout.outcome is MailoutOutcome.SENT
-    ledger, metrics = mailout.ledger, mailout.metrics
-    left = metrics.get("unsubscribe", 0) + metrics.get("spamreport", 0)
+    ledger, came_back = mailout.ledger, rates(mailout) if mailout.metrics else None
     return PageState(
         status=PageStatus.SEND if sent else PageStatus.FAILED,
         # Taken back before anybody got it: it has not been sent.
         sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
         sent_count=ledger.sent,
         failed_count=ledger.failed,
-        delivered_count=metrics.get("delivered", 0) if metrics else None,
-        bounce_rate=_rate(metrics.get("bounce", 0), ledger.sent) if metrics else None,
-        unsub_rate=_rate(left, ledger.sent) if metrics else None,
+        delivered_count=came_back.delivered_count if came_back else None,
+        bounce_rate=came_back.bounce_rate if came_back else None,
+        unsub_rate=came_back.unsub_rate if came_back else None,
     )
-
-
-def _rate(n: int, whole: int) -> float:
-    return round(n / whole, 4) if whole else 0.0

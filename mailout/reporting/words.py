@@ -41,6 +41,13 @@ WHY: Mapping[DeferReason, str] = {
     DeferReason.DUPLICATE_CONTENT: "the same content went to the same list within the last 7 days",
 }
 
+LEFT_OUT: Mapping[str, str] = {
+    "invalid": "what stands there is no address",
+    "not_ascii": "the domain has letters that are not normalised yet (the next mailout does it)",
+    "duplicate": "the address is there already, in another spelling",
+}
+"""Why a subscriber whom somebody wrote into the store gets no mail: `email_problem`."""
+
 
 @dataclass(frozen=True, slots=True)
 class NextStep:

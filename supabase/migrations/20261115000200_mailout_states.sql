@@ -56,20 +56,27 @@ from (values
     ('SENT', array['FAILED'])
 ) as step (before, afters);
 
-create or replace function mailout_check_step() returns trigger
+create or replace function mailout_check_begin() returns trigger
 language plpgsql as $$
 begin
-    if tg_op = 'INSERT' then
-        raise exception 'transition refused: a message begins as PENDING' using errcode = 'ML001';
-    end if;
-    if new.epoch < old.epoch or new.campaign_id is distinct from old.campaign_id
-       or not exists (select 1 from public.state_transitions t where t.before = old.state and t.after = new.state) then
-        raise exception 'transition refused: not in the table of states, or an epoch that falls'
-            using errcode = 'ML001';
-    end if;
-    return new;
+    raise exception 'transition refused: a message begins as PENDING' using errcode = 'PT409';
 end $$;
-comment on function mailout_check_step is 'Only steps of the table, whoever moves a message.';
+comment on function mailout_check_begin is 'A message begins as PENDING, whoever writes it.';
+
+create or replace function mailout_check_steps() returns trigger
+language plpgsql set search_path = public as $$
+begin
+    -- All rows of a statement at once. A row whose seq was changed meets nobody, and is refused, too.
+    perform 1 from old_rows o full join new_rows n on n.seq = o.seq
+    where o.seq is null or n.seq is null or n.epoch < o.epoch or n.campaign_id is distinct from o.campaign_id
+       or (n.state <> o.state and (o.state, n.state) not in (select t.before, t.after from state_transitions t));
+    if found then
+        raise exception 'transition refused: not in the table of states, or an epoch that falls'
+            using errcode = 'PT409';
+    end if;
+    return null;
+end $$;
+comment on function mailout_check_steps is 'Only steps of the table, whoever moves a message.';
 
 create or replace function mailout_column(state text) returns text
 language sql immutable parallel safe as $$
@@ -86,13 +93,29 @@ comment on function mailout_column is 'What a state counts as in the ledger.';
 
 create or replace function mailout_count_new() returns trigger
 language plpgsql set search_path = public as $$
+declare
+    counted integer;
 begin
     update campaign_queue q set recipients = recipients + added.n, pending = pending + added.n
     from (select campaign_id, count(*) as n from new_rows where campaign_id is not null group by 1) added
     where q.id = added.campaign_id;
+    get diagnostics counted = row_count;
+    if counted <> (select count(distinct campaign_id) from new_rows) then
+        raise foreign_key_violation using message = 'a message needs its mailout';
+    end if;
     return null;
 end $$;
-comment on function mailout_count_new is 'The ledger counts new messages.';
+comment on function mailout_count_new is 'The ledger counts new messages; there is none without its mailout.';
+
+create or replace function mailout_keep_campaigns() returns trigger
+language plpgsql set search_path = public as $$
+begin
+    if exists (select 1 from old_rows q join email_outbox o on o.campaign_id = q.id) then
+        raise foreign_key_violation using message = 'a mailout that has messages stays';
+    end if;
+    return null;
+end $$;
+comment on function mailout_keep_campaigns is 'A mailout that has messages is not deleted.';
 
 create or replace function mailout_keep_ledger() returns trigger
 language plpgsql set search_path = public as $$
@@ -153,12 +176,15 @@ end $$;
 comment on function mailout_sweep is 'What waits in a cancelled mailout waits for nothing.';
 
 create or replace trigger email_outbox_begins before insert on email_outbox
-    for each row when (new.state <> 'PENDING') execute function mailout_check_step();
-create or replace trigger email_outbox_steps before update of state, epoch, campaign_id on email_outbox
-    for each row when (new.state <> old.state or new.epoch < old.epoch or new.campaign_id is distinct from old.campaign_id)
-    execute function mailout_check_step();
+    for each row when (new.state <> 'PENDING') execute function mailout_check_begin();
 create or replace trigger email_outbox_counted after insert on email_outbox
     referencing new table as new_rows for each statement execute function mailout_count_new();
+create or replace trigger campaign_queue_kept after delete on campaign_queue
+    referencing old table as old_rows for each statement execute function mailout_keep_campaigns();
+-- In the order of their names: what is refused is not counted.
+create or replace trigger email_outbox_checked after update on email_outbox
+    referencing old table as old_rows new table as new_rows
+    for each statement execute function mailout_check_steps();
 create or replace trigger email_outbox_ledger after update on email_outbox
     referencing old table as old_rows new table as new_rows
     for each statement execute function mailout_keep_ledger();

@@ -1,7 +1,7 @@
 -- Subscribers: a table that may be older than mailout, with whatever people have put into it.
 -- No row is ever deleted. A row without `email_norm` gets no mail, and `email_problem` says why:
 --   invalid     not an address
---   not_ascii   its domain needs punycode: `mailout subscribers` normalises it
+--   not_ascii   its domain needs punycode: mailout normalises it before it freezes an audience
 --   duplicate   another row holds the same address; the stronger status has gone to that row
 
 alter table subscribers add column if not exists email text;
@@ -65,8 +65,9 @@ language sql immutable parallel safe set search_path = '' as $$
 $$;
 comment on function mailout_rank is 'bounced > unsubscribed > active; equal or higher wins.';
 
+-- As its owner: a sign-up form that may insert a row may call none of our functions.
 create or replace function mailout_normalise_subscriber() returns trigger
-language plpgsql set search_path = public as $$
+language plpgsql security definer set search_path = public, pg_temp as $$
 declare
     norm text := mailout_email_norm(new.email);
 begin
@@ -110,6 +111,8 @@ create trigger subscribers_normalise before insert or update of email, email_nor
     for each row execute function mailout_normalise_subscriber();
 
 create index if not exists subscribers_active on subscribers (email_norm) where status = 'active';
+create index if not exists subscribers_problem on subscribers (email_problem) where email_problem is not null;
+create index if not exists subscribers_waiting on subscribers ((id::text) collate "C") where email_problem = 'not_ascii';
 
 do $$ begin
     if not exists (select 1 from pg_constraint where conname = 'subscribers_status_known')
@@ -216,6 +219,14 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_subscriber_counts is 'How many of each status.';
 
+create or replace function mailout_left_out() returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_object_agg(email_problem, n), '{}')
+    from (select email_problem, count(*) as n from subscribers
+          where email_problem is not null and status = 'active' group by email_problem) counted
+$$;
+comment on function mailout_left_out is 'How many active ones get no mail because of their address, by reason.';
+
 create or replace function mailout_set_status(email_norm text, status text) returns boolean
 language plpgsql set search_path = public as $$
 begin
@@ -242,15 +253,15 @@ declare
 begin
     for one in select * from jsonb_to_recordset(addresses) as r (id text, email_norm text) order by email_norm, id loop
         if one.email_norm is null then
-            update subscribers s set email_problem = 'invalid' where s.id::text = one.id;
+            update subscribers s set email_problem = 'invalid' where s.id::text collate "C" = one.id and s.email_problem = 'not_ascii';
         elsif exists (select 1 from subscribers s where s.email_norm = one.email_norm) then
             update subscribers kept set status = s.status, status_updated_at = mailout_now()
             from subscribers s
-            where s.id::text = one.id and kept.email_norm = one.email_norm
+            where s.id::text collate "C" = one.id and s.email_problem = 'not_ascii' and kept.email_norm = one.email_norm
               and mailout_rank(kept.status) < mailout_rank(s.status);
-            update subscribers s set email_problem = 'duplicate' where s.id::text = one.id;
+            update subscribers s set email_problem = 'duplicate' where s.id::text collate "C" = one.id and s.email_problem = 'not_ascii';
         else
-            update subscribers s set email_norm = one.email_norm where s.id::text = one.id;
+            update subscribers s set email_norm = one.email_norm where s.id::text collate "C" = one.id and s.email_problem = 'not_ascii';
             done := done + 1;
         end if;
     end loop;

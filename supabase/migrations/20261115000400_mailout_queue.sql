@@ -8,7 +8,7 @@ begin
     select to_jsonb(q) into found_row from campaign_queue q where q.id = mailout_to_uuid($1);
     if found_row is null then
         raise exception 'There is no mailout %.', $1
-            using errcode = 'ML002', hint = '`mailout queue list` shows those that there are.';
+            using errcode = 'PT404', hint = '`mailout queue list` shows those that there are.';
     end if;
     return found_row;
 end $$;

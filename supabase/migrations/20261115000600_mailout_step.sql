@@ -2,6 +2,16 @@
 -- Locks, always in this order: session, messages by id, usage by key, pacer, mailouts by id. Messages that
 -- are claimed after that are skipped when locked, and the usage of the minute is written last of all.
 
+do $$ begin
+    if to_regtype('public.mailout_report') is null then
+        create type mailout_report as (
+            id uuid, epoch integer, state text, message_id text, code text, category text, message text,
+            original_code text, retry_in double precision, duration_ms integer,
+            give_back boolean, uncharge boolean, withdrawn boolean);
+    end if;
+end $$;
+comment on type mailout_report is 'What a sender says of one attempt: a result, or that it surely never left.';
+
 create or replace function mailout_step(step jsonb) returns jsonb
 language plpgsql set search_path = public as $$
 declare
@@ -10,6 +20,7 @@ declare
     lane uuid;
     wants boolean;
     fenced boolean;
+    reports mailout_report[] := mailout_reports(step);
     uncharged usage[];
     at timestamptz;
     halt text;
@@ -22,8 +33,8 @@ begin
     wants := not fenced and (step ->> 'want')::integer > 0 and not (step ->> 'close')::boolean;
     lane := sender.campaign_id;
 
-    perform mailout_lock_reported(step, sender.id);
-    uncharged := mailout_uncharged(step);
+    perform mailout_lock_reported(reports, case when (step ->> 'close')::boolean then sender.id end);
+    uncharged := mailout_uncharged(reports);
     select * into mailout from campaign_queue q where q.id = lane;
     perform mailout_lock_usage(
         case when wants then step -> 'buckets' else '[]' end, array['all', mailout.company_id], uncharged);
@@ -31,11 +42,11 @@ begin
         insert into pace (scope) values (step -> 'pace' ->> 'scope') on conflict do nothing;
         perform 1 from pace p where p.scope = step -> 'pace' ->> 'scope' for update;
     end if;
-    perform mailout_lock_campaigns(step, lane);
+    perform mailout_lock_campaigns(reports, lane);
     select * into mailout from campaign_queue q where q.id = lane;
     at := mailout_now();
 
-    perform mailout_record(step, at);
+    perform mailout_record(reports, at);
     if fenced then
         perform mailout_charge(uncharged);
         return jsonb_build_object('now', mailout_seconds(at), 'fenced', true);
@@ -64,64 +75,65 @@ comment on function mailout_step is 'Renews the session, records what has happen
 
 -- ── What has happened ──
 
-create or replace function mailout_reports(step jsonb)
-returns table (id uuid, epoch integer, state text, message_id text, code text, category text, message text,
-               original_code text, retry_in double precision, duration_ms integer,
-               give_back boolean, uncharge boolean, withdrawn boolean)
-language sql immutable as $$
-    -- What may have been sent stays charged, whatever the sender says.
-    select r.id, r.epoch, r.state, r.message_id, r.code, r.category,
-           case when r.state = 'UNKNOWN' then coalesce(nullif(r.message, ''), 'no answer') else r.message end,
-           r.original_code, r.retry_in, r.duration_ms,
-           (r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
-           (r.uncharge or r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
-           false
-    from jsonb_to_recordset(step -> 'results') as r (
-        id uuid, epoch integer, state text, message_id text, code text, category text, message text,
-        original_code text, retry_in double precision, duration_ms integer, give_back boolean, uncharge boolean)
-    union all
-    select w.id, w.epoch, 'PENDING', null, null, null, null, null, null, null, true, true, true
-    from jsonb_to_recordset(step -> 'withdraw') as w (id uuid, epoch integer)
-    where not jsonb_path_exists(step, '$.results[*] ? (@.id == $id && @.epoch == $epoch)',
-                                jsonb_build_object('id', w.id, 'epoch', w.epoch))
-$$;
-comment on function mailout_reports is 'Results and withdrawals as rows of one shape.';
+create or replace function mailout_reports(step jsonb) returns mailout_report[]
+language plpgsql immutable set search_path = public as $$
+begin
+    -- What may have been sent stays charged, whatever the sender says. A result outweighs a withdrawal.
+    return array(
+        select (r.id, r.epoch, r.state, r.message_id, r.code, r.category,
+                case when r.state = 'UNKNOWN' then coalesce(nullif(r.message, ''), 'no answer') else r.message end,
+                r.original_code, r.retry_in, r.duration_ms,
+                (r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+                (r.uncharge or r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+                false)::mailout_report
+        from jsonb_to_recordset(step -> 'results') as r (
+            id uuid, epoch integer, state text, message_id text, code text, category text, message text,
+            original_code text, retry_in double precision, duration_ms integer, give_back boolean, uncharge boolean)
+        union all
+        select (w.id, w.epoch, 'PENDING', null, null, null, null, null, null, null, true, true, true)::mailout_report
+        from jsonb_to_recordset(step -> 'withdraw') as w (id uuid, epoch integer)
+        where not jsonb_path_exists(step, '$.results[*] ? (@.id == $id && @.epoch == $epoch)',
+                                    jsonb_build_object('id', w.id, 'epoch', w.epoch)));
+end $$;
+comment on function mailout_reports is 'Results and withdrawals as rows of one shape, read once a step.';
 
-create or replace function mailout_lock_reported(step jsonb, sender uuid) returns void
+create or replace function mailout_lock_reported(reports mailout_report[], closing uuid) returns void
 language plpgsql set search_path = public as $$
 declare
-    ids uuid[] := array(select r.id from mailout_reports(step) r);
+    ids uuid[] := array(select r.id from unnest(reports) r);
 begin
     if exists (
-        select 1 from mailout_reports(step) r
+        select 1 from unnest(reports) r
         where r.state not in ('SENT', 'FAILED', 'RETRY_SCHEDULED', 'UNKNOWN', 'VALIDATION_FAILED', 'PENDING')
     ) then
-        raise exception 'transition refused: a result must be an outcome' using errcode = 'ML001';
+        raise exception 'transition refused: a result must be an outcome' using errcode = 'PT409';
     end if;
-    if (step ->> 'close')::boolean then
+    if closing is not null then  -- what this session does not speak of, too
         ids := ids || array(select o.id from email_outbox o
-                            where o.session_id = sender and o.state in ('SENT_ATTEMPT', 'UNKNOWN'));
+                            where o.session_id = closing and o.state in ('SENT_ATTEMPT', 'UNKNOWN'));
     end if;
     perform 1 from email_outbox o
     where o.id = any(ids) and o.state in ('SENT_ATTEMPT', 'UNKNOWN') order by o.id for update;
 end $$;
 comment on function mailout_lock_reported is 'The messages of which something is known now, locked in id order.';
 
-create or replace function mailout_uncharged(step jsonb) returns usage[]
-language sql stable set search_path = public as $$
-    select coalesce(array_agg((taken.scope, taken.kind, taken.key, -taken.n)::usage), '{}')
-    from (
-        select c.scope, c.kind, c.key, count(*)::integer as n
+create or replace function mailout_uncharged(reports mailout_report[]) returns usage[]
+language plpgsql stable set search_path = public as $$
+begin
+    if not exists (select 1 from unnest(reports) r where r.uncharge) then
+        return '{}';
+    end if;
+    return array(
+        select (c.scope, c.kind, c.key, -count(*))::usage
         from email_outbox o
-        join mailout_reports(step) r on r.id = o.id and r.epoch = o.epoch and r.uncharge
+        join unnest(reports) r on r.id = o.id and r.epoch = o.epoch and r.uncharge
         cross join lateral mailout_charges(o.company_id, o.attempt_at, o.charged_hour, o.charged_day) c
         where o.state in ('SENT_ATTEMPT', 'UNKNOWN')
-        group by c.scope, c.kind, c.key
-    ) taken
-$$;
+        group by c.scope, c.kind, c.key);
+end $$;
 comment on function mailout_uncharged is 'What surely-not-sent attempts give back to the counters they were charged to.';
 
-create or replace function mailout_record(step jsonb, at timestamptz) returns void
+create or replace function mailout_record(reports mailout_report[], at timestamptz) returns void
 language plpgsql set search_path = public as $$
 begin
     update email_outbox o
@@ -130,10 +142,10 @@ begin
         charged_hour = case when not r.uncharge then o.charged_hour end,
         charged_day = case when not r.uncharge then o.charged_day end,
         error_code = null, error_category = null, error_message = null, original_code = null
-    from mailout_reports(step) r
+    from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN')
       and r.state = 'SENT' and not r.give_back;
-    if not exists (select 1 from mailout_reports(step) r where r.state <> 'SENT' or r.give_back) then
+    if not exists (select 1 from unnest(reports) r where r.state <> 'SENT' or r.give_back) then
         return;
     end if;
     -- Surely not accepted, and not the message's fault: as if it had never begun.
@@ -145,12 +157,12 @@ begin
         error_category = case when r.withdrawn then o.error_category else r.category end,
         error_message = case when r.withdrawn then o.error_message else r.message end,
         original_code = case when r.withdrawn then o.original_code else r.original_code end
-    from mailout_reports(step) r
+    from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and r.give_back;
     update email_outbox o
     set state = 'UNKNOWN', error_code = r.code, error_message = r.message, unknown_at = at,
         history = mailout_unknown_history(o, r.code, r.message, at)
-    from mailout_reports(step) r
+    from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state = 'SENT_ATTEMPT' and r.state = 'UNKNOWN';
     update email_outbox o
     set state = r.state, duration_ms = r.duration_ms, unknown_at = null,
@@ -166,7 +178,7 @@ begin
                 'originalCode', r.original_code, 'willRetry', true, 'nextAttemptNumber', o.attempts + 1,
                 'backoffDelay', round(coalesce(r.retry_in, 0) * 1000), 'durationMs', r.duration_ms))
             else o.history end
-    from mailout_reports(step) r
+    from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and not r.give_back
       and r.state in ('FAILED', 'VALIDATION_FAILED', 'RETRY_SCHEDULED');
 end $$;
@@ -189,11 +201,11 @@ comment on function mailout_unknown_history is 'The history with the moment at w
 
 -- ── What is wanted ──
 
-create or replace function mailout_lock_campaigns(step jsonb, lane uuid) returns void
+create or replace function mailout_lock_campaigns(reports mailout_report[], lane uuid) returns void
 language sql volatile set search_path = public as $$
     select 1 from campaign_queue q
     where q.id = lane
-       or q.id in (select o.campaign_id from email_outbox o join mailout_reports(step) r on r.id = o.id)
+       or q.id in (select o.campaign_id from email_outbox o join unnest(reports) r on r.id = o.id)
     order by q.id for update
 $$;
 comment on function mailout_lock_campaigns is 'The mailouts whose ledger this step may change, locked in id order.';

@@ -97,7 +97,7 @@ begin
             limit 5
         ) left_over;
         if strangers is not null then
-            raise exception 'Not a message in state % of this mailout: %.', of_state, strangers using errcode = 'ML002';
+            raise exception 'Not a message in state % of this mailout: %.', of_state, strangers using errcode = 'PT404';
         end if;
     end if;
     select array_agg(o.seq) into seqs from (
@@ -128,7 +128,7 @@ begin
       and o.unknown_at > at - make_interval(secs => wait) and (ids is null or o.seq = any(seqs));
     if early > 0 then
         raise exception '% messages became unknown too recently to be sent again.', early
-            using errcode = 'ML003', hint = format('Their outcome may still arrive: wait %s minutes more.',
+            using errcode = 'PT400', hint = format('Their outcome may still arrive: wait %s minutes more.',
                 round(extract(epoch from since - at + make_interval(secs => wait)) / 60));
     end if;
     update email_outbox o

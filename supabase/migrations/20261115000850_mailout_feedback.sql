@@ -312,7 +312,7 @@ declare
 begin
     if exists (select 1 from unnest(known) k where k.state = 'SENT_ATTEMPT') then
         raise exception 'A message to this address is on its way.'
-            using errcode = 'ML003', hint = 'Try again in a minute.';
+            using errcode = 'PT400', hint = 'Try again in a minute.';
     end if;
     delete from subscribers s where s.email_norm = address;
     get diagnostics people = row_count;

@@ -5,6 +5,29 @@ create or replace function mailout_schema_version() returns integer
 language sql immutable set search_path = '' as $$ select 1 $$;
 comment on function mailout_schema_version is 'What a program holds against the version it knows: SCHEMA_VERSION.';
 
+create or replace function mailout_open_doors() returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(distinct door.name), '[]')
+    from pg_roles r
+    cross join lateral (
+        select c.relname::text as name from pg_class c
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'v')
+          and c.relname in ('subscribers', 'subscriptions', 'recipients', 'api_tokens', 'contents', 'campaign_queue',
+                            'email_outbox', 'error_records', 'dead_letters', 'delivery_events', 'events_inbox',
+                            'email_logs', 'email_events', 'delivery_history', 'send_logs')
+          and has_table_privilege(r.oid, c.oid, 'select')
+          and (c.relkind = 'v' or not c.relrowsecurity or exists (
+                  select 1 from pg_policy p
+                  where p.polrelid = c.oid and p.polcmd in ('r', '*') and p.polroles && array[r.oid, 0::oid]))
+        union all
+        select p.proname::text from pg_proc p
+        where p.pronamespace = 'public'::regnamespace and p.proname like 'mailout\_%'
+          and has_function_privilege(r.oid, p.oid, 'execute')
+    ) door
+    where r.rolname in ('anon', 'authenticated')
+$$;
+comment on function mailout_open_doors is 'What the publishable key can read or call, and should not.';
+
 do $$
 declare
     tables text[] := array[

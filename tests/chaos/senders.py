@@ -62,12 +62,16 @@ class Home:
         finally:
             store.close()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**_plain_environment(), **self.settings}
+
     def send(self) -> subprocess.Popen[str]:
         """The command, in a session of its own."""
         return subprocess.Popen(
             [sys.executable, "-m", "cli", "send", str(self.letter), "--direct"],
             cwd=self.path,
-            env={**_plain_environment(), **self.settings},
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

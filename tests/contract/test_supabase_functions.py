@@ -96,6 +96,24 @@ def test_the_pacer_in_sql_reserves_what_the_one_in_python_does(
     assert (found["told"], found["told_at"]) == pytest.approx((wanted.factor, wanted.factor_at), rel=1e-12)
 
 
+# ── what holds whoever writes ──
+
+
+def test_a_message_has_its_mailout_and_keeps_it(admin: psycopg.Connection[Any], store: SupabaseStore) -> None:
+    """A message without a mailout is in no ledger: nobody would ever learn that it was not sent."""
+    id = mailout(store, "ann@example.org")
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        admin.execute(
+            "insert into email_outbox (id, campaign_id, email) values (%s, %s, 'bob@example.org')",
+            (uuid_of("a message"), uuid_of("no mailout")),
+        )
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        admin.execute("delete from campaign_queue")
+    with pytest.raises(psycopg.Error, match="transition refused"):
+        admin.execute("update email_outbox set campaign_id = null")
+    assert store.mailout(id).ledger.recipients == 1
+
+
 # ── size and company ──
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
 from mailout.ports import SubscriberRow
 from mailout.queue.model import Mailout
+from tests.e2e.supabase_lite.server import Lite, running
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -88,6 +89,13 @@ class Commands:
 
     def store(self) -> SqliteStore:
         return SqliteStore(self.home / "mailout.db", SystemClock())
+
+
+@pytest.fixture(scope="session")
+def lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lite]:
+    """One for the whole session; every test empties it."""
+    with running(tmp_path_factory.mktemp("lite")) as server:
+        yield server
 
 
 @pytest.fixture

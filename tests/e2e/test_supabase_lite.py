@@ -14,13 +14,7 @@ from mailout.errors import StoreMismatch
 from mailout.ports import SubscriberRow
 from tests.contract.postgres import empty
 from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, mailout, result, states
-from tests.e2e.supabase_lite.server import PUBLISHABLE, SECRET, Lite, running
-
-
-@pytest.fixture(scope="module")
-def lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lite]:
-    with running(tmp_path_factory.mktemp("lite")) as server:
-        yield server
+from tests.e2e.supabase_lite.server import PUBLISHABLE, SECRET, Lite
 
 
 @pytest.fixture
@@ -78,6 +72,14 @@ def test_the_publishable_key_calls_nothing_and_reads_nothing(lite: Lite, store: 
             "select relname from pg_class"
             " where relnamespace = 'public'::regnamespace and relkind in ('r', 'v')"
         ).fetchall()
+        functions = connection.execute(
+            "select proname, proargnames[1:pronargs] from pg_proc"
+            " where proname like 'mailout\\_%' and prorettype <> 'trigger'::regtype"
+        ).fetchall()
+    assert len(functions) > 50
+    for name, arguments in functions:
+        answer = _call(lite, name, dict.fromkeys(arguments or ()), PUBLISHABLE)
+        assert answer.status_code in (401, 403), (name, answer.text)
     for (name,) in names:
         seen = _read(lite, name, PUBLISHABLE)
         assert seen.status_code in (401, 403) or seen.json() == [], name
@@ -87,6 +89,10 @@ def test_the_publishable_key_calls_nothing_and_reads_nothing(lite: Lite, store: 
 
 def _read(lite: Lite, name: str, key: str) -> httpx.Response:
     return httpx.get(f"{lite.url}/rest/v1/{name}?select=*", headers={"apikey": key})
+
+
+def _call(lite: Lite, name: str, arguments: dict[str, None], key: str) -> httpx.Response:
+    return httpx.post(f"{lite.url}/rest/v1/rpc/{name}", json=arguments, headers={"apikey": key})
 
 
 def test_a_wrong_key_is_refused_in_one_line(lite: Lite) -> None:

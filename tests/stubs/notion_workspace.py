@@ -64,8 +64,8 @@ def mailout_page(subject: str, status: str = "Draft", **values: Any) -> Json:
 def workspace(**more: Any) -> Json:
     return {
         "databases": {
-            MAILOUTS: {"data_source": id_of("mailouts source"), "properties": MAILOUT_SCHEMA},
-            ERRORS: {"data_source": id_of("errors source"), "properties": ERROR_SCHEMA},
+            MAILOUTS: {"data_source": id_of("mailouts source"), "properties": dict(MAILOUT_SCHEMA)},
+            ERRORS: {"data_source": id_of("errors source"), "properties": dict(ERROR_SCHEMA)},
         },
         "pages": {LETTER: mailout_page("The November letter", "Ready", list={"name": "news"})},
         "blocks": {LETTER: every_block()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mailout.doctor import Check, checked, settings_checks
+from mailout.doctor import Check, checked, clock_check, disk_check, people_checks, settings_checks
 from mailout.errors import StoreUnavailable
 from mailout.settings import Settings, load_settings
 
@@ -60,3 +60,22 @@ def test_a_part_that_cannot_even_look_has_failed() -> None:
         Check("store", "ok", "opened"),
         Check("store", "fail", "It is away.", "Wait."),
     ]
+
+
+def test_a_clock_that_is_off_is_told_which_way() -> None:
+    assert clock_check(0.4).level == "ok"
+    assert clock_check(7.0).message.startswith("7 s behind")
+    assert clock_check(-7.0).message.startswith("7 s ahead")
+    assert clock_check(-7.0).level == "warn"
+
+
+def test_a_disk_is_full_before_it_is_full() -> None:
+    """Without room for a journal nothing may be sent: better known the day before."""
+    assert [disk_check(free).level for free in (5 * 10**9, 5 * 10**8, 5 * 10**7)] == ["ok", "warn", "fail"]
+
+
+def test_people_who_are_on_the_list_in_vain_are_counted() -> None:
+    found = list(people_checks(3, {"invalid": 2, "duplicate": 1}))
+    assert [check.level for check in found] == ["ok", "warn", "warn"]
+    assert "2 active ones get no mail" in found[1].message
+    assert [check.level for check in people_checks(0, {})] == ["warn"]

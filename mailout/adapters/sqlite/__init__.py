@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
@@ -13,7 +15,10 @@ from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
 from mailout.adapters.sqlite.requests import SqliteRequests
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
+from mailout.doctor import Check
 from mailout.ports import Clock
+
+WAL_RESET_MENDED = (3, 51, 3)
 
 
 class SqliteStore(
@@ -39,6 +44,23 @@ class SqliteStore(
     def check(self) -> None:
         """Opening it has brought the schema up to date; see that it also answers."""
         self.db.read("SELECT count(*) FROM campaign_queue")
+
+    def examine(self) -> Iterator[Check]:
+        """What only this store can tell `doctor`."""
+        version = sqlite3.sqlite_version
+        (living,) = self.db.read(
+            "SELECT count(*) AS n FROM sender_sessions WHERE closed_at IS NULL AND lease_until > ?",
+            (self.now(),),
+        )
+        if sqlite3.sqlite_version_info < WAL_RESET_MENDED and living["n"] > 1:
+            yield Check(
+                "SQLite",
+                "warn",
+                f"{living['n']} senders share it; {version} has a rare fault when several write at once",
+                "Use a Python whose SQLite is 3.51.3 or newer, or one sender, or Supabase.",
+            )
+        else:
+            yield Check("SQLite", "ok", version)
 
     def close(self) -> None:
         self.db.close()

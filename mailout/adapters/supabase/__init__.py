@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
@@ -11,6 +13,7 @@ from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.requests import SupabaseRequests
 from mailout.adapters.supabase.rpc import Rpc, check_version
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
+from mailout.doctor import Check
 
 
 class SupabaseStore(
@@ -39,6 +42,19 @@ class SupabaseStore(
     def check(self) -> None:
         """Reachable, the right key, the right schema."""
         check_version(self.rpc("mailout_schema_version", {}))
+
+    def examine(self) -> Iterator[Check]:
+        """What only this store can tell `doctor`."""
+        doors = self.rpc("mailout_open_doors", {})
+        if doors:
+            yield Check(
+                "publishable key",
+                "warn",
+                f"it stands in web pages, and opens: {', '.join(doors)}",
+                "Take these rights from anon and authenticated, or drop the policies that give them.",
+            )
+        else:
+            yield Check("publishable key", "ok", "it can neither read nor call")
 
     def close(self) -> None:
         self.rpc.close()

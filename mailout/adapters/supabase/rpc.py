@@ -21,11 +21,11 @@ class Rpc(Protocol):
 
 
 OUR_CODES: Mapping[str, type[StoreError]] = {
-    "ML001": TransitionRefused,
-    "ML002": NotFound,
-    "ML003": StoreError,
+    "PT409": TransitionRefused,
+    "PT404": NotFound,
+    "PT400": StoreError,
 }
-"""The codes that our SQL functions raise with."""
+"""The codes that our SQL functions raise with; PostgREST answers PTnnn with the status nnn."""
 
 _MISSING = {"PGRST202", "42883", "42P01"}
 """No such function, for the API and for Postgres; no such table."""

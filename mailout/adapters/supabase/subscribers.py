@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
+from mailout.audience.addresses import Dropped, normalise
 from mailout.audience.status import stronger
 from mailout.errors import NotFound
 from mailout.ports import ImportCounts, SubscriberRow
@@ -51,18 +52,27 @@ class SupabaseSubscribers:
         counts: dict[str, int] = self.rpc("mailout_subscriber_counts", {})
         return {"active": 0, "unsubscribed": 0, "bounced": 0} | counts
 
+    def left_out(self) -> Mapping[str, int]:
+        counts: dict[str, int] = self.rpc("mailout_left_out", {})
+        return counts
+
     def set_status(self, email_norm: str, status: str) -> None:
         """By priority, as an event or an unsubscribe sets it."""
         self.rpc("mailout_set_status", {"email_norm": email_norm, "status": status})
 
-    def normalise_addresses(self, normalise: Callable[[str], str | None]) -> int:
-        """Rows that others wrote, whose domain needs punycode: SQL cannot make it. How many were freed."""
+    def normalise_addresses(self) -> int:
+        """A trigger has normalised most of them; what is left needs punycode, which SQL cannot make."""
         done, after = 0, ""
         while page := self.rpc("mailout_unnormalised", {"after": after, "most": 1000}):
-            addresses = [{"id": one["id"], "email_norm": normalise(one["email"])} for one in page]
+            addresses = [{"id": one["id"], "email_norm": _normalised(one["email"])} for one in page]
             done += self.rpc("mailout_normalise", {"addresses": addresses})
             after = page[-1]["id"]
         return done
+
+
+def _normalised(written: str) -> str | None:
+    norm = normalise(written)
+    return None if isinstance(norm, Dropped) else norm
 
 
 def _each_once(rows: Sequence[SubscriberRow]) -> list[dict[str, Any]]:

@@ -199,7 +199,7 @@ def test_deliveries_and_bounces_come_to_the_page_when_they_come(engine: Engine, 
     notion.load(status="Ready")
     run_queue(engine)
     with engine.store.db.write() as tx:  # type: ignore[attr-defined]
-        metrics = '{"delivered": 2, "bounce": 1, "unsubscribe": 1, "open": 9}'
+        metrics = '{"delivered": 2, "bounced": 1, "unsubscribed": 1, "opened": 9}'
         tx.execute("UPDATE campaign_queue SET metrics = ?", (metrics,))
     engine.pages.refresh()
     assert notion.written()[-1] == {"delivered_count": 2, "bounce_rate": 0.3333, "unsub_rate": 0.3333}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,6 +18,7 @@ import httpx
 import psycopg
 import pytest
 
+from mailout.adapters import supabase
 from tests.contract.postgres import database, migrate
 
 HERE = Path(__file__).parent
@@ -38,11 +39,6 @@ publishable_key = "env(SUPABASE_PUBLISHABLE_KEY)"
 secret_key = "env(SUPABASE_SECRET_KEY)"
 """
 
-WITH_JSONB = (
-    *("mailout_step", "mailout_settle", "mailout_epochs", "mailout_messages", "mailout_enqueue"),
-    *("mailout_list", "mailout_defer", "mailout_freeze_recipients", "mailout_import_subscribers"),
-    *("mailout_normalise", "mailout_record_errors", "mailout_dead_letter"),
-)
 UNWRAP = """
 do $$
 declare
@@ -56,6 +52,7 @@ begin
                     else '$' || t.place end, ', ' order by t.place)
                 from unnest(p.proargtypes::oid[]) with ordinality as t (type, place)) as passed
         from pg_proc p where p.pronamespace = 'public'::regnamespace and p.proname = any(<names>)
+          and 'jsonb'::regtype = any(p.proargtypes::oid[])
     loop
         execute format('alter function %s rename to %I', f.signature, f.itself);
         execute format('create function public.%I(%s) returns %s language sql as %L', f.name, f.arguments,
@@ -72,10 +69,49 @@ $$;
 """
 
 
-@dataclass(frozen=True)
 class Lite:
-    url: str
-    database: str  # the address of its Postgres
+    """One server; it can be away for a while, and comes back where it was."""
+
+    def __init__(self, command: Path, folder: Path, database: str) -> None:
+        port = _free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.database = database  # the address of its Postgres
+        self._command = command
+        self._folder = folder
+        (folder / "supabase").mkdir()
+        (folder / "supabase" / "config.toml").write_text(
+            CONFIG.format(port=port, database=urlsplit(database).path[1:]), encoding="utf-8"
+        )
+        self._environment = os.environ | {
+            "LITE_TELEMETRY": "0",
+            "PGHOST": parse_qs(urlsplit(database).query)["host"][0],
+            "PGUSER": "postgres",
+            "SUPABASE_PUBLISHABLE_KEY": PUBLISHABLE,
+            "SUPABASE_SECRET_KEY": SECRET,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with (self._folder / "log").open("a") as log:
+            self._process = subprocess.Popen(
+                [self._command, "start"], cwd=self._folder, env=self._environment, stdout=log, stderr=log
+            )
+        _wait_for(self.url, self._process, self._folder / "log")
+
+    def stop(self) -> None:
+        """At once, as an outage is: asked politely, it waits for its clients to hang up first."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
 
 @contextmanager
@@ -85,29 +121,20 @@ def running(folder: Path) -> Iterator[Lite]:
     migrate(address)
     with psycopg.connect(address) as connection:
         connection.execute(UNWRAPPER)
-        names = ", ".join(f"'{name}'" for name in WITH_JSONB)
+        names = ", ".join(f"'{name}'" for name in _called())
         connection.execute(UNWRAP.replace("<names>", f"array[{names}]"))
-    port = _free_port()
-    (folder / "supabase").mkdir()
-    (folder / "supabase" / "config.toml").write_text(
-        CONFIG.format(port=port, database="lite"), encoding="utf-8"
-    )
-    environment = os.environ | {
-        "LITE_TELEMETRY": "0",
-        "PGHOST": parse_qs(urlsplit(address).query)["host"][0],
-        "PGUSER": "postgres",
-        "SUPABASE_PUBLISHABLE_KEY": PUBLISHABLE,
-        "SUPABASE_SECRET_KEY": SECRET,
-    }
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([command, "start"], cwd=folder, env=environment, stdout=log, stderr=log)
+    lite = Lite(command, folder, address)
+    lite.start()
     try:
-        url = f"http://127.0.0.1:{port}"
-        _wait_for(url, process, folder / "log")
-        yield Lite(url, address)
+        yield lite
     finally:
-        process.terminate()
-        process.wait(20)
+        lite.stop()
+
+
+def _called() -> set[str]:
+    """The functions that the store calls by their names."""
+    sources = (Path(supabase.__file__).parent).glob("*.py")
+    return {name for file in sources for name in re.findall(r'"(mailout_\w+)"', file.read_text("utf-8"))}
 
 
 def _installed() -> Path:

@@ -145,7 +145,7 @@ def test_a_missing_migration_names_the_command(rpc: SupabaseRpc, stub: type[Stub
 
 @pytest.mark.parametrize(
     ("code", "error"),
-    [("ML001", TransitionRefused), ("ML002", NotFound), ("ML003", StoreError)],
+    [("PT409", TransitionRefused), ("PT404", NotFound), ("PT400", StoreError)],
 )
 @pytest.mark.parametrize("status", [400, 500])
 def test_what_the_functions_refuse_keeps_its_meaning(

@@ -13,7 +13,8 @@ from mailout.delivery.protocol import Ledger, Timing
 from mailout.errors import StoreError, StoreUnavailable
 from mailout.feedback.ingest import QueueMessage, ingest, poll, unwrap
 from mailout.feedback.model import Applied, Reading
-from mailout.feedback.reconcile import rates, reconcile
+from mailout.feedback.rates import rates
+from mailout.feedback.reconcile import reconcile
 from mailout.feedback.suppression import Reason, pull, to_push
 from mailout.ports import SubscriberRow
 from mailout.queue.model import Kind, Mailout

@@ -26,7 +26,7 @@ def done(**more: object) -> Mailout:
     st.sampled_from(Status),
     st.sampled_from([None, *MailoutOutcome]),
     st.integers(0, 9),
-    st.dictionaries(st.sampled_from(["delivered", "bounce", "unsubscribe"]), st.integers(0, 9)),
+    st.dictionaries(st.sampled_from(["delivered", "bounced", "unsubscribed"]), st.integers(0, 9)),
 )
 def test_a_test_run_never_writes_what_could_block_the_real_one(
     status: Status, outcome: MailoutOutcome | None, sent: int, metrics: dict[str, int]
@@ -54,10 +54,10 @@ def test_a_failed_run_has_its_sent_at_so_that_only_retry_goes_on() -> None:
     assert (state.status, state.sent_at, state.failed_count) == (PageStatus.FAILED, END, 3)
 
 
-def test_rates_are_shares_of_what_was_sent_and_a_complaint_is_a_goodbye() -> None:
-    metrics = {"delivered": 2, "bounce": 1, "unsubscribe": 1, "spamreport": 1}
+def test_rates_are_shares_of_what_was_sent() -> None:
+    metrics = {"delivered": 2, "bounced": 1, "unsubscribed": 1, "complained": 1}
     state = page_state(done(metrics=metrics))
-    assert (state.delivered_count, state.bounce_rate, state.unsub_rate) == (2, 0.3333, 0.6667)
+    assert (state.delivered_count, state.bounce_rate, state.unsub_rate) == (2, 0.3333, 0.3333)
     nobody = page_state(done(metrics=metrics, ledger=Ledger()))
     assert (nobody.bounce_rate, nobody.unsub_rate) == (0.0, 0.0)
 

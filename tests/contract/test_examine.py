@@ -1,0 +1,72 @@
+"""What a store can tell `doctor` of itself: that it is sound, and what in it is not."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from mailout.adapters.sqlite import SqliteStore
+from mailout.adapters.supabase import SupabaseStore
+from mailout.clock import SystemClock
+from mailout.ports import Store
+from tests.contract.postgres import PostgresRpc, database, migrate
+from tests.contract.scenes import Sender, mailout
+
+
+def test_a_sound_store_has_nothing_to_complain_of(store: Store) -> None:
+    assert {check.level for check in store.examine()} == {"ok"}
+
+
+@pytest.mark.parametrize("senders", [1, 2])
+def test_a_sqlite_with_the_fault_is_named_once_several_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, senders: int
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 45, 1))
+    store = SqliteStore(tmp_path / "mailout.db", SystemClock())
+    id = mailout(store, "ann@example.org")
+    for _ in range(senders):
+        Sender(store, id)
+    assert [check.level for check in store.examine()] == (["ok"] if senders == 1 else ["warn"])
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("mistake", "door"),
+    [
+        ("grant select on subscribers to anon; create policy p on subscribers using (true)", "subscribers"),
+        ("grant select on contents to anon; alter table contents disable row level security", "contents"),
+        ("grant select on email_logs to authenticated", "email_logs"),
+        ("grant execute on function mailout_subscribers to public", "mailout_subscribers"),
+    ],
+)
+def test_a_door_that_somebody_opened_is_named(mistake: str, door: str) -> None:
+    """One careless grant, and the publishable key of a web page reads everybody's address."""
+    address = database("doors")
+    migrate(address)
+    store = SupabaseStore(PostgresRpc(address))
+    assert [check.level for check in store.examine()] == ["ok"]
+    with psycopg.connect(address) as admin:
+        for statement in mistake.split(";"):
+            admin.execute(statement)  # type: ignore[call-overload]
+    (check,) = store.examine()
+    assert check.level == "warn"
+    assert check.message.endswith(f"opens: {door}")
+    store.close()
+
+
+def test_a_form_that_only_inserts_is_no_door_and_works() -> None:
+    """Whoever signs up on a web page is written to; and warnings about nothing are soon read by nobody."""
+    address = database("doors")
+    migrate(address)
+    with psycopg.connect(address) as admin:
+        admin.execute("grant insert on subscribers to anon")
+        admin.execute("create policy sign_up on subscribers for insert to anon with check (true)")
+        admin.execute("set role anon")
+        admin.execute("insert into subscribers (email) values (' New@Example.org')")
+    store = SupabaseStore(PostgresRpc(address))
+    assert [check.level for check in store.examine()] == ["ok"]
+    assert store.subscriber("new@example.org")["status"] == "active"
+    store.close()
