@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,23 @@ LOOK_EVERY = 0.5
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 180.0, 60.0, 20.0
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What runs where."""
+
+    workers: int
+    host: str
+    port: int
+    prefect_port: int
+    own_server: bool
+
+    @property
+    def gateway(self) -> str:
+        """Its address, seen from this machine."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
+        return f"http://{host}:{self.port}"
+
+
 @app.command(epilog="Example: mailout up --workers 2 --host 0.0.0.0 --port 8080")
 def up(
     workers: Annotated[int, typer.Option("--workers", min=1, max=32, help="How many workers.")] = 1,
@@ -57,18 +75,18 @@ def up(
     for warning in settings.warnings:
         note(f"mailout: {warning}")
     store = wiring.open_store(settings)
-    own = not os.environ.get("PREFECT_API_URL")
+    plan = Plan(workers, host, port, prefect_port, own_server=not os.environ.get("PREFECT_API_URL"))
     _require_free("--port", host, port)
-    if own:
+    if plan.own_server:
         _require_free("--prefect-port", "127.0.0.1", prefect_port)
     home = settings.mailout_home.absolute()
-    supervisor = Supervisor(home / "logs", _environment(home, prefect_port), note)
+    supervisor = Supervisor(home / "logs", _environment(home, plan), note)
     try:
         with _stopping() as stop:
             try:
-                _start(supervisor, own, workers, host, port, prefect_port, stop)
+                _start(supervisor, plan, stop)
                 if not stop.is_set():
-                    _show(settings, supervisor, workers, f"http://{host}:{port}")
+                    _show(settings, supervisor, plan)
                 while not stop.wait(LOOK_EVERY):
                     supervisor.look_after()
                 note("\nStopping: what is in hand is finished first.")
@@ -79,12 +97,14 @@ def up(
     note("Stopped.")
 
 
-def _environment(home: Path, prefect_port: int) -> dict[str, str]:
+def _environment(home: Path, plan: Plan) -> dict[str, str]:
     """What all parts are told. A setting of the environment stands."""
     prefect_home.prepare(home)
+    for name in ("NO_PROXY", "no_proxy"):  # the parts speak to each other, whatever the way out is
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1"]))
     paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
     ours = {
-        "PREFECT_API_URL": f"http://127.0.0.1:{prefect_port}/api",
+        "PREFECT_API_URL": f"http://127.0.0.1:{plan.prefect_port}/api",
         "PREFECT_SERVER_UI_API_URL": "/api",
         # The queue makes a run every minute: without this its history would grow for ever.
         "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
@@ -92,8 +112,8 @@ def _environment(home: Path, prefect_port: int) -> dict[str, str]:
         "PREFECT_WORKER_QUERY_SECONDS": "5",
     }
     named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
-    quiet = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
-    return ours | dict(os.environ) | named | quiet
+    logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
+    return ours | {name: value for name, value in os.environ.items() if value} | named | logged
 
 
 def _require_free(option: str, host: str, port: int) -> None:
@@ -109,36 +129,23 @@ def _require_free(option: str, host: str, port: int) -> None:
 # ── starting ──
 
 
-def _start(
-    supervisor: Supervisor,
-    own: bool,
-    workers: int,
-    host: str,
-    port: int,
-    prefect_port: int,
-    stop: threading.Event,
-) -> None:
+def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
     """The gateway at once, since people wait for it; then the server, to which all the others speak."""
     python = [sys.executable, "-m"]
-    supervisor.start("gateway", [*python, "cli", "gateway", "--host", host, "--port", str(port)])
-    if own:
+    supervisor.start("gateway", [*python, "cli", "gateway", "--host", plan.host, "--port", str(plan.port)])
+    if plan.own_server:
         note("Starting Prefect; the first time it builds its database, about 20 seconds.")
-        supervisor.start("prefect", [*python, "prefect", "server", "start", "--port", str(prefect_port)])
+        supervisor.start("prefect", [*python, "prefect", "server", "start", "--port", str(plan.prefect_port)])
     url = supervisor.env["PREFECT_API_URL"]
     _wait(supervisor, stop, "Prefect's server does not answer", lambda: _answers(f"{url}/health"))
     if not stop.is_set():
         deploy(supervisor.env, supervisor.logs / "deploy.log")
-    for number in range(1, workers + 1):
+    for number in range(1, plan.workers + 1):
         if not stop.is_set():
             name = f"{socket.gethostname()}-{number}"
             command = ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", name]
             supervisor.start(f"worker-{number}", [*python, *command])
-    _wait(
-        supervisor,
-        stop,
-        "the gateway does not answer",
-        lambda: _answers(f"http://{_local(host)}:{port}/health"),
-    )
+    _wait(supervisor, stop, "The gateway does not answer", lambda: _answers(f"{plan.gateway}/health"))
 
 
 def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: Callable[[], bool]) -> None:
@@ -151,26 +158,22 @@ def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: 
             return
 
 
-def _local(host: str) -> str:
-    return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-
-
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url, timeout=5, trust_env=not url.startswith("http://127.0.0.1")).status_code < 500
+        return httpx.get(url, timeout=5).status_code < 500
     except httpx.TransportError:
         return False
 
 
-def _show(settings: Settings, supervisor: Supervisor, workers: int, gateway: str) -> None:
+def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
     prefect = supervisor.env["PREFECT_API_URL"].removesuffix("/api")
     mail = (
         "Amazon SES" if settings.mailout_transport == "ses" else f"{near(settings.mailout_home / 'outbox')}"
     )
     say("mailout is up.", style="bold")
     say(f"  Prefect   {prefect}   runs and schedules; start a flow by hand there")
-    say(f"  gateway   {gateway}   /send-mailout, /webhooks/notion, /ses-events, /unsubscribe")
-    say(f"  workers   {workers}, each flow run in a process of its own")
+    say(f"  gateway   {plan.gateway}   /send-mailout, /webhooks/notion, /ses-events, /unsubscribe")
+    say(f"  workers   {plan.workers}, each flow run in a process of its own")
     say(f"  mail      goes to {mail}")
     say(f"  logs      {near(supervisor.logs)}")
     say("Ctrl-C ends it all.")
