@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -16,7 +15,9 @@ from mailout.delivery.protocol import Timing
 from mailout.delivery.states import State
 from mailout.engine import Engine
 from mailout.errors import UsageError
-from mailout.queue.model import DeferReason, Mailout, Status
+from mailout.queue import acts
+from mailout.queue.acts import Verdict
+from mailout.queue.model import Mailout
 from mailout.reporting.words import count
 
 app = typer.Typer(
@@ -36,14 +37,6 @@ MaybeId = Annotated[
 ]
 
 
-class Verdict(StrEnum):
-    """What a person knows of messages in doubt."""
-
-    SENT = "sent"
-    FAILED = "failed"
-    PENDING = "pending"
-
-
 @app.command("list", epilog="Example: mailout queue list --json")
 def list_(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 100,
@@ -53,7 +46,8 @@ def list_(
     engine = open_engine()
     mailouts = engine.store.mailouts(limit=limit)
     if json:
-        print_json([mailout_dict(mailout) for mailout in mailouts])
+        forecasts = engine.outlook.standing().forecasts
+        print_json([mailout_dict(mailout, forecasts.get(mailout.id)) for mailout in mailouts])
         return
     if engine.store.all_paused():
         say("Everything is paused. To go on: mailout queue resume --all\n")
@@ -74,12 +68,9 @@ def show(id: Id, json: Json = False) -> None:
 def cancel(id: Id, json: Json = False) -> None:
     """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed."""
     engine = open_engine()
-    mailout = find_mailout(engine, id)
-    if mailout.status is Status.COMPLETED:
-        raise UsageError("It is done: there is nothing left to cancel.")
-    cancelled = engine.store.cancel(mailout.id)
+    mailout = acts.cancel(engine.store, find_mailout(engine, id).id)
     engine.pages.tell(mailout.id)
-    _show(engine, cancelled, json)
+    _show(engine, mailout, json)
 
 
 @app.command("pause", epilog="Example: mailout queue pause 3f2a, or: mailout queue pause --all")
@@ -93,10 +84,7 @@ def pause(
     if _everything(id, all_):
         _switch(engine, True, json)
         return
-    mailout = find_mailout(engine, id or "")
-    if mailout.status not in (Status.PENDING, Status.PROCESSING):
-        raise UsageError("It is over: there is nothing left to pause.")
-    _show(engine, engine.store.defer(mailout.id, DeferReason.PAUSED, None), json)
+    _show(engine, acts.pause(engine.store, find_mailout(engine, id or "").id), json)
 
 
 @app.command("resume", epilog="Example: mailout queue resume 3f2a, or: mailout queue resume --all")
@@ -110,10 +98,7 @@ def resume(
     if _everything(id, all_):
         _switch(engine, False, json)
         return
-    mailout = find_mailout(engine, id or "")
-    if mailout.defer_reason is None:
-        raise UsageError("It is not held: there is nothing to resume.")
-    _show(engine, engine.store.resume(mailout.id), json)
+    _show(engine, acts.resume(engine.store, find_mailout(engine, id or "").id), json)
     _goes_on(json)
 
 
@@ -122,9 +107,7 @@ def retry(id: Id, json: Json = False) -> None:
     """Try the failed messages of a mailout again, and no others."""
     engine = open_engine()
     mailout = find_mailout(engine, id)
-    retried = engine.store.retry_failed(mailout.id)
-    if not retried:
-        raise UsageError("No message of it has failed: there is nothing to try again.")
+    retried = acts.retry(engine.store, mailout.id)
     engine.report(mailout.id)
     if not json:
         say(f"{count(retried, 'message')} will be tried again.")
@@ -153,8 +136,7 @@ def settle(
     if not doubtful:
         raise UsageError("No message of it is in doubt: there is nothing to settle.")
     _confirm(f"Settle {count(doubtful, 'message')} of “{mailout.subject}” as {verdict.value}?", verdict, yes)
-    wait = Timing.of(engine.settings.lock_seconds).settle_wait
-    engine.store.settle(mailout.id, State(verdict.value.upper()), wait=wait, ids=chosen)
+    acts.settle(engine.store, mailout.id, verdict, Timing.of(engine.settings.lock_seconds), chosen)
     engine.report(mailout.id)
     _show(engine, engine.store.mailout(mailout.id), json)
     if verdict is Verdict.PENDING:
@@ -187,7 +169,7 @@ def _switch(engine: Engine, paused: bool, json: bool) -> None:
 
 def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
     if json:
-        print_json(mailout_dict(mailout))
+        print_json(mailout_dict(mailout, engine.outlook.forecast(mailout.id)))
     else:
         show_mailout(engine, mailout)
 

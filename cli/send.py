@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ from cli.progress import showing
 from cli.show import show_reports
 from mailout import wiring
 from mailout.engine import Engine
+from mailout.errors import NotFound
 from mailout.queue.model import Mailout, MailoutOutcome, Status
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -53,7 +54,7 @@ def send(
     id = engine.look_over(ref, test)
     stop = Stop(engine)
     first = "Preparing" if direct else starting(engine.settings.mailout_home)
-    with showing(engine.settings, id, first=first, quiet=json), stop.on_signals():
+    with showing(engine.settings, id, first=first, quiet=json), stop.on_signals(id):
         if direct:
             engine.deliver(engine.take_up(ref, test).id)
         else:
@@ -99,13 +100,15 @@ class Stop:
         note("\nStopping: what is in hand is finished first.")
 
     @contextmanager
-    def on_signals(self) -> Iterator[None]:
+    def on_signals(self, id: str) -> Iterator[None]:
         before = {
             number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         }
         try:
             yield
         except Stopped:
+            with suppress(NotFound):  # not written down yet
+                self._engine.store.release(id)
             note(f"\nStopped. {GO_ON}")
             raise
         finally:
@@ -127,9 +130,9 @@ def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None
     mailout = reports.summary.mailout
     if json:
         print_json(reports.summary.to_dict() | {"csv": str(reports.csv), "html": str(reports.html)})
-    elif mailout.status is not Status.PROCESSING:
+    elif not _is_on_its_way(mailout):
         show_reports(engine, reports)
-    if mailout.status is Status.PROCESSING:
+    if _is_on_its_way(mailout):
         so_far = f"{mailout.ledger.sent:,} of {mailout.ledger.recipients:,} sent"
         if engine.store.all_paused():
             note(f"Everything is paused ({so_far}). To go on: mailout queue resume --all, then send again.")
@@ -138,6 +141,12 @@ def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None
         if stopped_by is not None:
             raise typer.Exit(128 + stopped_by)
     raise typer.Exit(exit_code(mailout))
+
+
+def _is_on_its_way(mailout: Mailout) -> bool:
+    """Begun, not over, and waiting for nothing: somebody stopped it, or another process sends it."""
+    open_ = mailout.status in (Status.PROCESSING, Status.PENDING)
+    return open_ and mailout.started_at is not None and mailout.defer_reason is None
 
 
 def exit_code(mailout: Mailout) -> int:

@@ -10,7 +10,9 @@ from typing import Any
 from cli.names import SHORT
 from cli.output import say
 from mailout.engine import Engine, Reports
+from mailout.queue.forecast import Forecast
 from mailout.queue.model import Mailout, MailoutOutcome, Status
+from mailout.reporting.forecasts import forecast_dict, foretold
 from mailout.reporting.moments import iso, spoken
 from mailout.reporting.plain import status_lines, summary_lines
 from mailout.reporting.words import WHY
@@ -30,8 +32,14 @@ def show_mailout(engine: Engine, mailout: Mailout) -> None:
 
 def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     """One line each; the subject comes last, where a long one does no harm."""
+    forecasts = engine.outlook.standing().forecasts
     rows = [
-        (m.id[:SHORT], standing(engine, m), f"{m.ledger.sent:,} of {m.ledger.recipients:,}", _titled(m))
+        (
+            m.id[:SHORT],
+            standing(engine, m, forecasts.get(m.id)),
+            f"{m.ledger.sent:,} of {m.ledger.recipients:,}",
+            _titled(m),
+        )
         for m in mailouts
     ]
     head = ("id", "how it stands", "sent", "subject")
@@ -45,14 +53,23 @@ def _titled(mailout: Mailout) -> str:
     return f"(test) {mailout.subject}" if mailout.is_test else mailout.subject
 
 
-def standing(engine: Engine, mailout: Mailout) -> str:
-    """A few words, for a table."""
+def standing(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> str:
+    """A few words, for a table; for what goes on by itself, until when."""
+    words = _standing(engine, mailout)
+    if forecast is None or forecast.ends_at is None:
+        return words
+    return f"{words}; {foretold(forecast, engine.limits.timezone)}"
+
+
+def _standing(engine: Engine, mailout: Mailout) -> str:
     zone = engine.limits.timezone
     match mailout.status:
         case Status.PENDING if mailout.defer_reason is not None:
             until = mailout.deferred_until
             when = "for a person" if until is None else f"until {spoken(until, zone)}"
             return f"waits {when}: {WHY[mailout.defer_reason]}"
+        case Status.PENDING if mailout.started_at is None and mailout.scheduled_at is not None:
+            return f"planned for {spoken(mailout.scheduled_at, zone)}"
         case Status.PENDING:
             return "waits for its turn"
         case Status.PROCESSING if (
@@ -69,7 +86,7 @@ def standing(engine: Engine, mailout: Mailout) -> str:
             return "done"
 
 
-def mailout_dict(mailout: Mailout) -> dict[str, Any]:
+def mailout_dict(mailout: Mailout, forecast: Forecast | None = None) -> dict[str, Any]:
     """Every column, in the words of SPEC §6; times in ISO 8601, UTC."""
     times = (
         "scheduled_at",
@@ -80,7 +97,8 @@ def mailout_dict(mailout: Mailout) -> dict[str, Any]:
         "started_at",
         "completed_at",
     )
-    return asdict(mailout) | {name: iso(getattr(mailout, name)) for name in times}
+    moments = {name: iso(getattr(mailout, name)) for name in times}
+    return asdict(mailout) | moments | {"forecast": forecast_dict(forecast)}
 
 
 def message_dict(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -51,12 +51,13 @@ def _overview(engine: Engine, json: bool) -> None:
     paused = engine.store.all_paused()
     left_out = engine.store.left_out()
     if json:
+        forecasts = engine.outlook.standing().forecasts
         print_json(
             {
                 "subscribers": dict(people),
                 "left_out": dict(left_out),
                 "all_paused": paused,
-                "mailouts": [mailout_dict(m) for m in mailouts],
+                "mailouts": [mailout_dict(m, forecasts.get(m.id)) for m in mailouts],
             }
         )
         return
@@ -73,11 +74,13 @@ def _overview(engine: Engine, json: bool) -> None:
 
 
 def _mailout(engine: Engine, id: str, json: bool) -> None:
-    summary = summarise(engine.store, id)
+    summary = summarise(engine.store, id, forecast=engine.outlook.forecast(id))
     errors = engine.store.errors(id, limit=20)
     if json:
         print_json(summary.to_dict() | {"problems": [{"code": e.code, "message": e.message} for e in errors]})
         return
+    if engine.store.all_paused():
+        say("Everything is paused. To go on: mailout queue resume --all\n")
     say(f"Mailout {id}")
     say("\n".join(summary_lines(summary, engine.limits.timezone)))
     for code, text in dict.fromkeys((e.code, e.message) for e in errors):

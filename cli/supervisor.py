@@ -71,10 +71,6 @@ class Supervisor:
             elif now >= part.restart_at:
                 self._spawn(part)
 
-    def groups(self) -> set[int]:
-        """The process groups that are ours."""
-        return {group for part in self.parts for group in part.groups}
-
     def stop(self, parts: Sequence[Part], patience: float) -> None:
         """Ask them to end, wait, and leave nothing of theirs behind.
 

@@ -26,7 +26,7 @@ from cli.supervisor import Supervisor
 from mailout import wiring
 from mailout.errors import MailoutError, UsageError
 from mailout.ports import Store
-from mailout.queue.model import Mailout, Status
+from mailout.queue.model import Status
 from mailout.reporting.logs import configure_logging
 from mailout.settings import Settings, load_settings
 
@@ -205,28 +205,20 @@ def _stop(supervisor: Supervisor, store: Store) -> None:
     """Senders through the store, for a worker that is ended gives its flow no time; then workers, then the
     server, which must hear how the runs ended."""
     try:
-        _stop_senders(supervisor, store)
+        _stop_senders(store)
     finally:
         workers = [part for part in supervisor.parts if part.name.startswith("worker")]
         supervisor.stop(workers, STOP_SECONDS)
         supervisor.stop(list(supervisor.parts), STOP_SECONDS)
 
 
-def _stop_senders(supervisor: Supervisor, store: Store) -> None:
+def _stop_senders(store: Store) -> None:
+    """Those of this machine: others may share the store."""
     until = time.monotonic() + SENDERS_SECONDS
-    groups = supervisor.groups()
+    here = socket.gethostname()
     while time.monotonic() < until:
         sending = store.mailouts(statuses=[Status.PROCESSING])
-        asked = sum(store.request_stop(mailout.id) for mailout in sending if _is_ours(mailout, groups))
-        if not asked:
+        ours = [mailout.id for mailout in sending if (mailout.locked_by or "").rpartition("-")[0] == here]
+        if not sum(store.request_stop(id) for id in ours):
             return
         time.sleep(LOOK_EVERY)
-
-
-def _is_ours(mailout: Mailout, groups: set[int]) -> bool:
-    """Whether a process of ours sends it: others may share the store, on this machine or elsewhere."""
-    host, _, pid = (mailout.locked_by or "").rpartition("-")
-    try:
-        return host == socket.gethostname() and os.getpgid(int(pid)) in groups
-    except (ValueError, ProcessLookupError):
-        return False

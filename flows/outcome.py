@@ -27,9 +27,13 @@ def outcome_of(mailout_id: str) -> State[Any]:
 
 
 def _why(mailout: Mailout, timezone: Any) -> str:
+    if mailout.defer_reason is None and mailout.started_at is None and mailout.scheduled_at is not None:
+        planned = datetime.fromtimestamp(mailout.scheduled_at, timezone)
+        return f"Planned for {planned:%Y-%m-%d %H:%M %Z}; until then it can be taken back."
     if mailout.defer_reason is None:
         return "Stopped; the queue goes on with it."
     if mailout.deferred_until is None:
-        return f"{mailout.defer_reason}: waits for a person. {mailout.defer_note or ''}".rstrip() + "."
+        note = f" {mailout.defer_note}" if mailout.defer_note else ""
+        return f"{mailout.defer_reason}: waits for a person.{note}"
     until = datetime.fromtimestamp(mailout.deferred_until, timezone)
     return f"{mailout.defer_reason}: until {until:%Y-%m-%d %H:%M %Z}."

@@ -7,11 +7,9 @@ from typing import Any
 from prefect import flow
 from prefect.states import Completed, State
 
+from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
-from tasks.audience import freeze
 from tasks.content import take_up
-from tasks.delivery import send_stretch, start
-from tasks.reporting import report, show_progress
 
 
 @flow(name="send_mailout", retries=0, log_prints=False)
@@ -22,9 +20,9 @@ def send_mailout(ref: str, test: bool | None = None, if_ready: bool = False) -> 
     `Deferred`, with the reason; `run_queue` takes it up again.
 
     Args:
-        ref: A Notion page (id or URL), or the path of a Markdown file.
-        test: True: only to TEST_EMAILS. False: for real. Empty: as the page or file says.
-        if_ready: True: only if the Notion page is Ready and its time has come; else nothing happens.
+        ref: A Notion page (its id or address), or the path of a Markdown file.
+        test: Yes: only to TEST_EMAILS. No: for real. Empty: as the page or file says.
+        if_ready: Yes: only if the Notion page is Ready and its time has come; else nothing happens.
     """
     mailout_id = take_up(ref, test, if_ready)
     if mailout_id is None:
@@ -34,10 +32,10 @@ def send_mailout(ref: str, test: bool | None = None, if_ready: bool = False) -> 
 
 def deliver(mailout_id: str) -> State[Any]:
     """The rest of the story, for whoever has a mailout's id."""
-    freeze(mailout_id)
-    progress = show_progress(mailout_id)
-    if start(mailout_id):
-        while send_stretch(mailout_id, progress):
-            continue
-    report(mailout_id, progress)
+    story = Delivery()
+    with let_go_if_ended([mailout_id]):
+        if story.begin(mailout_id):
+            while story.stretch(mailout_id):
+                continue
+        story.end(mailout_id)
     return outcome_of(mailout_id)

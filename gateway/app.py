@@ -12,12 +12,15 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from gateway import media, requests, ses_events, unsubscribe
+from gateway import media, progress, requests, ses_events, unsubscribe
+from gateway.access import Refused, say_why
 from gateway.answers import Ok, errors, refusal
 from gateway.prefect_events import Emitter
 from gateway.ses_events import Certificates
+from mailout import wiring
 from mailout.errors import StoreError
 from mailout.ports import Store
+from mailout.queue.outlook import Outlook
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.gateway")
@@ -30,6 +33,7 @@ def create_app(
     certificates: Certificates,
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
+    outlook: Outlook | None = None,
 ) -> FastAPI:
     """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one."""
 
@@ -41,7 +45,7 @@ def create_app(
 
     app = FastAPI(
         title="mailout gateway",
-        summary="What comes back to mailout: SES's events, unsubscribes; and the pictures of its mails.",
+        summary="What comes back to mailout (SES's events, unsubscribes), its mails' pictures, its queue.",
         version="1",
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
@@ -51,6 +55,7 @@ def create_app(
     app.include_router(requests.router(settings, store, emitter))
     app.include_router(unsubscribe.router(settings, store))
     app.include_router(media.router(settings.mailout_home / "media"))
+    app.include_router(progress.router(settings, store, outlook or wiring.outlook(settings, store)))
 
     @app.get("/health", tags=["health"], responses=errors(503))
     async def health() -> Ok:
@@ -58,6 +63,7 @@ def create_app(
         await run_in_threadpool(store.check)
         return Ok(ok=True)
 
+    app.add_exception_handler(Refused, say_why)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(StoreError, _store_failed)
     app.add_exception_handler(Exception, _failed)

@@ -13,12 +13,13 @@ import logging
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, SecretStr, StringConstraints, ValidationError, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from gateway.access import token_needed
 from gateway.answers import Ok, errors, read_body, refusal
 from gateway.prefect_events import Emitter
 from mailout.content.notion.links import page_id_of
@@ -77,12 +78,12 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
         "/send-mailout",
         status_code=202,
         response_model=Accepted,
-        responses=errors(400, 401, 404, 413, 503),
+        dependencies=[Depends(token_needed(settings))],
+        responses=errors(400, 401, 403, 404, 413, 503),
         openapi_extra=_body_of(Wanted),
     )
     async def send_mailout(request: Request) -> Accepted:
         """Ask for a mailout. It is written down when this answers; the same within a minute is one."""
-        _require_token(request, settings.api_token)
         try:
             wanted = Wanted.model_validate_json(await read_body(request, MAX_BODY))
         except ValidationError:
@@ -113,13 +114,6 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
         return JSONResponse({"ok": True})
 
     return routes
-
-
-def _require_token(request: Request, token: SecretStr | None) -> None:
-    """`Authorization: Bearer …` with `API_TOKEN`; unset, nobody has it."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not same(token, given.strip()):
-        raise HTTPException(401, headers={"WWW-Authenticate": "Bearer"})
 
 
 def same(secret: SecretStr | None, given: str | None) -> bool:

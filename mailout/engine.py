@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -25,12 +27,14 @@ from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
 from mailout.delivery.patience import patiently
-from mailout.delivery.protocol import Claimed, Ledger, Result, RetryPlan, Timing
+from mailout.delivery.protocol import Bucket, Claimed, Ledger, Result, RetryPlan, Timing
 from mailout.delivery.sender import Sender
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
 from mailout.ports import Allowance, Clock, ErrorRecord, Journals, PageReporter, Recipient, Store, Transport
-from mailout.queue.limits import Limits, buckets, why_it_ended, why_not_now
+from mailout.queue.judge import Judge, defer
+from mailout.queue.limits import Limits, buckets, window_closes
 from mailout.queue.model import Kind, Mailout, NewMailout, Status
+from mailout.queue.outlook import Outlook
 from mailout.reporting.files import csv_path, html_path
 from mailout.reporting.html import write_html
 from mailout.reporting.page_reports import PageReports
@@ -91,6 +95,14 @@ class Engine:
         self._journals = journals
         self._media = media
         self._source_of = source_of
+        self.outlook = Outlook(store, limits, rate=settings.send_rate_per_sec, scope=transport.scope)
+        self._judge = Judge(
+            store,
+            limits,
+            max_bounce_rate=settings.max_bounce_rate,
+            max_complaint_rate=settings.max_complaint_rate,
+        )
+        self._notes: dict[str, str] = {}  # of each mailout, what its summary should say besides
         self._sender: Sender | None = None
         self._allowance: Allowance | None = None
         self._asked_at: float | None = None
@@ -163,6 +175,7 @@ class Engine:
                 list_key=manuscript.list_key,
                 from_name=manuscript.from_name,
                 is_test=is_test,
+                scheduled_at=None if is_test else self._time_to_take_it_back(),
             )
         )
         self.store.put_content(content)
@@ -171,6 +184,10 @@ class Engine:
             [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in problems]
         )
         return self.store.set_content(mailout.id, content.hash, content.subject)
+
+    def _time_to_take_it_back(self) -> float | None:
+        delay = self.settings.send_delay
+        return self.store.now() + delay if delay else None
 
     def _check_ready(self, is_test: bool) -> None:
         """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
@@ -233,9 +250,9 @@ class Engine:
         mailout = self.store.start(id, self.worker)
         self.pages.tell(id)
         if mailout.status is Status.PROCESSING:
-            wait = why_not_now(self.limits, self.store.now())
+            wait = self._judge.why_not_start(mailout)
             if wait is not None:
-                return self.store.defer(id, wait.reason, wait.until, wait.note)
+                return defer(self.store, id, wait)
         return mailout
 
     def send_for(self, id: str, seconds: float | None = None, observer: Observer | None = None) -> RunReport:
@@ -252,14 +269,31 @@ class Engine:
             self._composer(mailout),
             self._journals,
             self.clock,
-            self._options(allowance),
+            patiently(lambda: self._options(allowance), self.clock),
             _All(watchers),
         )
-        deadline = None if seconds is None else self.clock.monotonic() + seconds
         try:
-            return self._sender.run(id, deadline=deadline)
+            report = self._sender.run(id, deadline=self._deadline(seconds))
         finally:
             self._sender = None
+        self._warn_if_too_few_lanes(id, report)
+        return report
+
+    def _deadline(self, seconds: float | None) -> float | None:
+        """On the monotonic clock: nothing is begun after the window has closed."""
+        now = patiently(self.store.now, self.clock)
+        left = min(seconds or math.inf, window_closes(self.limits, now) - now)
+        return None if left == math.inf else self.clock.monotonic() + max(0.0, left)
+
+    def _warn_if_too_few_lanes(self, id: str, report: RunReport) -> None:
+        """Once for each mailout: its rate is out of reach, however long it sends."""
+        lanes = self.settings.send_concurrency
+        if report.lanes_needed > lanes and id not in self._notes:
+            self._notes[id] = (
+                f"SEND_CONCURRENCY={lanes} cannot reach the rate: the provider takes"
+                f" {report.latency:.2f} s to answer, so {report.lanes_needed} calls at a time are needed."
+            )
+            log.warning(self._notes[id])
 
     def stop(self) -> bool:
         """Finish what is in hand and end; False: nothing is being sent. Safe in a signal handler."""
@@ -301,17 +335,21 @@ class Engine:
     def _options(self, allowance: Allowance | None) -> SenderOptions:
         settings = self.settings
         rates = [settings.send_rate_per_sec, (allowance.max_rate if allowance else None) or 0.0]
+        self.outlook.rate = min((rate for rate in rates if rate), default=0.0)
         return SenderOptions(
             worker=self.worker,
-            rate=min((rate for rate in rates if rate), default=0.0),
+            rate=self.outlook.rate,
             timing=Timing.of(settings.lock_seconds),
             concurrency=settings.send_concurrency,
             batch_size=settings.batch_size,
             retry=RetryPlan(settings.max_attempts, settings.retry_delays),
             pace_scope=self._transport.scope,
             circuit_failures=settings.circuit_failures,
-            buckets=lambda now: buckets(self.limits, now),
+            buckets=partial(self._buckets, self.store.first_day(self._transport.scope)),
         )
+
+    def _buckets(self, first_day: str | None, now: float) -> Sequence[Bucket]:
+        return buckets(self.limits, now, first_day)
 
     def footer(self) -> Footer:
         settings = self.settings
@@ -338,20 +376,27 @@ class Engine:
     # ── conclude and report ──
 
     def conclude(self, id: str, report: RunReport) -> Mailout:
-        """What the end of a run means for the mailout: complete, deferred, or to be continued."""
+        """What the end of a run means for the mailout: complete, deferred, to be continued, or let go."""
         return patiently(lambda: self._conclude(id, report), self.clock)
 
     def _conclude(self, id: str, report: RunReport) -> Mailout:
         if report.ended is Ended.DONE:
             return self.store.complete(id)
-        wait = why_it_ended(self.limits, report, self.store.now())
+        mailout = self.store.mailout(id)
+        wait = self._judge.why_it_ended(mailout, report)
         if wait is not None:
-            return self.store.defer(id, wait.reason, wait.until, wait.note)
-        return self.store.mailout(id)
+            return defer(self.store, id, wait)
+        return mailout if report.ended is Ended.DEADLINE else self.store.release(id)
 
     def report(self, id: str) -> Reports:
         """The CSV and the report page, made anew from the store; its Notion page is told."""
-        summary = summarise(self.store, id, transport=self._transport.name)
+        summary = summarise(
+            self.store,
+            id,
+            transport=self._transport.name,
+            forecast=self.outlook.forecast(id),
+            note=self._notes.get(id),
+        )
         csv, html = csv_path(self.reports, id), html_path(self.reports, id)
         write_csv(self.store, id, csv)
         write_html(summary, html, self.limits.timezone, csv=csv)

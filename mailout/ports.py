@@ -221,6 +221,14 @@ class Outbox(Protocol):
         """The effective quota: what was left then, less what was begun here since."""
         ...
 
+    def first_day(self, scope: str) -> str | None:
+        """The key of the day on which the first message of an account left; None: none has."""
+        ...
+
+    def begun_since(self, moment: float) -> Sequence[tuple[float, int]]:
+        """Minutes (their beginnings) in which attempts were begun, and how many: what frees a quota."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
@@ -256,10 +264,25 @@ class Queue(Protocol):
     def defer(
         self, id: str, reason: DeferReason, until: float | None, note: str | None = None
     ) -> Mailout: ...
-    def resume(self, id: str) -> Mailout: ...
+    def resume(self, id: str) -> Mailout:
+        """It waits for nothing but its turn; what held it for a person is acknowledged."""
+        ...
+
+    def release(self, id: str) -> Mailout:
+        """Whoever sent it has stopped: PENDING again, unless another one is sending it."""
+        ...
+
     def cancel(self, id: str) -> Mailout: ...
     def complete(self, id: str) -> Mailout:
         """COMPLETED, if nothing is pending or in flight; else it comes back as it is."""
+        ...
+
+    def same_content(self, id: str, since: float) -> Mailout | None:
+        """The latest real mailout from another page that took the same to the same list, and began first."""
+        ...
+
+    def last_turns(self) -> Mapping[str, float]:
+        """When each company last sent."""
         ...
 
     def next_test_run(self, ref: str) -> int: ...

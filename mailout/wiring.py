@@ -30,6 +30,7 @@ from mailout.feedback.ingest import EventQueue
 from mailout.feedback.suppression import SuppressionList
 from mailout.ports import Clock, Store, Transport
 from mailout.queue.limits import Limits
+from mailout.queue.outlook import Outlook
 from mailout.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -83,7 +84,17 @@ def limits_of(settings: Settings) -> Limits:
         per_day=settings.limit_per_day,
         window=settings.send_window,
         days=settings.send_days,
+        warmup=settings.warmup,
     )
+
+
+def outlook(settings: Settings, store: Store) -> Outlook:
+    """How the queue will go on, for whoever does not send."""
+    transport = _transport(settings, SystemClock())
+    try:
+        return Outlook(store, limits_of(settings), rate=settings.send_rate_per_sec, scope=transport.scope)
+    finally:
+        transport.close()
 
 
 def _transport(settings: Settings, clock: Clock) -> Transport:

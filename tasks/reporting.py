@@ -32,7 +32,8 @@ def show_progress(mailout_id: str) -> UUID:
 @task(name="report", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
 def report(mailout_id: str, progress: UUID | None = None) -> str:
     """CSV, report page, and the run's artifacts. Safe to repeat: all of it is made from the store."""
-    reports = wiring.engine().report(mailout_id)
+    engine = wiring.engine()
+    reports = engine.report(mailout_id)
     summary = reports.summary
     create_table_artifact(
         ledger_table(summary),
@@ -40,7 +41,7 @@ def report(mailout_id: str, progress: UUID | None = None) -> str:
         description="The ledger: where every recipient stands",
     )
     create_markdown_artifact(
-        markdown_report(summary),
+        markdown_report(summary, engine.limits.timezone),
         key=f"report-{mailout_id}",
         description=f"How “{summary.mailout.subject}” went",
     )

@@ -30,12 +30,23 @@ class Lanework:
 
 
 def demand(
-    work: Lanework, *, rate: float, batch: int, held: int, lead: float, round_trip: float, tolerance: float
+    work: Lanework,
+    *,
+    rate: float,
+    batch: int,
+    held: int,
+    lead: float,
+    round_trip: float,
+    tolerance: float,
+    left: float = math.inf,
 ) -> Demand:
-    """`rate` 0: no limit. `lead` is how far ahead slots begin, `tolerance` how late one may be used."""
+    """`rate` 0: no limit. `lead` is how far ahead slots begin, `tolerance` how late one may be used.
+
+    `left` is the time until the run's end: slots after it would be withdrawn, and lost to whoever sends next.
+    """
     if rate and work.reach < rate:
         return _slow_lanes(work, rate, batch, held, lead, tolerance)
-    second = min(rate or math.inf, work.reach)
+    second = min(rate * min(1.0, left) if rate else math.inf, work.reach)
     low = math.ceil(rate * (2 * round_trip + lead)) if rate else max(batch // 2, work.group)
     return Demand(_whole(min(batch, second - held), work.group), max(1, low))
 

@@ -47,6 +47,8 @@ class RunReport:
     halt: Halt | None = None
     limited: str | None = None  # "hour", "day", "quota"
     outcome: Outcome | None = None  # the one that ended it
+    latency: float = 0.0  # seconds a call took
+    lanes_needed: int = 0  # calls at a time that the rate would take; 0: nothing was called
 
 
 class Observer(Protocol):

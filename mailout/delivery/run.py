@@ -6,11 +6,13 @@ import logging
 import math
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mailout.delivery.calls import Caller
 from mailout.delivery.demand import Demand, Lanework, demand
 from mailout.delivery.lanes import Group, Lanes
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
+from mailout.delivery.pacing import lanes_needed
 from mailout.delivery.patience import pause_after
 from mailout.delivery.protocol import (
     Attempt,
@@ -252,9 +254,9 @@ class Run:
             self._clock.sleep(pause_after(self._outages))
         if self._journal is not None:
             self._journal.close(self._n)
-        return RunReport(
-            report.ended, self._ledger, halt=report.halt, limited=report.limited, outcome=report.outcome
-        )
+        latency = self._caller.latency
+        needed = lanes_needed(self._options.rate, latency, self._group_size)
+        return replace(report, ledger=self._ledger, latency=latency, lanes_needed=needed)
 
     def _end_abruptly(self) -> None:
         """A signal or something unforeseen: end as cleanly as may be; the journal covers the rest."""
@@ -380,6 +382,7 @@ class Run:
             lead=LEAD + self._round_trip,
             round_trip=self._round_trip,
             tolerance=self._caller.tolerance,
+            left=math.inf if self._deadline is None else self._deadline - self._clock.monotonic(),
         )
 
     def _want(self) -> int:

@@ -1,20 +1,25 @@
-"""The limits (hour, day, window): a pure decision over now and settings. The second of three brakes."""
+"""The limits (hour, day, quota, window): a pure decision over (now, usage, settings); the second brake.
+
+The counting itself is the store's, within `step`; here is what the counts mean and how long a mailout waits.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from mailout.delivery.options import Ended, RunReport
 from mailout.delivery.protocol import Bucket
+from mailout.queue.hours import instant, is_open, opening
 from mailout.queue.model import DeferReason
-from mailout.setting_values import SendWindow
+from mailout.setting_values import DAY, SendWindow
 
-MORNING = time(9, 0)
-"""When a day begins for a mailout that met its daily limit, if no window is set."""
 QUOTA_PAUSE = 3600.0
+QUOTA_WINDOW = 86_400.0
+"""Providers count the last 24 hours."""
 CIRCUIT_PAUSES = (60.0, 300.0, 900.0, 3600.0)
 
 
@@ -27,6 +32,24 @@ class Limits:
     per_day: int | None = None
     window: SendWindow | None = None
     days: frozenset[int] = frozenset(range(7))
+    warmup: tuple[int, ...] = ()  # the most on the first, second, … day of sending
+
+    def most_on(self, day: date, first_day: date) -> int | None:
+        """The day's ceiling: `per_day`, and while an account is warmed up, what that allows."""
+        ceilings = [] if self.per_day is None else [self.per_day]
+        place = (day - first_day).days
+        if 0 <= place < len(self.warmup):
+            ceilings.append(self.warmup[place])
+        return min(ceilings, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What has left: in this hour, on this day (of all and of one company, whichever is more)."""
+
+    hour: int = 0
+    day: int = 0
+    quota: int | None = None  # what the provider still allows; None: no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,83 +61,140 @@ class Defer:
     note: str | None = None
 
 
-def buckets(limits: Limits, now: float) -> Sequence[Bucket]:
+# ── Counters ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def buckets(limits: Limits, now: float, first_day: str | None = None) -> Sequence[Bucket]:
     """This hour and the next, this day and the next: the store takes the ones its clock is in."""
-    local = datetime.fromtimestamp(now, limits.timezone)
-    hour = local.replace(minute=0, second=0, microsecond=0)
-    day = hour.replace(hour=0)
+    today = local(limits, now).date()
+    began = began_on(first_day, today)
     return [
-        *(
-            _bucket("hour", start, start + timedelta(hours=1), limits.per_hour, "%Y-%m-%dT%H%z")
-            for start in (hour, _add(hour, hours=1))
-        ),
-        *(
-            _bucket("day", start, start + timedelta(days=1), limits.per_day, "%Y-%m-%d")
-            for start in (day, day + timedelta(days=1))
-        ),
+        *(_hour(limits, start) for start in (hour_start(limits, now), next_hour(limits, now))),
+        *(_day(limits, day, began) for day in (today, today + timedelta(days=1))),
     ]
 
 
-def _add(moment: datetime, *, hours: int) -> datetime:
-    """By the clock on the wall of the world: across summer time, an hour stays an hour."""
-    return datetime.fromtimestamp(moment.timestamp() + 3600 * hours, moment.tzinfo)
+def _hour(limits: Limits, start: float) -> Bucket:
+    key = local(limits, start).strftime("%Y-%m-%dT%H%z")  # in autumn an hour comes twice
+    return Bucket("hour", key, start, start + 3600, limits.per_hour)
 
 
-def _bucket(kind: str, start: datetime, end: datetime, limit: int | None, form: str) -> Bucket:
-    ends_at = start.timestamp() + 3600 if kind == "hour" else end.timestamp()
-    return Bucket(kind, start.strftime(form), start.timestamp(), ends_at, limit)
+def _day(limits: Limits, day: date, began: date) -> Bucket:
+    starts, ends = (instant(limits.timezone, day, minute) for minute in (0, DAY))
+    return Bucket("day", day.isoformat(), starts, ends, limits.most_on(day, began))
+
+
+def began_on(first_day: str | None, today: date) -> date:
+    """The first day of sending; today, if nothing has left yet."""
+    return today if first_day is None else date.fromisoformat(first_day)
+
+
+def local(limits: Limits, moment: float) -> datetime:
+    return datetime.fromtimestamp(moment, limits.timezone)
+
+
+def hour_start(limits: Limits, now: float) -> float:
+    return local(limits, now).replace(minute=0, second=0, microsecond=0).timestamp()
 
 
 def next_hour(limits: Limits, now: float) -> float:
-    local = datetime.fromtimestamp(now, limits.timezone)
-    return _add(local.replace(minute=0, second=0, microsecond=0), hours=1).timestamp()
+    """By the clock of the world: across summer time, an hour stays an hour."""
+    return hour_start(limits, now) + 3600
+
+
+def midnight(limits: Limits, now: float) -> float:
+    """When the day ends."""
+    return instant(limits.timezone, local(limits, now).date(), DAY)
+
+
+# ── Hours and days ───────────────────────────────────────────────────────────────────────────────
 
 
 def next_day(limits: Limits, now: float) -> float:
-    """The next day on which mail may leave, at the window's opening."""
-    local = datetime.fromtimestamp(now, limits.timezone)
-    return _opening(limits, local.date() + timedelta(days=1))
+    """The next day on which mail may leave: at the window's opening, or at 09:00.
+
+    A window that is open over midnight goes on then: the new day's counter is empty.
+    """
+    tomorrow = midnight(limits, now)
+    if limits.window is not None and window_opens(limits, tomorrow) is None:
+        return tomorrow
+    return _first_opening(limits, local(limits, now).date() + timedelta(days=1))
 
 
 def window_opens(limits: Limits, now: float) -> float | None:
     """When mail may leave again; None: it may now."""
-    local = datetime.fromtimestamp(now, limits.timezone)
-    minute = local.hour * 60 + local.minute
-    day = local.date()
-    if limits.window is not None and limits.window.start_minute > limits.window.end_minute > minute:
-        day -= timedelta(days=1)  # past midnight, in a window that opened yesterday
-    if day.weekday() in limits.days and (limits.window is None or limits.window.is_open(minute)):
+    today = local(limits, now).date()
+    if any(is_open(limits.timezone, limits.window, limits.days, day, now) for day in _around(today)):
         return None
-    today = local.date()
-    opening = _opening(limits, today)
-    return opening if opening > now else _opening(limits, today + timedelta(days=1))
+    first = _first_opening(limits, today)
+    return first if first > now else _first_opening(limits, today + timedelta(days=1))
 
 
-def _opening(limits: Limits, day: date) -> float:
+def window_closes(limits: Limits, now: float) -> float:
+    """The end of the hours that `now` is in; infinity: they have none."""
+    window = limits.window
+    if len(limits.days) == 7 and (window is None or window == SendWindow(0, DAY)):
+        return math.inf
+    minute = DAY if window is None else window.end_minute
+    today = local(limits, now).date()
+    ends = (instant(limits.timezone, day, minute) for day in (today, today + timedelta(days=1)))
+    closing = next(end for end in ends if end > now)
+    return closing if window_opens(limits, closing) is not None else window_closes(limits, closing)
+
+
+def _around(today: date) -> tuple[date, date]:
+    """Past midnight, a window that opened yesterday may still be open."""
+    return today - timedelta(days=1), today
+
+
+def _first_opening(limits: Limits, day: date) -> float:
     """The opening on that day, or on the first allowed day after it."""
     while day.weekday() not in limits.days:
         day += timedelta(days=1)
-    start = MORNING
-    if limits.window is not None:
-        start = time(limits.window.start_minute // 60, limits.window.start_minute % 60)
-    return datetime.combine(day, start, limits.timezone).timestamp()
+    return opening(limits.timezone, limits.window, day)
 
 
-def why_not_now(limits: Limits, now: float) -> Defer | None:
-    """Before anything is claimed: may mail leave at this time of day and week?"""
+# ── Decisions ────────────────────────────────────────────────────────────────────────────────────
+
+
+def why_not_now(
+    limits: Limits, now: float, usage: Usage | None = None, first_day: str | None = None
+) -> Defer | None:
+    """May mail leave at this hour, after so much has left? Without usage: at this time of day and week?"""
     opens = window_opens(limits, now)
-    return None if opens is None else Defer(DeferReason.OUTSIDE_HOURS, opens)
+    if opens is not None:
+        return Defer(DeferReason.OUTSIDE_HOURS, opens)
+    if usage is None:
+        return None
+    today = local(limits, now).date()
+    most = limits.most_on(today, began_on(first_day, today))
+    if limits.per_hour is not None and usage.hour >= limits.per_hour:
+        return Defer(DeferReason.RATE_PER_HOUR, next_hour(limits, now))
+    if most is not None and usage.day >= most:
+        return Defer(DeferReason.DAILY_LIMIT, next_day(limits, now))
+    if usage.quota is not None and usage.quota <= 0:
+        return Defer(DeferReason.QUOTA_EXHAUSTED, now + QUOTA_PAUSE)
+    return None
 
 
-def why_it_ended(limits: Limits, report: RunReport, now: float, earlier_pauses: int = 0) -> Defer | None:
+def why_it_ended(
+    limits: Limits,
+    report: RunReport,
+    now: float,
+    *,
+    pauses_in_a_row: int = 0,
+    quota_frees_at: float | None = None,
+) -> Defer | None:
     """What a sender's run means for its mailout; None: nothing keeps it from going on."""
     if report.ended is Ended.REFUSED and report.outcome is not None:
         code, message = report.outcome.code, report.outcome.message
         return Defer(DeferReason.CONFIGURATION_ERROR, None, f"{code}: {message}")
     if report.ended is Ended.CIRCUIT:
-        pause = CIRCUIT_PAUSES[min(earlier_pauses, len(CIRCUIT_PAUSES) - 1)]
+        pause = CIRCUIT_PAUSES[min(pauses_in_a_row, len(CIRCUIT_PAUSES) - 1)]
         last = f"{report.outcome.code}: {report.outcome.message}" if report.outcome else None
         return Defer(DeferReason.TRANSIENT_ERRORS, now + pause, last)
+    if report.ended is Ended.DEADLINE:
+        return why_not_now(limits, now)
     if report.ended is not Ended.LIMITED:
         return None
     match report.limited:
@@ -123,4 +203,19 @@ def why_it_ended(limits: Limits, report: RunReport, now: float, earlier_pauses: 
         case "day":
             return Defer(DeferReason.DAILY_LIMIT, next_day(limits, now))
         case _:
-            return Defer(DeferReason.QUOTA_EXHAUSTED, now + QUOTA_PAUSE)
+            return Defer(DeferReason.QUOTA_EXHAUSTED, quota_frees_at or now + QUOTA_PAUSE)
+
+
+def quota_frees(begun: Sequence[tuple[float, int]], pending: int, now: float) -> float | None:
+    """When enough of what left here in the last 24 hours is older than that; None: nothing is known.
+
+    Enough is all that is pending, or a tenth of what the window holds: a mailout need not wake for every
+    message, nor wait for all of them.
+    """
+    enough = min(pending, math.ceil(sum(n for _, n in begun) / 10))
+    freed = 0
+    for minute, n in begun:
+        freed += n
+        if freed >= enough > 0:
+            return max(now + 60, minute + 60 + QUOTA_WINDOW)
+    return None

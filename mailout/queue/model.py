@@ -94,3 +94,11 @@ class Mailout(NewMailout):
     started_at: float | None = None
     completed_at: float | None = None
     metrics: Mapping[str, int] = field(default_factory=dict)  # delivered, bounced, ... by event
+    transient_pauses: int = 0  # after transient errors, and
+    transient_sent: int = 0  # how many had been sent by the last of them
+    acknowledged: Mapping[str, int] = field(default_factory=dict)  # what a person knew when he resumed it
+
+    @property
+    def pauses_in_a_row(self) -> int:
+        """Pauses after transient errors since something was sent."""
+        return self.transient_pauses if self.ledger.sent <= self.transient_sent else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
+from mailout.reporting.forecasts import foretold
 from mailout.reporting.moments import lasting, spoken
 from mailout.reporting.summary import Summary
 from mailout.reporting.words import count
@@ -23,6 +24,10 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
         yield ("took" if mailout.completed_at else "so far"), lasting(summary.duration)
     if summary.rate is not None:
         yield "rate", f"{summary.rate:,.1f} messages a second"
+    if summary.forecast is not None:
+        yield "forecast", foretold(summary.forecast, zone)
+    if summary.note is not None:
+        yield "to look at", summary.note
     if summary.transport is not None:
         yield "sent through", summary.transport
     for reason, n in summary.suppressed.items():

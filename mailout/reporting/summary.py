@@ -13,7 +13,9 @@ import polars as pl
 
 from mailout.delivery.states import COLUMN_OF, Column, State
 from mailout.ports import Store
+from mailout.queue.forecast import Forecast
 from mailout.queue.model import Mailout
+from mailout.reporting.forecasts import forecast_dict
 from mailout.reporting.moments import iso
 from mailout.reporting.redact import redact, redact_text
 from mailout.reporting.rows import pages
@@ -68,6 +70,8 @@ class Summary:
     dropped: Mapping[str, int] = field(default_factory=dict)  # by reason: never became a message
     timeline: Timeline | None = None  # None: nothing sent
     rate: float | None = None  # messages a second while it was being sent; None: too few to say
+    forecast: Forecast | None = None  # None: it is over, or nobody asked
+    note: str | None = None  # what whoever sent it has to say besides
 
     @property
     def duration(self) -> float | None:
@@ -122,6 +126,8 @@ class Summary:
             "dropped": dict(self.dropped),
             "sent_over_time": list(timeline.counts) if timeline else [],
             "metrics": dict(mailout.metrics),
+            "forecast": forecast_dict(self.forecast),
+            "note": self.note,
             "next_steps": [asdict(step) for step in next_steps(mailout)],
         }
 
@@ -132,10 +138,13 @@ def summarise(
     *,
     transport: str | None = None,
     dropped: Mapping[str, int] | None = None,
+    forecast: Forecast | None = None,
+    note: str | None = None,
 ) -> Summary:
     """Read a mailout once, page by page.
 
-    `transport` and `dropped` (addresses that never became messages, by reason) are known to whoever sends.
+    `transport`, `dropped` (addresses that never became messages, by reason), `forecast` and `note` are known
+    to whoever sends.
     Of every message only its time is kept (8 bytes), so a million of them take little room.
     """
     mailout = store.mailout(mailout_id)
@@ -153,6 +162,8 @@ def summarise(
         dropped=dict(sorted((dropped or {}).items())),
         timeline=timeline_of(moments),
         rate=rate_of(moments),
+        forecast=forecast,
+        note=note,
     )
 
 

@@ -126,7 +126,8 @@ def waiting(mailout: Mailout, zone: tzinfo) -> str | None:
     if reason is None:
         if mailout.scheduled_at is None or mailout.started_at is not None:
             return "It waits for its turn."
-        return f"It is planned for {spoken(mailout.scheduled_at, zone)}."
+        whom = f", to {count(mailout.ledger.recipients, 'person', 'people')}" if mailout.frozen_at else ""
+        return f"It is planned for {spoken(mailout.scheduled_at, zone)}{whom}."
     whom = "for a person" if until is None else f"until {spoken(until, zone)}"
     note = f" {mailout.defer_note}" if mailout.defer_note else ""
     return f"It waits {whom}: {WHY[reason]}.{note}"
@@ -156,6 +157,8 @@ def next_steps(mailout: Mailout) -> Sequence[NextStep]:
                 f"mailout queue retry {id}",
             )
         )
+    if mailout.status is Status.PENDING and mailout.started_at is None and mailout.scheduled_at is not None:
+        steps.append(NextStep("Until then it can be taken back:", f"mailout queue cancel {id}"))
     advice = _ADVICE.get(mailout.defer_reason) if mailout.defer_reason else None
     if mailout.status is Status.PENDING and advice is not None:
         steps.append(NextStep(advice, f"mailout queue resume {id}"))

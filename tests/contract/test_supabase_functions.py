@@ -87,7 +87,7 @@ def test_the_pacer_in_sql_reserves_what_the_one_in_python_does(
     wish = Jsonb(asdict(pace))
     with psycopg.connect(migrated(), row_factory=dict_row) as connection:
         found = connection.execute(
-            "select * from mailout_reserve((%s, %s, %s, %s)::pace, %s, %s, %s)",
+            "select * from mailout_reserve((%s, %s, %s, %s, null)::pace, %s, %s, %s)",
             (ACCOUNT, state.next_at, state.factor, state.factor_at, wish, NOON, want),
         ).fetchone()
     assert found is not None

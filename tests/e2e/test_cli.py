@@ -161,6 +161,21 @@ def test_a_limit_defers_the_rest_and_says_until_when(mailout: Commands) -> None:
     assert len(mailout.mails()) == 2
 
 
+def test_a_delay_is_time_to_see_to_whom_it_would_go_and_to_take_it_back(mailout: Commands) -> None:
+    mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
+    planned = mailout("send", mailout.letter(), "--direct", SEND_DELAY="3600")
+    assert planned.code == 75
+    assert ", to 3 people." in planned.out
+    assert "mailout queue cancel" in planned.out
+    listed = mailout("status", SEND_DELAY="3600")
+    assert "planned for" in listed.out
+    assert "done by" in listed.out
+    forecast = mailout("status", "letter.md", "--json", SEND_RATE_PER_SEC="5").data["forecast"]
+    assert forecast["begins_at"] < forecast["ends_at"]
+    assert mailout("queue", "cancel", "letter.md").code == 0
+    assert mailout.mails() == []
+
+
 def test_sigterm_finishes_what_is_in_hand_and_the_same_command_goes_on(mailout: Commands) -> None:
     mailout.people(*(f"reader{n:02}@example.org" for n in range(40)))
     command = [sys.executable, "-m", "cli", "send", str(mailout.letter()), "--direct"]
@@ -173,7 +188,9 @@ def test_sigterm_finishes_what_is_in_hand_and_the_same_command_goes_on(mailout: 
         _, said = process.communicate()
     assert process.returncode == 128 + signal.SIGTERM
     assert b"the same command goes on" in said
-    ledger = mailout("queue", "show", "letter.md", "--json").data["ledger"]
+    shown = mailout("queue", "show", "letter.md", "--json").data
+    assert (shown["status"], shown["locked_by"]) == ("PENDING", None)  # nobody sends it any more
+    ledger = shown["ledger"]
     assert (ledger["in_flight"], ledger["unknown"]) == (0, 0)
     assert 0 < ledger["sent"] == len(mailout.mails()) < 40
     assert mailout("send", "letter.md", "--direct").code == 0

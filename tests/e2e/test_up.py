@@ -75,6 +75,9 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
     assert "Traceback" not in log.read_text()
 
+    store = mailout.store()
+    assert store.request_stop(None) == 0, "a sender was cut off instead of being asked to end"
+    store.close()
     (stopped,) = mailout.queue()
     names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
     assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)

@@ -169,6 +169,9 @@ def test_the_description_is_complete(gateway: Client) -> None:
         ("post", "/unsubscribe"),
         ("get", "/media/{name}"),
         ("get", "/health"),
+        ("get", "/mail/progress/poll/"),
+        ("get", "/mail/progress/stream"),
+        *(("post", f"/mailouts/{{id}}/{act}") for act in ("cancel", "pause", "resume", "retry", "settle")),
     }
     for operation in operations.values():
         assert operation["description"]

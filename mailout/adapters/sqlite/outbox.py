@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.movement import Movement, minute_key
 from mailout.adapters.sqlite.step import quota_left, take_step
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import DOUBTFUL, WAITING, State
@@ -201,6 +201,18 @@ class SqliteOutbox:
     def quota(self, scope: str) -> int | None:
         with self.db.write() as tx:
             return quota_left(tx, scope)
+
+    def first_day(self, scope: str) -> str | None:
+        rows = self.db.read("SELECT first_day FROM pace WHERE scope = ?", (scope,))
+        return rows[0]["first_day"] if rows else None
+
+    def begun_since(self, moment: float) -> Sequence[tuple[float, int]]:
+        rows = self.db.read(
+            "SELECT key, n FROM usage WHERE scope = 'all' AND kind = 'minute' AND key >= ? AND n > 0"
+            " ORDER BY key",
+            (minute_key(moment),),
+        )
+        return [(60.0 * int(row["key"]), row["n"]) for row in rows]
 
 
 def _chosen(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from mailout.adapters.sqlite.database import Database
@@ -88,7 +88,12 @@ class SqliteQueue:
             # A person's hold is never replaced by a mere wait.
             tx.execute(
                 "UPDATE campaign_queue SET status = 'PENDING', defer_reason = :reason,"
-                " deferred_until = :until, defer_note = :note WHERE id = :id"
+                " deferred_until = :until, defer_note = :note,"
+                " transient_pauses = CASE"
+                "  WHEN :reason <> 'transient_errors' OR status = 'PENDING' THEN transient_pauses"
+                "  WHEN sent > transient_sent THEN 1 ELSE transient_pauses + 1 END,"
+                " transient_sent = CASE WHEN :reason = 'transient_errors' THEN sent ELSE transient_sent END"
+                " WHERE id = :id"
                 " AND status IN ('PENDING', 'PROCESSING')"
                 " AND (:until IS NULL OR defer_reason IS NULL"
                 "  OR defer_reason NOT IN (SELECT value FROM json_each(:held)))",
@@ -99,9 +104,26 @@ class SqliteQueue:
     def resume(self, id: str) -> Mailout:
         with self.db.write() as tx:
             tx.execute(
-                "UPDATE campaign_queue SET deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
+                "UPDATE campaign_queue SET deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
+                " acknowledged = CASE defer_reason"
+                "  WHEN 'reputation' THEN json_set(acknowledged, '$.sent', sent,"
+                "   '$.bounced', coalesce(json_extract(metrics, '$.bounced'), 0),"
+                "   '$.complained', coalesce(json_extract(metrics, '$.complained'), 0))"
+                "  WHEN 'duplicate_content' THEN json_set(acknowledged, '$.duplicate_content', 1)"
+                "  ELSE acknowledged END"
                 " WHERE id = ? AND status = 'PENDING'",
                 (id,),
+            )
+            return _get(tx, id)
+
+    def release(self, id: str) -> Mailout:
+        with self.db.write() as tx:
+            tx.execute(
+                "UPDATE campaign_queue SET status = 'PENDING', locked_by = NULL"
+                " WHERE id = :id AND status = 'PROCESSING' AND NOT EXISTS ("
+                "  SELECT 1 FROM sender_sessions s WHERE s.campaign_id = :id AND s.closed_at IS NULL"
+                "   AND s.lease_until > :now)",
+                {"id": id, "now": self.db.clock.now()},
             )
             return _get(tx, id)
 
@@ -138,6 +160,27 @@ class SqliteQueue:
                 (self.db.clock.now(), id),
             )
             return _get(tx, id)
+
+    def same_content(self, id: str, since: float) -> Mailout | None:
+        rows = self.db.read(
+            "SELECT other.* FROM campaign_queue this JOIN campaign_queue other"
+            " ON other.content_hash = this.content_hash AND other.list_key IS this.list_key"
+            " AND other.ref <> this.ref AND NOT other.is_test"
+            " WHERE this.id = :id AND other.status <> 'CANCELLED'"
+            " AND (other.status = 'PROCESSING' OR other.sent + other.unknown > 0)"
+            " AND coalesce(other.completed_at, other.locked_at, other.started_at) >= :since"
+            " AND (other.started_at, other.id) < (coalesce(this.started_at, 1e99), this.id)"
+            " ORDER BY other.started_at DESC, other.id LIMIT 1",
+            {"id": id, "since": since},
+        )
+        return _mailout(rows[0]) if rows else None
+
+    def last_turns(self) -> Mapping[str, float]:
+        rows = self.db.read(
+            "SELECT company_id, max(locked_at) AS at FROM campaign_queue WHERE locked_at IS NOT NULL"
+            " GROUP BY company_id"
+        )
+        return {row["company_id"]: row["at"] for row in rows}
 
     def next_test_run(self, ref: str) -> int:
         rows = self.db.read("SELECT count(*) AS runs FROM campaign_queue WHERE ref = ? AND is_test", (ref,))
@@ -273,4 +316,7 @@ def _mailout(row: sqlite3.Row) -> Mailout:
         started_at=row["started_at"],
         completed_at=row["completed_at"],
         metrics=json.loads(row["metrics"]),
+        transient_pauses=row["transient_pauses"],
+        transient_sent=row["transient_sent"],
+        acknowledged=json.loads(row["acknowledged"]),
     )

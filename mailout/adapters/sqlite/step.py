@@ -68,6 +68,8 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     rows = _begin(tx, move, step, campaign, campaign_id, now, reservation.slots_free)
     slots = reservation.take(len(rows))
     _write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
+    if rows:
+        _begin_warmup(tx, step, now)
     move.write()
     due = None if rows else _next_due(tx, campaign_id, now)
     return StepReply(
@@ -187,9 +189,18 @@ def _pace_state(tx: sqlite3.Connection, scope: str) -> PaceState:
 
 def _write_pace(tx: sqlite3.Connection, scope: str, state: PaceState) -> None:
     tx.execute(
-        "INSERT INTO pace VALUES (?, ?, ?, ?) ON CONFLICT (scope) DO UPDATE SET"
+        "INSERT INTO pace (scope, next_at, factor, factor_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (scope) DO UPDATE SET"
         " next_at = excluded.next_at, factor = excluded.factor, factor_at = excluded.factor_at",
         (scope, state.next_at, state.factor, state.factor_at),
+    )
+
+
+def _begin_warmup(tx: sqlite3.Connection, step: Step, now: float) -> None:
+    """The day on which an account's first message left stays the first."""
+    tx.execute(
+        "UPDATE pace SET first_day = ? WHERE scope = ? AND first_day IS NULL",
+        (_bucket_key(step.buckets, "day", now), step.pace.scope),
     )
 
 

@@ -116,3 +116,10 @@ class SupabaseOutbox:
     def quota(self, scope: str) -> int | None:
         left: int | None = self.rpc("mailout_quota_left", {"scope": scope})
         return left
+
+    def first_day(self, scope: str) -> str | None:
+        day: str | None = self.rpc("mailout_first_day", {"scope": scope})
+        return day
+
+    def begun_since(self, moment: float) -> Sequence[tuple[float, int]]:
+        return [(float(minute), n) for minute, n in self.rpc("mailout_begun_since", {"moment": moment})]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -46,6 +46,9 @@ class SupabaseQueue:
     def resume(self, id: str) -> Mailout:
         return codec.mailout(self.rpc("mailout_resume", {"id": id}))
 
+    def release(self, id: str) -> Mailout:
+        return codec.mailout(self.rpc("mailout_release", {"id": id}))
+
     def cancel(self, id: str) -> Mailout:
         """Cancelled with the first call; a long mailout is swept in parts."""
         mailout, pending = codec.mailout(self.rpc("mailout_cancel", {"id": id})), None
@@ -56,6 +59,14 @@ class SupabaseQueue:
 
     def complete(self, id: str) -> Mailout:
         return codec.mailout(self.rpc("mailout_complete", {"id": id}))
+
+    def same_content(self, id: str, since: float) -> Mailout | None:
+        found = self.rpc("mailout_same_content", {"id": id, "since": since})
+        return None if found is None else codec.mailout(found)
+
+    def last_turns(self) -> Mapping[str, float]:
+        turns: Mapping[str, float] = self.rpc("mailout_last_turns", {})
+        return turns
 
     def next_test_run(self, ref: str) -> int:
         return int(self.rpc("mailout_next_test_run", {"ref": ref}))

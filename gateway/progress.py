@@ -1,0 +1,105 @@
+"""The queue over HTTP: how it stands, once or as a stream, and what a person can do with a mailout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Path
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway.access import Refused, token_needed
+from gateway.answers import Error
+from gateway.stream import LOOK_SECONDS, Stream
+from mailout.delivery.protocol import Timing
+from mailout.errors import MailoutError, NotFound, StoreUnavailable
+from mailout.ports import Store
+from mailout.queue import acts
+from mailout.queue.acts import Verdict
+from mailout.queue.model import Kind
+from mailout.queue.outlook import Outlook
+from mailout.reporting.standings import mailout_state, standing_dict
+from mailout.settings import Settings
+
+Id = Annotated[str, Path(description="The mailout's id, as the poll shows it")]
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    401: {"model": Error, "description": "No token, or a wrong one"},
+    403: {"model": Error, "description": "API_TOKEN is not set"},
+    503: {"model": Error, "description": "The store does not answer"},
+}
+ACT_REFUSALS = REFUSALS | {
+    404: {"model": Error, "description": "No such mailout"},
+    409: {"model": Error, "description": "It cannot be done now; the answer says why"},
+}
+
+
+class Pause(BaseModel):
+    note: str | None = Field(None, max_length=500, description="Why, for whoever comes to resume it")
+
+
+class Settle(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+
+    verdict: Verdict = Field(alias="as", description="What became of them; `pending` sends them again")
+    messages: list[str] | None = Field(None, description="Only these, by their ids; none: all in doubt")
+
+
+def router(settings: Settings, store: Store, outlook: Outlook, *, every: float = LOOK_SECONDS) -> APIRouter:
+    """All of it needs `API_TOKEN`."""
+    routes = APIRouter(tags=["queue"], dependencies=[Depends(token_needed(settings))])
+    stream = Stream(lambda: standing_dict(outlook.standing()), every=every)
+
+    @routes.get("/mail/progress/poll/", responses=REFUSALS)
+    def poll() -> dict[str, Any]:
+        """What is being sent, what waits and why, and when it will be done."""
+        return standing_dict(outlook.standing())
+
+    @routes.get("/mail/progress/stream", responses=REFUSALS, response_class=StreamingResponse)
+    async def watch() -> StreamingResponse:
+        """The poll's answer as server-sent events (`event: progress`), whenever it has changed."""
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(stream.events(), media_type="text/event-stream", headers=headers)
+
+    def act(id: str, do: Callable[[], object]) -> dict[str, Any]:
+        try:
+            do()
+        except NotFound as error:
+            raise Refused(404, str(error)) from error
+        except StoreUnavailable:
+            raise
+        except MailoutError as error:
+            raise Refused(409, str(error)) from error
+        mailout = store.mailout(id)
+        if mailout.kind is Kind.NOTION:
+            store.ask_report(id)  # its page is told by the next run of the queue
+        return mailout_state(mailout, outlook.forecast(id))
+
+    @routes.post("/mailouts/{id}/cancel", responses=ACT_REFUSALS)
+    def cancel(id: Id) -> dict[str, Any]:
+        """Take it back. What has left has left; nobody else gets it, and it cannot be resumed."""
+        return act(id, lambda: acts.cancel(store, id))
+
+    @routes.post("/mailouts/{id}/pause", responses=ACT_REFUSALS)
+    def pause(id: Id, why: Annotated[Pause | None, Body()] = None) -> dict[str, Any]:
+        """Hold it until somebody resumes it. What is in hand is finished."""
+        return act(id, lambda: acts.pause(store, id, why.note if why else None))
+
+    @routes.post("/mailouts/{id}/resume", responses=ACT_REFUSALS)
+    def resume(id: Id) -> dict[str, Any]:
+        """Let it go on, whatever it waited for; the queue takes it up within a minute."""
+        return act(id, lambda: acts.resume(store, id))
+
+    @routes.post("/mailouts/{id}/retry", responses=ACT_REFUSALS)
+    def retry(id: Id) -> dict[str, Any]:
+        """Try its failed messages again, and no others."""
+        return act(id, lambda: acts.retry(store, id))
+
+    @routes.post("/mailouts/{id}/settle", responses=ACT_REFUSALS)
+    def settle(id: Id, word: Settle) -> dict[str, Any]:
+        """Say what became of messages that were handed over and never answered for."""
+        timing = Timing.of(settings.lock_seconds)
+        return act(id, lambda: acts.settle(store, id, word.verdict, timing, word.messages))
+
+    return routes

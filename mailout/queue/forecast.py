@@ -1,0 +1,159 @@
+"""When a mailout will have left, if nothing else happens: the limits' own rules, played forward.
+
+It asks `why_not_now`, as the engine does, so the two cannot disagree about what a limit means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from mailout.queue.limits import (
+    QUOTA_WINDOW,
+    Defer,
+    Limits,
+    Usage,
+    began_on,
+    hour_start,
+    local,
+    midnight,
+    next_hour,
+    quota_frees,
+    why_not_now,
+    window_closes,
+)
+from mailout.queue.model import DeferReason
+
+MOST_STEPS = 20_000
+"""A forecast that goes so far says nothing: years of hours."""
+TINY = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """When the first and the last message leave (None: nobody can say), and how many leave another day."""
+
+    begins_at: float | None
+    ends_at: float | None
+    today: int = 0
+    later: int = 0
+    limited_by: DeferReason | None = None  # the first limit in its way
+
+
+@dataclass(frozen=True, slots=True)
+class Outset:
+    """What a forecast begins with."""
+
+    now: float
+    rate: float  # messages a second, as they really leave; 0: as fast as you like
+    usage: Usage = field(default_factory=Usage)
+    first_day: str | None = None  # of sending, for the warm-up
+    begun: Sequence[tuple[float, int]] = ()  # in the last 24 hours, by the minute: what will free the quota
+
+
+def forecast(
+    limits: Limits, outset: Outset, pending: int, *, ahead: int = 0, not_before: float | None = None
+) -> Forecast:
+    """`ahead`: messages of other mailouts that leave first, through the same limits."""
+    play = _Play(limits, outset, max(outset.now, not_before or outset.now))
+    tonight = midnight(limits, outset.now)
+    first: float | None = None
+    today = 0.0
+    for stretch in play.stretches(ahead + pending):
+        ours = stretch.done_before + stretch.n - max(ahead, stretch.done_before)
+        if ours > TINY:
+            length = stretch.ends_at - stretch.starts_at
+            first = first or stretch.ends_at - length * ours / stretch.n
+            today += ours if stretch.starts_at < tonight else 0.0
+    return Forecast(
+        begins_at=first if pending else play.at,
+        ends_at=None if play.lost else play.at,
+        today=round(today),
+        later=pending - round(today),
+        limited_by=play.limited_by,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Messages that leave without a break, within one hour of one day."""
+
+    starts_at: float
+    ends_at: float
+    done_before: float
+    n: float
+
+
+class _Play:
+    """The clock, the counters and the quota, moved forward. Parts of messages count: edges lose none."""
+
+    def __init__(self, limits: Limits, outset: Outset, at: float) -> None:
+        self._limits = limits
+        self._rate = outset.rate
+        self._first_day = outset.first_day
+        self._window = list(outset.begun)  # what the provider still counts, the oldest first
+        self._hour, self._day = hour_start(limits, outset.now), midnight(limits, outset.now)
+        self._sent_in_hour, self._sent_on_day = float(outset.usage.hour), float(outset.usage.day)
+        self._quota = math.inf if outset.usage.quota is None else float(outset.usage.quota)
+        self.at = outset.now
+        self.limited_by: DeferReason | None = None
+        self.lost = False  # nobody can say how it goes on
+        self._go_to(at)
+
+    def stretches(self, messages: int) -> Iterator[_Stretch]:
+        done = 0.0
+        for _ in range(MOST_STEPS):
+            if messages - done < TINY:
+                return
+            wait = self._why_not(messages - done)
+            if wait is None:
+                stretch = self._stretch(done, messages - done)
+                yield stretch
+                done += stretch.n
+                continue
+            self.limited_by = self.limited_by or wait.reason
+            if wait.until is None:
+                break
+            self._go_to(wait.until)
+        self.lost = True
+
+    def _why_not(self, left: float) -> Defer | None:
+        """As the engine would defer it; a quota that nobody knows to be freed has no time."""
+        quota = None if self._quota == math.inf else math.floor(self._quota + TINY)
+        usage = Usage(math.floor(self._sent_in_hour + TINY), math.floor(self._sent_on_day + TINY), quota)
+        wait = why_not_now(self._limits, self.at, usage, self._first_day)
+        if wait is not None and wait.reason is DeferReason.QUOTA_EXHAUSTED:
+            return replace(wait, until=quota_frees(self._window, math.ceil(left), self.at))
+        return wait
+
+    def _stretch(self, done: float, left: float) -> _Stretch:
+        """Until the hour, the day or the window ends, or a counter is full."""
+        limits, start = self._limits, self.at
+        today = local(limits, start).date()
+        self._first_day = self._first_day or today.isoformat()
+        most = limits.most_on(today, began_on(self._first_day, today))
+        until = min(next_hour(limits, start), midnight(limits, start), window_closes(limits, start))
+        room = min(
+            self._quota,
+            math.inf if limits.per_hour is None else limits.per_hour - self._sent_in_hour,
+            math.inf if most is None else most - self._sent_on_day,
+        )
+        n = min(left, room, (until - start) * self._rate if self._rate else math.inf)
+        self._sent_in_hour += n
+        self._sent_on_day += n
+        self._quota -= n
+        end = start + n / self._rate if self._rate else start
+        self._go_to(until if math.isclose(end, until, abs_tol=TINY) else end)
+        self._window.append((self.at, math.ceil(n)))
+        return _Stretch(start, self.at, done, n)
+
+    def _go_to(self, moment: float) -> None:
+        """Another hour or day begins with empty counters; what left a day ago is free again."""
+        self.at = max(self.at, moment)
+        if hour_start(self._limits, self.at) != self._hour:
+            self._hour, self._sent_in_hour = hour_start(self._limits, self.at), 0.0
+        if midnight(self._limits, self.at) != self._day:
+            self._day, self._sent_on_day = midnight(self._limits, self.at), 0.0
+        while self._window and self._window[0][0] + 60 + QUOTA_WINDOW <= self.at:
+            self._quota += self._window.pop(0)[1]

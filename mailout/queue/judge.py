@@ -1,0 +1,52 @@
+"""Asks the store what the decisions need to know; they themselves are pure (`limits`, `holds`)."""
+
+from __future__ import annotations
+
+from mailout.delivery.options import Ended, RunReport
+from mailout.ports import Queue, Store
+from mailout.queue import limits as rules
+from mailout.queue.holds import TWICE_WITHIN, bad_reputation, duplicate, may_be_a_duplicate
+from mailout.queue.limits import QUOTA_WINDOW, Defer, Limits
+from mailout.queue.model import Mailout
+
+
+class Judge:
+    """Whether a mailout may go on, and if not, why and until when."""
+
+    def __init__(
+        self, store: Store, limits: Limits, *, max_bounce_rate: float, max_complaint_rate: float
+    ) -> None:
+        self._store = store
+        self._limits = limits
+        self._max_bounce_rate = max_bounce_rate
+        self._max_complaint_rate = max_complaint_rate
+
+    def why_not_start(self, mailout: Mailout) -> Defer | None:
+        """What needs a person is said first: he may have time to look before the window opens."""
+        return self._hold(mailout) or rules.why_not_now(self._limits, self._store.now())
+
+    def why_it_ended(self, mailout: Mailout, report: RunReport) -> Defer | None:
+        now = self._store.now()
+        frees_at = None
+        if report.limited == "quota":
+            begun = self._store.begun_since(now - QUOTA_WINDOW)
+            frees_at = rules.quota_frees(begun, mailout.ledger.pending, now)
+        wait = rules.why_it_ended(
+            self._limits,
+            report,
+            now,
+            pauses_in_a_row=mailout.pauses_in_a_row,
+            quota_frees_at=frees_at,
+        )
+        return self._hold(mailout) if wait is None and report.ended is Ended.DEADLINE else wait
+
+    def _hold(self, mailout: Mailout) -> Defer | None:
+        wait = bad_reputation(mailout, self._max_bounce_rate, self._max_complaint_rate)
+        if wait is None and may_be_a_duplicate(mailout):
+            wait = duplicate(self._store.same_content(mailout.id, self._store.now() - TWICE_WITHIN))
+        return wait
+
+
+def defer(store: Queue, id: str, wait: Defer) -> Mailout:
+    """The one way in which anything puts a mailout off."""
+    return store.defer(id, wait.reason, wait.until, wait.note)

@@ -1,0 +1,134 @@
+"""How the queue stands and how it will go on: what `status`, the poll and the dashboard show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mailout.delivery.pacing import SLACK
+from mailout.ports import Store
+from mailout.queue.forecast import Forecast, Outset, forecast
+from mailout.queue.limits import QUOTA_WINDOW, Limits, Usage, buckets
+from mailout.queue.model import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.queue.turns import in_turn
+
+OPEN = (Status.PROCESSING, Status.PENDING)
+MOST_OPEN = 1000
+LATELY = 600.0
+ENOUGH_MINUTES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The queue at one moment, in the order in which it would go on."""
+
+    now: float
+    all_paused: bool = False
+    mailouts: Sequence[Mailout] = ()
+    forecasts: Mapping[str, Forecast] = field(default_factory=dict)
+
+    @property
+    def active(self) -> Mailout | None:
+        return next((m for m in self.mailouts if m.status is Status.PROCESSING), None)
+
+    @property
+    def queued(self) -> Sequence[Mailout]:
+        return [m for m in self.mailouts if m.status is Status.PENDING]
+
+    @property
+    def next_up(self) -> Mailout | None:
+        """The one that goes on by itself first; if all wait for a person, the first of those."""
+        timed = [m for m in self.queued if m.defer_reason not in WAITS_FOR_A_PERSON]
+        return min(timed, key=due_at, default=next(iter(self.queued), None))
+
+
+def due_at(mailout: Mailout) -> float:
+    """When it waits for nothing but its turn; never, if it waits for a person."""
+    if mailout.defer_reason in WAITS_FOR_A_PERSON:
+        return math.inf
+    return max(mailout.scheduled_at or 0.0, mailout.deferred_until or 0.0)
+
+
+class Outlook:
+    """Reads the store and plays the limits forward."""
+
+    def __init__(self, store: Store, limits: Limits, *, rate: float, scope: str) -> None:
+        self._store = store
+        self._limits = limits
+        self.rate = rate  # whoever sends knows the provider's, too
+        self._scope = scope
+
+    def forecast(self, mailout_id: str) -> Forecast | None:
+        """None: it is over."""
+        return self.standing().forecasts.get(mailout_id)
+
+    def standing(self) -> Standing:
+        store = self._store
+        now, paused = store.now(), store.all_paused()
+        waiting = store.mailouts(statuses=OPEN, limit=MOST_OPEN)
+        if not waiting:
+            return Standing(now, paused)
+        mailouts = in_turn(waiting, store.last_turns())
+        forecasts = {} if paused else self._forecasts(now, mailouts)
+        stopped = {m.id: Forecast(None, None, 0, _left(m), m.defer_reason) for m in mailouts}
+        return Standing(now, paused, mailouts, stopped | forecasts)
+
+    def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
+        """Of those that go on by themselves; each goes after those before it that are due by then."""
+        outset = self._outset(now, mailouts)
+        used = {c: self._usage(now, c, outset.usage) for c in {m.company_id for m in mailouts}}
+        made: dict[str, Forecast] = {}
+        before: list[Mailout] = []
+        for mailout in mailouts:
+            due = due_at(mailout)
+            if due == math.inf:
+                continue
+            ahead = sum(_left(other) for other in before if due_at(other) <= max(now, due))
+            made[mailout.id] = forecast(
+                self._limits,
+                replace(outset, usage=used[mailout.company_id]),
+                _left(mailout),
+                ahead=ahead,
+                not_before=due,
+            )
+            before.append(mailout)
+        return made
+
+    def _outset(self, now: float, mailouts: Sequence[Mailout]) -> Outset:
+        begun = self._store.begun_since(now - QUOTA_WINDOW)
+        usage = Usage(quota=self._store.quota(self._scope))
+        rate = self.rate / SLACK
+        for mailout in mailouts:
+            if mailout.status is Status.PROCESSING and mailout.started_at is not None:
+                rate = slower(rate, measured(begun, max(mailout.started_at, now - LATELY), now))
+        return Outset(now, rate, usage, self._store.first_day(self._scope), begun)
+
+    def _usage(self, now: float, company: str, usage: Usage) -> Usage:
+        """The fuller of the two counters, everybody's and the company's own, is the one that counts."""
+        limits = self._limits
+        if limits.per_hour is None and limits.per_day is None and not limits.warmup:
+            return usage
+        used = {
+            bucket.kind: max(self._store.usage(scope, bucket.kind, bucket.key) for scope in ("all", company))
+            for bucket in buckets(limits, now)
+            if bucket.starts_at <= now < bucket.ends_at
+        }
+        return replace(usage, hour=used["hour"], day=used["day"])
+
+
+def measured(begun: Sequence[tuple[float, int]], since: float, now: float) -> float | None:
+    """Messages a second in the best whole minute; None: too few minutes to tell."""
+    whole = [n for minute, n in begun if minute >= since and minute + 60 <= now]
+    return max(whole) / 60 if len(whole) >= ENOUGH_MINUTES else None
+
+
+def slower(rate: float, found: float | None) -> float:
+    """A rate of 0 is no limit."""
+    if found is None:
+        return rate
+    return min(rate, found) if rate else found
+
+
+def _left(mailout: Mailout) -> int:
+    return mailout.ledger.pending + mailout.ledger.in_flight

@@ -1,0 +1,131 @@
+"""One run of the queue: what is due is sent, a stretch at a time; after each it is asked whose turn it is.
+
+So an urgent mailout waits for a stretch of a long one, never for its end, and companies alternate. Two runs
+at once do no harm: what one of them is sending is not due for the other, and the store is the brake for both.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mailout.delivery.options import Ended
+from mailout.delivery.protocol import Timing
+from mailout.engine import STRETCH_SECONDS, Engine
+from mailout.errors import MailoutError, StoreError
+from mailout.queue.judge import defer
+from mailout.queue.limits import Defer
+from mailout.queue.model import DeferReason, Mailout, Status
+from mailout.queue.turns import next_turn
+
+log = logging.getLogger("mailout.queue")
+
+
+class Story(Protocol):
+    """How one mailout is sent: `Plain`, or the same as Prefect's tasks."""
+
+    def begin(self, id: str) -> bool:
+        """Freeze it and take it up; False: it has to wait."""
+        ...
+
+    def stretch(self, id: str) -> bool:
+        """Send for a while; True while there is more to do."""
+        ...
+
+    def end(self, id: str) -> None:
+        """It is done, or waits: tell people."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Without Prefect."""
+
+    engine: Engine
+
+    def begin(self, id: str) -> bool:
+        self.engine.freeze(id)
+        return self.engine.start(id).status is Status.PROCESSING
+
+    def stretch(self, id: str) -> bool:
+        report = self.engine.send_for(id, STRETCH_SECONDS)
+        mailout = self.engine.conclude(id, report)
+        return report.ended is Ended.DEADLINE and mailout.status is Status.PROCESSING
+
+    def end(self, id: str) -> None:
+        self.engine.report(id)
+
+
+@dataclass
+class QueueRun:
+    """Who has had a turn in this run, and who is in the middle of one."""
+
+    engine: Engine
+    story: Story
+    in_hand: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    _unforeseen: list[Exception] = field(default_factory=list)
+
+    def run(self) -> Sequence[str]:
+        """The mailouts that had their turn, as they ended."""
+        self.engine.store.reap(self._timing.reap_grace)
+        self._freeze_what_waits()
+        while (mailout := self._next()) is not None:
+            self._take_turn(mailout.id)
+        if self._unforeseen:
+            raise self._unforeseen[0]
+        return self.ended
+
+    @property
+    def _timing(self) -> Timing:
+        return Timing.of(self.engine.settings.lock_seconds)
+
+    def _freeze_what_waits(self) -> None:
+        """While a person can still take it back, he sees to how many it would go."""
+        store = self.engine.store
+        if store.all_paused():
+            return
+        now = store.now()
+        for mailout in store.mailouts(statuses=[Status.PENDING]):
+            planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
+            if planned and mailout.frozen_at is None and mailout.content_hash is not None:
+                self.engine.freeze(mailout.id)
+
+    def _next(self) -> Mailout | None:
+        store = self.engine.store
+        if store.all_paused() and not self.in_hand:
+            return None
+        waiting = [store.mailout(id) for id in self.in_hand]
+        if not store.all_paused():
+            waiting += [
+                mailout
+                for mailout in store.due_mailouts(self._timing.lease)
+                if mailout.id not in self.ended and mailout.id not in self.in_hand
+            ]
+        return next_turn(waiting, store.last_turns())
+
+    def _take_turn(self, id: str) -> None:
+        if not self._go_on(id):
+            self.in_hand.remove(id)
+            self.ended.append(id)
+            self.story.end(id)
+
+    def _go_on(self, id: str) -> bool:
+        """One stretch. What goes wrong with one mailout is no reason for the others to wait."""
+        try:
+            if id not in self.in_hand:
+                self.in_hand.append(id)
+                return self.story.begin(id) and self.story.stretch(id)
+            return self.story.stretch(id)
+        except StoreError:
+            raise
+        except MailoutError as error:
+            log.warning("%s waits for a person: %s", id, error)
+            defer(self.engine.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))
+        except Exception as error:
+            log.exception("%s", id)
+            self._unforeseen.append(error)
+            self.engine.store.release(id)
+        return False

@@ -1,0 +1,170 @@
+"""The queue under Prefect: what its pages say of waits, who cancels what, and a person's acts as flows."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.exceptions import TerminationSignal
+from prefect.flows import Flow
+from prefect.runtime import flow_run
+from prefect.states import Cancelling
+
+from flows import queue_actions
+from flows.run_queue import run_queue
+from flows.send_mailout import send_mailout
+from mailout import ids
+from mailout.adapters.folder import FolderTransport
+from mailout.delivery.protocol import Outcome
+from mailout.engine import Engine
+from mailout.ports import Mail
+from mailout.queue.acts import Verdict
+from mailout.queue.model import DeferReason, Status
+
+LETTER = ids.mailout_id("letter")
+Build = Callable[..., Engine]
+
+
+def run(flow: Any, *arguments: Any) -> Any:
+    return flow(*arguments, return_state=True)
+
+
+def use(engine: Engine, transport: type[FolderTransport]) -> None:
+    engine._transport = transport(engine.settings.mailout_home / "outbox", engine.clock)
+
+
+# ── what is said of a wait ──
+
+
+def test_a_deferred_run_says_why_and_until_when_and_the_report_foretells_the_end(
+    engine_with: Build, letter: str
+) -> None:
+    engine = engine_with(LIMIT_PER_DAY=2, SEND_TIMEZONE="Europe/Berlin")
+    state = run(send_mailout, letter)
+    assert state.name == "Deferred"
+    assert state.message.startswith("daily_limit: until 20")
+    assert state.message.endswith(" 0 failed, 0 unknown, 1 pending.")
+    assert " 09:00 CE" in state.message
+    with get_client(sync_client=True) as client:
+        found = client.read_artifacts(
+            artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=[f"report-{LETTER}"]))
+        )
+    assert "| forecast | done by" in str(found[0].data)
+    assert engine.store.mailout(LETTER).status is Status.PENDING
+
+
+def test_a_delay_is_time_to_take_it_back(engine_with: Build, letter: str) -> None:
+    engine = engine_with(SEND_DELAY=3600)
+    state = run(send_mailout, letter)
+    assert (state.name, state.message.startswith("Planned for 20")) == ("Deferred", True)
+    assert engine.store.mailout(LETTER).ledger.recipients == 3
+    assert run(run_queue).message == "Nothing is due."
+    run(queue_actions.cancel_mailout, LETTER)
+    assert engine.store.mailout(LETTER).status is Status.CANCELLED
+
+
+def test_a_test_run_has_no_delay(engine_with: Build, letter: str) -> None:
+    engine_with(SEND_DELAY=3600)
+    assert run(send_mailout, letter, True).name == "Completed"
+
+
+# ── cancelled, or only ended ──
+
+
+class Terminated(FolderTransport):
+    """After the first mail that it accepts, its process is asked to end."""
+
+    max_batch = 1
+    asked = False
+
+    def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
+        outcomes = super().send(mails)
+        if not self.asked:
+            self.asked = True
+            os.kill(os.getpid(), signal.SIGTERM)
+        return outcomes
+
+
+@pytest.fixture
+def outlives_sigterm() -> Iterator[None]:
+    """Prefect hands the signal on to whoever had it before: here it ends a run, not the tests."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("outlives_sigterm")
+@pytest.mark.parametrize("by_a_person", [True, False])
+def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended_lets_it_go(
+    engine_with: Build, letter: str, by_a_person: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silently PROCESSING, it would look as if somebody were sending; paused by a restart, nobody would."""
+    engine = engine_with(SEND_RATE_PER_SEC=2)
+    use(engine, Terminated)
+    freeze = engine.freeze
+
+    def cancel_first(id: str) -> Any:
+        if by_a_person:
+            with get_client(sync_client=True) as client:
+                client.set_flow_run_state(UUID(str(flow_run.id)), Cancelling(), force=True)
+        return freeze(id)
+
+    monkeypatch.setattr(engine, "freeze", cancel_first)
+    with pytest.raises(TerminationSignal):
+        run(send_mailout, letter)
+    left = engine.store.mailout(LETTER)
+    assert left.status is Status.PENDING
+    assert (left.ledger.sent in (1, 2), left.ledger.in_flight, left.ledger.unknown) == (True, 0, 0)
+    if by_a_person:
+        assert (left.defer_reason, left.defer_note) == (DeferReason.PAUSED, "It was cancelled in Prefect.")
+        assert run(run_queue).message == "Nothing is due."
+        run(queue_actions.resume_mailout, LETTER)
+    use(engine, FolderTransport)
+    monkeypatch.undo()
+    assert run(run_queue).message == f"{LETTER}: Completed"
+    assert engine.store.mailout(LETTER).ledger.sent == 3
+
+
+# ── a person's acts ──
+
+
+def test_pause_resume_and_pause_everything(engine_with: Build, letter: str) -> None:
+    engine = engine_with()
+    engine.take_up(letter)
+    assert (
+        "somebody paused it. The date is wrong."
+        in run(queue_actions.pause_mailout, LETTER, "The date is wrong.").result()
+    )
+    assert run(run_queue).message == "Nothing is due."
+    run(queue_actions.resume_mailout, LETTER)
+    run(queue_actions.pause_everything)
+    assert run(run_queue).name == "Paused"
+    run(queue_actions.pause_everything, False)
+    assert run(run_queue).message == f"{LETTER}: Completed"
+
+
+def test_what_cannot_be_done_is_a_failed_run_that_says_why(engine_with: Build, letter: str) -> None:
+    engine = engine_with()
+    engine.take_up(letter)
+    for act in (queue_actions.resume_mailout, queue_actions.retry_mailout):
+        state = run(act, LETTER)
+        assert state.is_failed()
+        assert "there is nothing to" in state.message
+    state = run(queue_actions.settle_mailout, LETTER, Verdict.SENT)
+    assert "there is nothing to settle" in state.message
+
+
+def test_every_parameter_is_described() -> None:
+    """A person who starts it from Prefect's pages reads nothing else."""
+    flows = [thing for thing in vars(queue_actions).values() if isinstance(thing, Flow)]
+    assert len(flows) == 6
+    for flow in [*flows, send_mailout]:
+        assert flow.description
+        for name, described in flow.parameters.properties.items():
+            assert described.get("description"), (flow.name, name)

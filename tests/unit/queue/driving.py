@@ -1,0 +1,132 @@
+"""The real engine over a real SQLite store on a virtual clock: days of sending in seconds of testing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mailout.adapters.sqlite import SqliteStore
+from mailout.content.model import Content
+from mailout.delivery.options import SenderOptions
+from mailout.engine import Engine
+from mailout.ids import mailout_id
+from mailout.ports import Allowance, Store, SubscriberRow
+from mailout.queue.model import Kind, Mailout, NewMailout, Status
+from mailout.queue_run import Plain, QueueRun
+from mailout.settings import load_settings
+from mailout.wiring import limits_of
+from tests.clocks import FakeClock
+from tests.unit.delivery.sending import ListTransport, MemoryJournals
+
+MINUTE = 60.0
+
+
+class VirtualEngine(Engine):
+    """Its one lane runs in the caller's thread: a call moves the virtual clock."""
+
+    def _options(self, allowance: Allowance | None) -> SenderOptions:
+        return replace(super()._options(allowance), inline=True)
+
+
+class Quiet(Plain):
+    """Without the files that people read."""
+
+    def end(self, id: str) -> None:
+        return None
+
+
+@dataclass
+class QuotaTransport(ListTransport):
+    """A provider that counts the last 24 hours."""
+
+    max_24_hours: int = 10**9
+    sent_at: list[float] = field(default_factory=list)
+
+    def send(self, mails: Any) -> Any:
+        self.sent_at.extend(self.clock.now() for _ in mails)
+        return super().send(mails)
+
+    def allowance(self) -> Allowance:  # type: ignore[override]
+        lately = sum(1 for moment in self.sent_at if moment > self.clock.now() - 86_400)
+        return Allowance(max(0, self.max_24_hours - lately), None)
+
+
+@dataclass
+class Drive:
+    """A store, a clock and an engine; `run` is what the schedule does every minute."""
+
+    engine: Engine
+    clock: FakeClock
+    store: Any  # a SqliteStore, or the one that was handed in
+    transport: ListTransport
+
+    def add(self, ref: str, people: int, **fields: Any) -> str:
+        """A mailout to its own list of so many people."""
+        emails = [f"{ref}-{index:05}@example.org" for index in range(people)]
+        self.store.import_subscribers([SubscriberRow(email, email, lists=(ref,)) for email in emails])
+        id = mailout_id(ref)
+        content = Content(ref, f"<p>{ref}</p>", ref)
+        self.store.enqueue(
+            NewMailout(id=id, kind=Kind.MARKDOWN, ref=ref, list_key=fields.pop("list_key", ref), **fields)
+        )
+        self.store.set_content(id, self.store.put_content(content), ref)
+        self.engine.freeze(id)
+        return id
+
+    def run(self) -> QueueRun:
+        run = QueueRun(self.engine, Quiet(self.engine))
+        run.run()
+        return run
+
+    def run_to_the_end(self, id: str) -> Mailout:
+        """Every minute in which something may be due, until it is done."""
+        for _ in range(10_000):
+            self.run()
+            mailout = self.store.mailout(id)
+            if mailout.status not in (Status.PENDING, Status.PROCESSING):
+                return mailout
+            until = max(mailout.deferred_until or 0.0, mailout.scheduled_at or 0.0)
+            self.clock.sleep(max(MINUTE - self.clock.now() % MINUTE, until - self.clock.now()))
+        raise AssertionError(f"{id} never ends")
+
+
+def drive(
+    folder: Path,
+    clock: FakeClock | None = None,
+    make_transport: Callable[[FakeClock], ListTransport] = ListTransport,
+    worker: str = "test",
+    store: Store | None = None,
+    **settings: str,
+) -> Drive:
+    clock = clock or FakeClock()
+    env = {
+        "MAILOUT_HOME": str(folder),
+        "FROM_EMAIL": "news@example.org",
+        "ORG_NAME": "The Harbour",
+        "ORG_ADDRESS": "1 Quay",
+        "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
+        "UNSUBSCRIBE_SECRET": "a secret of some length",
+        "TEST_EMAILS": "editor@example.org",
+        **settings,
+    }
+    chosen = load_settings(env=env)
+    store = store or SqliteStore(folder / "mailout.db", clock)
+    transport = make_transport(clock)
+    parts: dict[str, Any] = {"media": None, "source_of": None}
+    return Drive(
+        VirtualEngine(
+            settings=chosen,
+            store=store,
+            transport=transport,
+            journals=MemoryJournals(),
+            clock=clock,
+            limits=limits_of(chosen),
+            worker=worker,
+            **parts,
+        ),
+        clock,
+        store,
+        transport,
+    )

@@ -1,0 +1,198 @@
+"""The forecast: by its own law, and against the real engine on a virtual clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mailout.delivery.pacing import SLACK
+from mailout.queue.forecast import Forecast, Outset, forecast
+from mailout.queue.limits import Limits, Usage
+from mailout.queue.model import DeferReason, Status
+from mailout.setting_values import SendWindow, parse_days
+from tests.clocks import NOON, FakeClock
+from tests.unit.queue.driving import QuotaTransport, drive
+
+ZONE = ZoneInfo("UTC")
+FRIDAY = datetime(2026, 11, 13, 17, 30, tzinfo=UTC).timestamp()
+
+
+def said(moment: float | None) -> str | None:
+    return None if moment is None else f"{datetime.fromtimestamp(moment, UTC):%a %H:%M:%S}"
+
+
+# ── the law ──
+
+
+def test_without_limits_it_is_the_rate() -> None:
+    found = forecast(Limits(ZONE), Outset(NOON, 5.0), 300)
+    assert found == Forecast(NOON, NOON + 60, today=300, later=0)
+
+
+def test_150_at_100_an_hour() -> None:
+    found = forecast(Limits(ZONE, per_hour=100), Outset(NOON, 5.0), 150)
+    assert (said(found.begins_at), said(found.ends_at)) == ("Mon 12:00:00", "Mon 13:00:10")
+    assert (found.later, found.limited_by) == (0, DeferReason.RATE_PER_HOUR)
+
+
+def test_what_has_been_used_is_not_there_any_more() -> None:
+    outset = Outset(NOON, 5.0, Usage(hour=90, day=90))
+    assert said(forecast(Limits(ZONE, per_hour=100), outset, 150).ends_at) == "Mon 14:00:08"
+
+
+def test_what_spills_to_tomorrow_is_counted() -> None:
+    found = forecast(Limits(ZONE, per_day=100), Outset(NOON, 5.0, Usage(day=40)), 150)
+    assert (found.today, found.later, said(found.ends_at)) == (60, 90, "Tue 09:00:18")
+
+
+def test_a_window_over_a_weekend() -> None:
+    office = Limits(ZONE, window=SendWindow.parse("09:00-18:00"), days=parse_days("mon-fri"))
+    found = forecast(office, Outset(FRIDAY, 1.0), 1860)
+    assert (found.today, found.later, said(found.ends_at)) == (1800, 60, "Mon 09:01:00")
+    assert found.limited_by is DeferReason.OUTSIDE_HOURS
+
+
+def test_a_warm_up_takes_its_days() -> None:
+    limits = Limits(ZONE, warmup=(50, 100))
+    assert said(forecast(limits, Outset(NOON, 5.0), 200).ends_at) == "Wed 09:00:10"
+    begun = Outset(NOON, 5.0, first_day="2026-11-15")
+    assert said(forecast(limits, begun, 200).ends_at) == "Tue 09:00:20"
+
+
+def test_what_stands_ahead_leaves_first_and_takes_from_the_same_limits() -> None:
+    found = forecast(Limits(ZONE, per_hour=100), Outset(NOON, 5.0), 80, ahead=50)
+    assert (said(found.begins_at), said(found.ends_at)) == ("Mon 12:00:10", "Mon 13:00:06")
+
+
+def test_it_does_not_begin_before_its_time() -> None:
+    found = forecast(Limits(ZONE), Outset(NOON, 5.0), 5, not_before=NOON + 600)
+    assert (found.begins_at, found.ends_at) == (NOON + 600, NOON + 601)
+
+
+def test_a_quota_frees_what_left_a_day_ago() -> None:
+    begun = [(NOON - 82_800, 100)]  # 23 hours ago
+    found = forecast(Limits(ZONE), Outset(NOON, 5.0, Usage(quota=50), begun=begun), 150)
+    assert (said(found.ends_at), found.limited_by) == ("Mon 13:01:20", DeferReason.QUOTA_EXHAUSTED)
+
+
+def test_nobody_knows_when_a_quota_frees_that_others_have_spent() -> None:
+    found = forecast(Limits(ZONE), Outset(NOON, 5.0, Usage(quota=0)), 150)
+    assert found == Forecast(None, None, 0, 150, DeferReason.QUOTA_EXHAUSTED)
+
+
+limits = st.builds(
+    Limits,
+    st.sampled_from([ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York"), ZONE]),
+    per_hour=st.none() | st.integers(5, 500),
+    per_day=st.none() | st.integers(5, 2000),
+    window=st.none() | st.just(SendWindow(540, 1080)) | st.just(SendWindow(1320, 360)),
+    days=st.frozensets(st.integers(0, 6), min_size=1),
+    warmup=st.lists(st.integers(1, 200), max_size=4).map(tuple),
+)
+
+
+@settings(deadline=None)
+@given(limits, st.integers(0, 300), st.integers(0, 100), st.floats(0.5, 50))
+def test_more_never_ends_sooner_and_everybody_is_counted(
+    limits: Limits, pending: int, more: int, rate: float
+) -> None:
+    outset = Outset(NOON, rate)
+    less, longer = forecast(limits, outset, pending), forecast(limits, outset, pending + more)
+    assert less.ends_at is not None
+    assert longer.ends_at is not None
+    assert NOON <= less.ends_at <= longer.ends_at + 1e-6
+    assert less.ends_at >= NOON + pending / rate - 1e-6
+    assert (less.today + less.later, longer.today + longer.later) == (pending, pending + more)
+    assert less.begins_at is not None
+    assert less.begins_at <= less.ends_at
+
+
+# ── against the engine ──
+
+
+def agrees(foretold: float | None, now: float, happened: float | None) -> None:
+    """Within 2 %."""
+    assert foretold is not None
+    assert happened is not None
+    assert happened - now == pytest.approx(foretold - now, rel=0.02, abs=2.0)
+
+
+@pytest.mark.parametrize(
+    ("people", "start", "values"),
+    [
+        (1500, NOON, {"SEND_RATE_PER_SEC": "5"}),
+        (150, NOON + 600, {"LIMIT_PER_HOUR": "100"}),
+        (250, NOON, {"LIMIT_PER_HOUR": "60", "LIMIT_PER_DAY": "100"}),
+        (260, FRIDAY, {"LIMIT_PER_HOUR": "30", "SEND_WINDOW": "09:00-18:00", "SEND_DAYS": "mon-fri"}),
+        (300, NOON, {"WARMUP": "50,100", "SEND_TIMEZONE": "America/New_York"}),
+        (1000, NOON + 36_000 - 60, {"SEND_RATE_PER_SEC": "10", "SEND_WINDOW": "20:00-22:00"}),
+    ],
+)
+def test_the_engine_does_what_was_foretold(
+    folder: Path, people: int, start: float, values: dict[str, str]
+) -> None:
+    made = drive(folder, FakeClock(wall=start), **values)
+    id = made.add("letter", people)
+    foretold = made.engine.outlook.forecast(id)
+    assert foretold is not None
+    done = made.run_to_the_end(id)
+    assert (done.status, done.ledger.sent) == (Status.COMPLETED, people)
+    agrees(foretold.ends_at, start, done.completed_at)
+    tonight = start - start % 86_400 + 86_400
+    sent = [row["sent_at"] for row in made.store.messages(id, limit=10_000)]
+    if "SEND_TIMEZONE" not in values:
+        assert foretold.today == pytest.approx(sum(moment < tonight for moment in sent), abs=1)
+
+
+def test_a_provider_that_counts_a_day_does_what_was_foretold(folder: Path) -> None:
+    made = drive(folder, make_transport=lambda clock: QuotaTransport(clock, max_24_hours=200))
+    first, second = made.add("first", 150), made.add("second", 150)
+    made.store.set_quota("list", 200, NOON)
+    made.clock.sleep(301)
+    begun = made.clock.now()
+    foretold = made.engine.outlook.standing().forecasts[second]
+    assert made.run_to_the_end(first).ledger.sent == 150
+    agrees(foretold.ends_at, begun, made.run_to_the_end(second).completed_at)
+
+
+def test_while_it_is_sent_the_forecast_learns_the_real_speed(folder: Path) -> None:
+    """One lane and a slow provider cannot keep the rate; the forecast must not go on promising it."""
+
+    def slow(clock: FakeClock) -> Any:
+        return QuotaTransport(clock, latency=0.5)
+
+    made = drive(folder, make_transport=slow, SEND_RATE_PER_SEC="10")
+    id = made.add("letter", 1000)
+    made.engine.start(id)
+    for _ in range(5):
+        made.engine.send_for(id, 60.0)
+    now = made.clock.now()
+    foretold = made.engine.outlook.forecast(id)
+    assert foretold is not None
+    made.store.release(id)
+    agrees(foretold.ends_at, now, made.run_to_the_end(id).completed_at)
+
+
+def test_mailouts_wait_for_those_ahead_of_them(folder: Path) -> None:
+    made = drive(folder, SEND_RATE_PER_SEC="5")
+    bulk, urgent = made.add("bulk", 500), made.add("urgent", 250, priority=5)
+    forecasts = made.engine.outlook.standing().forecasts
+    for id in (urgent, bulk):
+        agrees(forecasts[id].ends_at, NOON, made.run_to_the_end(id).completed_at)
+    assert forecasts[bulk].begins_at == pytest.approx(NOON + 250 / 5 * SLACK)
+
+
+def test_what_waits_for_a_person_has_no_end(folder: Path) -> None:
+    made = drive(folder)
+    id = made.add("letter", 10)
+    made.store.defer(id, DeferReason.PAUSED, None)
+    assert made.engine.outlook.forecast(id) == Forecast(None, None, 0, 10, DeferReason.PAUSED)
+    made.store.resume(id)
+    made.store.pause_all(True)
+    assert made.engine.outlook.forecast(id) == Forecast(None, None, 0, 10, None)
