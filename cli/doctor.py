@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import typer
 
 from cli.output import Json, print_json, say
+from cli.prefect_api import prefect_checks
 from mailout import wiring
+from mailout.doctor import checked
 from mailout.settings import load_settings
 
 app = typer.Typer()
@@ -15,12 +19,12 @@ STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @app.command(epilog="Example: mailout doctor --json")
 def doctor(json: Json = False) -> None:
-    """Look at the settings, the store, the transport and Notion; say what is wrong and how to mend it.
+    """Ask the settings, the store, the transport, Notion and Prefect; say what is wrong and how to mend it.
 
     Nothing is sent. Exit codes: 0 nothing stands in the way, 1 something does.
     """
     checks = []
-    for check in wiring.examine(load_settings()):
+    for check in chain(wiring.examine(load_settings()), checked("Prefect", prefect_checks)):
         checks.append(check)
         if not json:
             say(f"{check.level:<4}  {check.name}: {check.message.rstrip('.')}.", style=STYLES[check.level])

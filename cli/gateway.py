@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from base64 import b64encode
 from typing import Annotated
 
 import typer
 import uvicorn
 
 from cli.output import note
+from cli.prefect_api import headers
 from gateway.app import create_app
 from gateway.prefect_events import Emitter
 from mailout import wiring
@@ -25,7 +25,10 @@ def gateway(
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port.")] = 8080,
 ) -> None:
-    """Serve /ses-events, /unsubscribe, /media and the queue, until it is stopped. Put TLS in front of it."""
+    """Serve requests to send, SES events, the unsubscribe page, pictures and the queue, until it is stopped.
+
+    Put TLS in front of it.
+    """
     settings = load_settings()
     configure_logging(settings.log_format, settings.log_redact, logging.INFO)
     for warning in (*settings.warnings, *_missing(settings)):
@@ -62,7 +65,7 @@ def _missing(settings: Settings) -> list[str]:
     if settings.unsubscribe_secret is None:
         missing.append("UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.")
     if settings.api_token is None:
-        missing.append("API_TOKEN is not set: the queue can be neither watched nor changed over HTTP.")
+        missing.append("API_TOKEN is not set: nothing can be sent, watched or changed over HTTP.")
     return missing
 
 
@@ -71,10 +74,4 @@ def _emitter() -> Emitter | None:
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return None
-    key, auth = os.environ.get("PREFECT_API_KEY"), os.environ.get("PREFECT_API_AUTH_STRING")
-    headers = {}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-    elif auth:
-        headers["Authorization"] = f"Basic {b64encode(auth.encode()).decode()}"
-    return Emitter(url, headers=headers)
+    return Emitter(url, headers=headers())

@@ -28,6 +28,7 @@ COMMANDS = {
     "doctor": "Would a mailout go through? If not: what to do about it.",
     "queue": "What waits and what was sent: list, pause, cancel, retry, settle.",
     "events": "Apply what SES has reported; exchange lists of dead addresses with it.",
+    "up": "Run everything on this machine: Prefect, the flows, the gateway.",
     "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",
 }
 """Each is a module of this package, imported when it is asked for: `--help` need not load an engine."""

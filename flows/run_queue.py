@@ -11,7 +11,7 @@ from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.queue_run import QueueRun
-from mailout.requests import take_up_ready
+from mailout.requests import take_up_asked, take_up_ready
 
 
 @flow(name="run_queue", retries=0)
@@ -25,6 +25,7 @@ def run_queue() -> State[Any]:
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
     take_up_ready(engine)
+    take_up_asked(engine)
     turns = QueueRun(engine, Delivery())
     with let_go_if_ended(turns.in_hand):
         ended = turns.run()

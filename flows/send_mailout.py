@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from prefect import flow
-from prefect.states import State
+from prefect.states import Completed, State
 
 from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
@@ -13,7 +13,7 @@ from tasks.content import take_up
 
 
 @flow(name="send_mailout", retries=0, log_prints=False)
-def send_mailout(ref: str, test: bool | None = None) -> State[Any]:
+def send_mailout(ref: str, test: bool | None = None, if_ready: bool = False) -> State[Any]:
     """Send one mailout to everyone who should have it, once.
 
     Run again after a crash, it goes on where it stopped. A mailout that has to wait ends this run as
@@ -22,8 +22,12 @@ def send_mailout(ref: str, test: bool | None = None) -> State[Any]:
     Args:
         ref: A Notion page (its id or address), or the path of a Markdown file.
         test: Yes: only to TEST_EMAILS. No: for real. Empty: as the page or file says.
+        if_ready: Yes: only if the Notion page is Ready and its time has come; else nothing happens.
     """
-    return deliver(take_up(ref, test))
+    mailout_id = take_up(ref, test, if_ready)
+    if mailout_id is None:
+        return Completed(message="The page does not ask to be sent.", name="Not ready")
+    return deliver(mailout_id)
 
 
 def deliver(mailout_id: str) -> State[Any]:

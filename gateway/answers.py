@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 
 WORDS = {
     400: "bad request",
+    401: "unauthorized",
     403: "forbidden",
     404: "not found",
     405: "method not allowed",

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from gateway import media, progress, ses_events, unsubscribe
+from gateway import media, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, say_why
 from gateway.answers import Ok, errors, refusal
 from gateway.prefect_events import Emitter
@@ -52,6 +52,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
+    app.include_router(requests.router(settings, store, emitter))
     app.include_router(unsubscribe.router(settings, store))
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, outlook or wiring.outlook(settings, store)))

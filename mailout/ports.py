@@ -24,6 +24,7 @@ from mailout.feedback.model import (
     Waiting,
 )
 from mailout.queue.model import DeferReason, Mailout, NewMailout, Status
+from mailout.queue.request import Request
 from mailout.reporting.page_state import PageState
 
 
@@ -440,7 +441,23 @@ class Feedback(Protocol):
         ...
 
 
-class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Protocol):
+class Requests(Protocol):
+    """What was asked for from outside: written down first, so that a lost event costs a minute at most."""
+
+    def ask(self, request: Request, *, repeat: float) -> bool:
+        """Write it down; False: it was asked for less than `repeat` seconds ago."""
+        ...
+
+    def asked(self, waiting: float) -> Sequence[Request]:
+        """Those that nobody has answered for so many seconds, the oldest first."""
+        ...
+
+    def answered(self, request: Request) -> None:
+        """It is in the queue, or was refused for good."""
+        ...
+
+
+class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests, Protocol):
     """Where everything is kept. Every method is one transaction; every time is the store's."""
 
     name: str

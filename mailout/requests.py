@@ -1,4 +1,4 @@
-"""Pages that ask to be sent: their status says so, and their time has come."""
+"""Mailouts that are asked for: by a page whose status says so, or from outside, over HTTP."""
 
 from __future__ import annotations
 
@@ -8,12 +8,55 @@ from mailout.engine import Engine
 from mailout.errors import Abort, MailoutError, SourceRefused, SourceUnavailable, StoreError
 from mailout.ports import ErrorRecord
 from mailout.queue.model import Mailout
+from mailout.queue.request import Request
 
 log = logging.getLogger("mailout.requests")
 
+EVENT_SECONDS = 30.0
+"""How long a request's own event may take to start its flow; after that the queue takes it up."""
 
-def take_up_ready(engine: Engine) -> list[Mailout]:
-    """Write every page that asks for it into the queue; what could not be told before is told first.
+
+def answer(engine: Engine, request: Request) -> Mailout | None:
+    """Take up what was asked for; None: its page does not ask to be sent, or not yet.
+
+    Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
+    asked again in a minute. Killed in between, it is taken up again, as the same mailout.
+    """
+    try:
+        if request.if_ready:
+            taken = take_up_ready(engine, only=request.ref)
+            mailout = taken[0] if taken else None
+        else:
+            mailout = engine.take_up(request.ref, request.test)
+    except (StoreError, SourceUnavailable):
+        raise
+    except MailoutError:
+        engine.store.answered(request)
+        raise
+    engine.store.answered(request)
+    return mailout
+
+
+def take_up_asked(engine: Engine) -> list[Mailout]:
+    """Requests whose event was lost, or whose flow died before it had read them."""
+    taken = []
+    for request in engine.store.asked(waiting=EVENT_SECONDS):
+        try:
+            mailout = answer(engine, request)
+        except StoreError:
+            raise
+        except MailoutError as error:
+            log.warning("%s was asked for and is not sent: %s", request.ref, error)
+            if not isinstance(error, Abort | SourceUnavailable):
+                _write_down(engine, request.ref, error)
+        else:
+            taken += [] if mailout is None else [mailout]
+    return taken
+
+
+def take_up_ready(engine: Engine, only: str | None = None) -> list[Mailout]:
+    """Write every page that asks for it (or this one alone) into the queue; what could not be told before is
+    told first.
 
     A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
     just now is asked again in a minute.
@@ -31,7 +74,7 @@ def take_up_ready(engine: Engine) -> list[Mailout]:
         return []
     # A page that is still to be told how it went asks no more, whatever it says.
     told_later = {engine.store.mailout(id).ref for id in engine.store.due_reports()}
-    taken = [_take_up(engine, ref) for ref in refs if ref not in told_later]
+    taken = [_take_up(engine, ref) for ref in refs if ref not in told_later and only in (None, ref)]
     return [mailout for mailout in taken if mailout is not None]
 
 
@@ -46,7 +89,7 @@ def _take_up(engine: Engine, ref: str) -> Mailout | None:
     except MailoutError as error:
         log.warning("%s is not sent: %s", ref, error)
         if not isinstance(error, Abort):  # an abort has been written down
-            engine.store.record_errors([ErrorRecord("cannot_be_sent", str(error), "content", mailout=ref)])
+            _write_down(engine, ref, error)
             engine.pages.refuse(ref)
         return None
     told = engine.pages.tell(mailout.id)
@@ -56,3 +99,7 @@ def _take_up(engine: Engine, ref: str) -> Mailout | None:
         engine.store.cancel(mailout.id)
         return None
     return mailout
+
+
+def _write_down(engine: Engine, ref: str, error: MailoutError) -> None:
+    engine.store.record_errors([ErrorRecord("cannot_be_sent", str(error), "content", mailout=ref)])

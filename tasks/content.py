@@ -6,12 +6,16 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
+from mailout.queue.request import Request
+from mailout.requests import answer
 
 
 @task(name="take up", cache_policy=NO_CACHE)
-def take_up(ref: str, test: bool | None) -> str:
-    """Read the manuscript, check it, and write the mailout into the queue; its id."""
-    mailout = wiring.engine().take_up(ref, test)
+def take_up(ref: str, test: bool | None, if_ready: bool = False) -> str | None:
+    """Read the manuscript, check it, and write the mailout into the queue; its id. None: it is not Ready."""
+    mailout = answer(wiring.engine(), Request.of(ref, test, if_ready))
+    if mailout is None:
+        return None
     get_run_logger().info(
         "%s “%s” is mailout %s", "test of" if mailout.is_test else "mailout", mailout.subject, mailout.id
     )

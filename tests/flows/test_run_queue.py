@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from flows.run_queue import run_queue
-from mailout import ids
+from flows.send_mailout import send_mailout
+from mailout import ids, requests
+from mailout.queue.request import Request
+from tests.flows.test_send_mailout import LETTER as FILE
 from tests.flows.test_send_mailout import Build, mails, run
 from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import p
@@ -34,4 +37,43 @@ def test_a_page_that_is_ready_is_sent_within_a_minute_and_once(
     assert len(mails(engine)) == 3
     written = [call["body"]["properties"] for call in stub.calls("PATCH")]
     assert [values["status"]["status"]["name"] for values in written] == ["Sending", "Send"]
+    engine.pages.reporter.close()  # type: ignore[union-attr]
+
+
+def test_a_request_whose_event_was_lost_is_found_by_the_queue_and_once(
+    engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prefect's server was away when the gateway told it: the letter is late, and not lost."""
+    engine = engine_with()
+    engine.store.ask(Request(letter), repeat=60)
+    assert run(run_queue).message == "Nothing is due."  # its event still has time
+    monkeypatch.setattr(requests, "EVENT_SECONDS", 0.0)
+    assert run(run_queue).message == f"{FILE}: Completed"
+    assert run(run_queue).message == "Nothing is due."
+    assert len(mails(engine)) == 3
+
+
+def test_a_request_that_nobody_can_send_is_told_and_asked_for_no_more(
+    engine_with: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "EVENT_SECONDS", 0.0)
+    engine = engine_with()
+    engine.store.ask(Request("gone.md"), repeat=60)
+    assert run(run_queue).message == "Nothing is due."
+    assert engine.store.asked(waiting=0) == []
+    assert [error.code for error in engine.store.errors()] == ["cannot_be_sent"]
+
+
+def test_a_draft_that_a_webhook_names_stays_a_draft(
+    engine_with: Build, stub: NotionStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Webhooks tell of every change, also of the first word that somebody writes."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    engine = engine_with(NOTION_TOKEN=TOKEN, NOTION_BASE_URL=stub.url, NOTION_DB_MAILOUTS=MAILOUTS)
+    stub.load(workspace(pages={LETTER: mailout_page("Hello", "Draft")}, blocks={LETTER: [p("Words")]}))
+    assert run(send_mailout, LETTER, None, True).name == "Not ready"
+    assert mails(engine) == []
+    stub.load(workspace(pages={LETTER: mailout_page("Hello", "Ready")}, blocks={LETTER: [p("Words")]}))
+    assert run(send_mailout, LETTER, None, True).name == "Completed"
+    assert len(mails(engine)) == 3
     engine.pages.reporter.close()  # type: ignore[union-attr]

@@ -13,6 +13,7 @@ from mailout.adapters.sqlite.leaving import SqliteLeaving
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
+from mailout.adapters.sqlite.requests import SqliteRequests
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
 from mailout.doctor import Check
 from mailout.ports import Clock
@@ -28,6 +29,7 @@ class SqliteStore(
     SqliteDueReports,
     SqliteFeedback,
     SqliteLeaving,
+    SqliteRequests,
 ):
     """Fulfils `ports.Store`. Its time is the clock handed in, so a test can set it."""
 

@@ -10,6 +10,7 @@ from mailout.adapters.supabase.feedback import SupabaseFeedback
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
+from mailout.adapters.supabase.requests import SupabaseRequests
 from mailout.adapters.supabase.rpc import Rpc, check_version
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
 from mailout.doctor import Check
@@ -22,6 +23,7 @@ class SupabaseStore(
     SupabaseRecords,
     SupabaseDueReports,
     SupabaseFeedback,
+    SupabaseRequests,
 ):
     """Fulfils `ports.Store`. Its time is the database's."""
 

@@ -1,0 +1,63 @@
+"""Brings a Prefect server up to date: work pool, deployments, automation. Part of `mailout up`; or alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from cli import prefect_api
+from cli.output import say, say_error
+from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
+from mailout.errors import MailoutError, SettingsError
+
+POOL = "mailout"
+
+
+def deploy(env: Mapping[str, str], log: Path | None = None) -> None:
+    """As deployments/README.md does by hand. What is there already is brought up to date, not doubled."""
+    if not env.get("PREFECT_API_URL"):
+        raise SettingsError(
+            "PREFECT_API_URL: is missing.", remedy="Set it to the server's, http://…:4200/api."
+        )
+    with prefect_api.client(env) as api:
+        pools = {one["name"] for one in prefect_api.found(api, "work_pools")}
+        automations = {one["name"] for one in prefect_api.found(api, "automations")}
+    if POOL not in pools:
+        _prefect(env, log, "work-pool", "create", POOL, "--type", "process")
+    _prefect(env, log, "--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_YAML))
+    if yaml.safe_load(UNRESPONSIVE_RUNS.read_text(encoding="utf-8"))["name"] not in automations:
+        _prefect(env, log, "automation", "create", "--from-file", str(UNRESPONSIVE_RUNS))
+
+
+def _prefect(env: Mapping[str, str], log: Path | None, *arguments: str) -> None:
+    """In a session of its own: Ctrl-C must not leave half a deployment."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "prefect", *arguments],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        check=False,
+    )
+    if log is not None:
+        with log.open("a", encoding="utf-8") as file:
+            file.write(ended.stdout)
+    if ended.returncode:
+        said = f"See {log}." if log else f"It said:\n{ended.stdout}"
+        raise MailoutError(f"`prefect {' '.join(arguments)}` failed.", remedy=said)
+
+
+if __name__ == "__main__":
+    try:
+        deploy(os.environ)
+    except MailoutError as error:
+        say_error(str(error), error.exit_code)
+        sys.exit(error.exit_code)
+    say("Work pool, deployments and automation are up to date.")

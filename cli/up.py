@@ -1,0 +1,224 @@
+"""`mailout up`: everything on one machine: Prefect's server, deployments, workers, the gateway."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+
+from cli import prefect_home
+from cli.deploy import POOL, deploy
+from cli.output import note, say
+from cli.show import near
+from cli.supervisor import Supervisor
+from mailout import wiring
+from mailout.errors import MailoutError, UsageError
+from mailout.ports import Store
+from mailout.queue.model import Status
+from mailout.reporting.logs import configure_logging
+from mailout.settings import Settings, load_settings
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+PROJECT = Path(__file__).resolve().parent.parent
+LOOK_EVERY = 0.5
+START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 180.0, 60.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What runs where."""
+
+    workers: int
+    host: str
+    port: int
+    prefect_port: int
+    own_server: bool
+
+    @property
+    def gateway(self) -> str:
+        """Its address, seen from this machine."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
+        return f"http://{host}:{self.port}"
+
+
+@app.command(epilog="Example: mailout up --workers 2 --host 0.0.0.0 --port 8080")
+def up(
+    workers: Annotated[int, typer.Option("--workers", min=1, max=32, help="How many workers.")] = 1,
+    host: Annotated[
+        str, typer.Option("--host", help="The address that the gateway listens on.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The gateway's port.")] = 8080,
+    prefect_port: Annotated[
+        int, typer.Option("--prefect-port", min=1, max=65535, help="The port of Prefect's pages and API.")
+    ] = 4200,
+) -> None:
+    """Run everything on this machine: Prefect with its pages, the flows on their schedules, the gateway.
+
+    With PREFECT_API_URL set, that server (or Prefect Cloud) is used and none is started. Ctrl-C ends it all:
+    what is in hand is finished first.
+    """
+    settings = load_settings()
+    configure_logging(settings.log_format, settings.log_redact, logging.WARNING)
+    for warning in settings.warnings:
+        note(f"mailout: {warning}")
+    store = wiring.open_store(settings)
+    plan = Plan(workers, host, port, prefect_port, own_server=not os.environ.get("PREFECT_API_URL"))
+    _require_free("--port", host, port)
+    if plan.own_server:
+        _require_free("--prefect-port", "127.0.0.1", prefect_port)
+    home = settings.mailout_home.absolute()
+    supervisor = Supervisor(home / "logs", _environment(home, plan), note)
+    try:
+        with _stopping() as stop:
+            try:
+                _start(supervisor, plan, stop)
+                if not stop.is_set():
+                    _show(settings, supervisor, plan)
+                while not stop.wait(LOOK_EVERY):
+                    supervisor.look_after()
+                note("\nStopping: what is in hand is finished first.")
+            finally:
+                _stop(supervisor, store)
+    finally:
+        store.close()
+    note("Stopped.")
+
+
+def _environment(home: Path, plan: Plan) -> dict[str, str]:
+    """What all parts are told. A setting of the environment stands."""
+    prefect_home.prepare(home)
+    for name in ("NO_PROXY", "no_proxy"):  # the parts speak to each other, whatever the way out is
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1"]))
+    paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    ours = {
+        "PREFECT_API_URL": f"http://127.0.0.1:{plan.prefect_port}/api",
+        "PREFECT_SERVER_UI_API_URL": "/api",
+        # The queue makes a run every minute: without this its history would grow for ever.
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+        "PREFECT_WORKER_QUERY_SECONDS": "5",
+    }
+    named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+    logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
+    return ours | {name: value for name, value in os.environ.items() if value} | named | logged
+
+
+def _require_free(option: str, host: str, port: int) -> None:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        raise UsageError(
+            f"{host}:{port} cannot be listened on: {error.strerror}.",
+            remedy=f"Is mailout up already? Otherwise choose another port: {option}.",
+        ) from error
+
+
+# ── starting ──
+
+
+def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
+    """The gateway at once, since people wait for it; then the server, to which all the others speak."""
+    python = [sys.executable, "-m"]
+    supervisor.start("gateway", [*python, "cli", "gateway", "--host", plan.host, "--port", str(plan.port)])
+    if plan.own_server:
+        note("Starting Prefect; the first time it builds its database, about 20 seconds.")
+        supervisor.start("prefect", [*python, "prefect", "server", "start", "--port", str(plan.prefect_port)])
+    url = supervisor.env["PREFECT_API_URL"]
+    _wait(supervisor, stop, "Prefect's server does not answer", lambda: _answers(f"{url}/health"))
+    if not stop.is_set():
+        deploy(supervisor.env, supervisor.logs / "deploy.log")
+    for number in range(1, plan.workers + 1):
+        if not stop.is_set():
+            name = f"{socket.gethostname()}-{number}"
+            command = ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", name]
+            supervisor.start(f"worker-{number}", [*python, *command])
+    _wait(supervisor, stop, "The gateway does not answer", lambda: _answers(f"{plan.gateway}/health"))
+
+
+def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: Callable[[], bool]) -> None:
+    until = time.monotonic() + START_SECONDS
+    while not ready():
+        if time.monotonic() > until:
+            raise MailoutError(f"{otherwise}.", remedy=f"Its log is in {supervisor.logs}.")
+        supervisor.look_after()
+        if stop.wait(LOOK_EVERY):
+            return
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5).status_code < 500
+    except httpx.TransportError:
+        return False
+
+
+def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
+    prefect = supervisor.env["PREFECT_API_URL"].removesuffix("/api")
+    mail = (
+        "Amazon SES" if settings.mailout_transport == "ses" else f"{near(settings.mailout_home / 'outbox')}"
+    )
+    say("mailout is up.", style="bold")
+    say(f"  Prefect   {prefect}   runs and schedules; start a flow by hand there")
+    say(f"  gateway   {plan.gateway}   /send-mailout, /webhooks/notion, /ses-events, /unsubscribe")
+    say(f"  workers   {plan.workers}, each flow run in a process of its own")
+    say(f"  mail      goes to {mail}")
+    say(f"  logs      {near(supervisor.logs)}")
+    say("Ctrl-C ends it all.")
+    sys.stdout.flush()
+
+
+# ── stopping ──
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Set by Ctrl-C and SIGTERM; a second one does not wait any more."""
+    stop = threading.Event()
+
+    def on_signal(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {n: signal.signal(n, on_signal) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(supervisor: Supervisor, store: Store) -> None:
+    """Senders through the store, for a worker that is ended gives its flow no time; then workers, then the
+    server, which must hear how the runs ended."""
+    try:
+        _stop_senders(store)
+    finally:
+        workers = [part for part in supervisor.parts if part.name.startswith("worker")]
+        supervisor.stop(workers, STOP_SECONDS)
+        supervisor.stop(list(supervisor.parts), STOP_SECONDS)
+
+
+def _stop_senders(store: Store) -> None:
+    """Those of this machine: others may share the store."""
+    until = time.monotonic() + SENDERS_SECONDS
+    here = socket.gethostname()
+    while time.monotonic() < until:
+        sending = store.mailouts(statuses=[Status.PROCESSING])
+        ours = [mailout.id for mailout in sending if (mailout.locked_by or "").rpartition("-")[0] == here]
+        if not sum(store.request_stop(id) for id in ours):
+            return
+        time.sleep(LOOK_EVERY)

@@ -1,0 +1,187 @@
+"""`POST /send-mailout` and `POST /webhooks/notion`: somebody asks for a mailout.
+
+It is written down, Prefect is told, and whoever asked gets his answer; sending is a flow's work. A page that
+a webhook of Notion names is sent only if it is Ready and its time has come: webhooks tell of every change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field, SecretStr, StringConstraints, ValidationError, model_validator
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from gateway.access import token_needed
+from gateway.answers import Ok, errors, read_body, refusal
+from gateway.prefect_events import Emitter
+from mailout.content.notion.links import page_id_of
+from mailout.errors import NotFound
+from mailout.ports import Store
+from mailout.queue.request import Request as Asked
+from mailout.settings import Settings
+
+log = logging.getLogger("mailout.gateway")
+
+EVENT = "mailout.requested"
+REPEAT_SECONDS = 60.0
+MAX_BODY = 1024 * 1024
+"""Notion's automations send the page's properties along."""
+
+TELLING = ("page.created", "page.properties_updated", "page.undeleted", "page.unlocked")
+"""Events of Notion after which a page may be Ready that was not. Its text changes far more often."""
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
+
+Short = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+
+
+class Wanted(BaseModel):
+    """Which mailout: one of the three."""
+
+    page_id: Short | None = Field(None, description="A Notion page: its id or address")
+    mailout_id: Short | None = Field(None, description="A mailout's id in the queue, or a Notion page")
+    ref: Short | None = Field(None, description="A Notion page, or a Markdown file where the workers are")
+    test: bool | None = Field(
+        None, description="True: only to TEST_EMAILS. False: for real. Without it: as the page or file says"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Wanted:
+        if sum(one is not None for one in (self.page_id, self.mailout_id, self.ref)) != 1:
+            raise ValueError("give one of page_id, mailout_id and ref")
+        return self
+
+
+class Accepted(Ok):
+    ref: str = Field(description="What will be sent")
+    new: bool = Field(description="False: it was asked for less than a minute ago")
+
+
+def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRouter:
+    routes = APIRouter(tags=["requests"])
+
+    async def ask(asked: Asked) -> bool:
+        """Durable first; then Prefect is told, unless it was told just now."""
+        new = await run_in_threadpool(store.ask, asked, repeat=REPEAT_SECONDS)
+        if new and emitter is not None:
+            emitter.emit(EVENT, {"ref": asked.ref, "test": asked.test, "if_ready": asked.if_ready})
+        return new
+
+    @routes.post(
+        "/send-mailout",
+        status_code=202,
+        response_model=Accepted,
+        dependencies=[Depends(token_needed(settings))],
+        responses=errors(400, 401, 403, 404, 413, 503),
+        openapi_extra=_body_of(Wanted),
+    )
+    async def send_mailout(request: Request) -> Accepted:
+        """Ask for a mailout. It is written down when this answers; the same within a minute is one."""
+        try:
+            wanted = Wanted.model_validate_json(await read_body(request, MAX_BODY))
+        except ValidationError:
+            raise HTTPException(400) from None
+        ref = await run_in_threadpool(_ref_of, wanted, store)
+        return Accepted(ok=True, ref=ref, new=await ask(Asked.of(ref, wanted.test)))
+
+    @routes.post("/webhooks/notion", response_model=Ok, responses=errors(400, 403, 413, 503))
+    async def notion(request: Request) -> JSONResponse:
+        """What Notion tells: an integration's webhook (signed), or a database automation's (a secret)."""
+        raw = await read_body(request, MAX_BODY)
+        body = _object(raw)
+        if set(body) == {"verification_token"}:
+            _show_token(body["verification_token"], settings)
+        elif same(settings.notion_automation_secret, request.headers.get("x-mailout-secret")):
+            page = page_id_of(str(_object_in(body, "data").get("id")))
+            if page is None:
+                raise HTTPException(400)
+            await ask(Asked.of(page, if_ready=True))
+        elif _signed(settings.notion_webhook_token, raw, request.headers.get("x-notion-signature")):
+            entity = _object_in(body, "entity")
+            page = page_id_of(str(entity.get("id"))) if entity.get("type") == "page" else None
+            if page and body.get("type") in TELLING:
+                await ask(Asked.of(page, if_ready=True))
+        else:
+            log.warning("POST /webhooks/notion refused: neither a good signature nor the secret")
+            return refusal(403)
+        return JSONResponse({"ok": True})
+
+    return routes
+
+
+def same(secret: SecretStr | None, given: str | None) -> bool:
+    """Whether the given text is the secret, in constant time; never without a secret."""
+    if secret is None or given is None:
+        return False
+    return hmac.compare_digest(secret.get_secret_value().encode(), given.encode())
+
+
+def _ref_of(wanted: Wanted, store: Store) -> str:
+    """What Prefect's flow can find: a page, or a Markdown file. 404 for a mailout that nobody knows."""
+    if wanted.mailout_id is not None:
+        try:
+            return store.mailout(wanted.mailout_id).ref
+        except NotFound:
+            found = page_id_of(wanted.mailout_id)
+            if found is None:
+                raise HTTPException(404) from None
+            return found
+    page = page_id_of(wanted.page_id or wanted.ref or "")
+    if page is not None:
+        return page
+    if wanted.ref is None or not wanted.ref.lower().endswith((".md", ".markdown")):
+        raise HTTPException(400)
+    return wanted.ref
+
+
+def _signed(token: SecretStr | None, raw: bytes, signature: str | None) -> bool:
+    if token is None or signature is None:
+        return False
+    made = hmac.new(token.get_secret_value().encode(), raw, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(f"sha256={made}".encode(), signature.encode())
+
+
+def _show_token(token: Any, settings: Settings) -> None:
+    """The first call of an integration's webhook brings the token; a person takes it from the log.
+
+    Anybody may make such a call, so it changes nothing by itself, and nothing strange gets into the log.
+    """
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise HTTPException(400)
+    if settings.notion_webhook_token is None:
+        log.warning(
+            "Notion asks to verify a webhook. If you have just made it: enter this token in Notion, set"
+            " NOTION_WEBHOOK_TOKEN to it, and start the gateway again: %s",
+            token,
+        )
+    else:
+        log.warning(
+            "Notion asks to verify a webhook, but NOTION_WEBHOOK_TOKEN is set. For a new one, unset it first."
+        )
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise HTTPException(400) from None
+    if not isinstance(body, dict):
+        raise HTTPException(400)
+    return body
+
+
+def _object_in(body: dict[str, Any], name: str) -> dict[str, Any]:
+    found = body.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _body_of(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema()
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

@@ -1,0 +1,47 @@
+"""What was asked for over HTTP is kept until it was answered, and ten times in a minute is once."""
+
+from __future__ import annotations
+
+from mailout.ports import Store
+from mailout.queue.request import How, Request
+from tests.clocks import NOON
+from tests.contract.stores import StoreFactory
+
+PAGE = Request("a-page", How.IF_READY)
+
+
+def test_a_request_is_kept_until_it_is_answered(store: Store) -> None:
+    """Prefect may be away for a day: the request must not be."""
+    assert store.asked(waiting=0) == []
+    assert store.ask(PAGE, repeat=60)
+    assert store.asked(waiting=0) == [PAGE]
+    store.answered(PAGE)
+    assert store.asked(waiting=0) == []
+    store.answered(PAGE)
+
+
+def test_asked_ten_times_in_a_minute_it_is_one_request(store: Store, factory: StoreFactory) -> None:
+    assert [store.ask(PAGE, repeat=60) for _ in range(10)] == [True] + [False] * 9
+    assert store.asked(waiting=0) == [PAGE]
+    store.answered(PAGE)
+    assert not store.ask(PAGE, repeat=60)
+    assert store.asked(waiting=0) == []
+    factory.set_now(NOON + 60)
+    assert store.ask(PAGE, repeat=60)
+    assert store.asked(waiting=0) == [PAGE]
+
+
+def test_a_test_and_the_real_thing_are_two_requests(store: Store) -> None:
+    """Whoever looks at a test and then asks for the real one within the minute wants both."""
+    requests = [Request("letter.md", how) for how in How]
+    assert all(store.ask(request, repeat=60) for request in requests)
+    store.answered(requests[0])
+    assert {request.how for request in store.asked(waiting=0)} == set(How) - {requests[0].how}
+
+
+def test_the_event_has_its_time_before_the_queue_looks(store: Store, factory: StoreFactory) -> None:
+    store.ask(Request("old.md"), repeat=60)
+    factory.set_now(NOON + 30)
+    store.ask(Request("new.md"), repeat=60)
+    assert [request.ref for request in store.asked(waiting=30)] == ["old.md"]
+    assert [request.ref for request in store.asked(waiting=0)] == ["old.md", "new.md"]

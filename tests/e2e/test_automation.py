@@ -1,0 +1,96 @@
+"""The whole chain, nothing in it a double: HTTP → event → automation → worker → flow → `.eml`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from mailout.queue.model import Status
+from tests.e2e.conftest import Commands
+from tests.prefect_server import PrefectServer, answers, free_port, running, wait_for
+
+TOKEN = "a token for these tests"
+PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@contextmanager
+def worker(mailout: Commands, server: PrefectServer, name: str) -> Iterator[Any]:
+    """A process worker of the pool, as deployments/README.md starts it."""
+    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", "mailout", "--name", name]
+    env = mailout.environment | server.env | {"PREFECT_WORKER_QUERY_SECONDS": "1"}
+    with running(command, cwd=mailout.folder, env=env, log=mailout.folder / f"{name}.log") as process:
+        yield process
+
+
+@contextmanager
+def gateway(mailout: Commands, server: PrefectServer) -> Iterator[str]:
+    port = free_port()
+    command = [sys.executable, "-m", "cli", "gateway", "--port", str(port)]
+    env = mailout.environment | server.env | {"API_TOKEN": TOKEN}
+    with running(command, cwd=mailout.folder, env=env, log=mailout.folder / "gateway.log"):
+        wait_for(lambda: answers(f"http://127.0.0.1:{port}/health"), "the gateway starts")
+        yield f"http://127.0.0.1:{port}"
+
+
+def runs_of(server: PrefectServer, ref: str) -> list[dict[str, Any]]:
+    return [run for run in server.find("flow_runs") if run["parameters"].get("ref") == ref]
+
+
+def test_a_post_becomes_a_letter(mailout: Commands, deployed: PrefectServer) -> None:
+    mailout.people(*PEOPLE)
+    ref = str(mailout.letter())
+    with gateway(mailout, deployed) as url, worker(mailout, deployed, "first"):
+        for new in (True, False, False):
+            answer = httpx.post(
+                f"{url}/send-mailout",
+                json={"ref": ref},
+                headers={"Authorization": f"Bearer {TOKEN}"},
+                trust_env=False,
+            )
+            assert (answer.status_code, answer.json()["new"]) == (202, new)
+        wait_for(lambda: runs_of(deployed, ref), "the automation starts a run")
+        wait_for(lambda: len(mailout.mails()) == len(PEOPLE), "the letters are written")
+        wait_for(
+            lambda: [run["state_name"] for run in runs_of(deployed, ref)] == ["Completed"], "the run ends"
+        )
+    (run,) = runs_of(deployed, ref)
+    assert run["parameters"] == {"ref": ref, "test": None, "if_ready": False}
+    assert Counter(mail.name.split("--")[0] for mail in mailout.mails()) == Counter(PEOPLE)
+    store = mailout.store()
+    assert store.asked(waiting=0) == []
+    store.close()
+
+
+def test_a_worker_that_is_killed_costs_nobody_his_letter(mailout: Commands, deployed: PrefectServer) -> None:
+    """Worker and flow die together, as when a machine loses power; another worker's `run_queue` goes on."""
+    mailout.settings["SEND_RATE_PER_SEC"] = "0.5"
+    mailout.people(*PEOPLE)
+    ref = str(mailout.letter("second.md"))
+    with worker(mailout, deployed, "doomed") as doomed:
+        deployed.prefect("deployment", "run", "send_mailout/send_mailout", "--param", f"ref={ref}")
+        wait_for(mailout.mails, "the first letter")
+        (before,) = mailout.queue()
+        assert before.status is Status.PROCESSING
+        sender = int((before.locked_by or "").rpartition("-")[2])  # in a session of its own
+        os.kill(sender, signal.SIGKILL)
+        os.killpg(doomed.pid, signal.SIGKILL)
+        doomed.wait()
+    with worker(mailout, deployed, "heir"):
+        wait_for(
+            lambda: mailout.queue()[0].status is Status.COMPLETED, "the queue goes on with it", patience=300
+        )
+    ledger = mailout.queue()[0].ledger
+    assert (ledger.pending, ledger.in_flight, ledger.sent + ledger.unknown) == (0, 0, len(PEOPLE))
+    names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
+    assert set(names.values()) == {1}
+    assert sum(names.values()) >= ledger.sent

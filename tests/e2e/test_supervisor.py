@@ -1,0 +1,92 @@
+"""What keeps the parts of `mailout up` running, and ends them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli import supervisor as module
+from cli.supervisor import Part, Supervisor
+from tests.prefect_server import wait_for
+
+SLEEP = "import time; time.sleep(600)"
+STUBBORN = (
+    f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); {SLEEP}"
+)
+PARENT = (
+    f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', {SLEEP!r}]);"
+    f" print(child.pid, flush=True); {SLEEP}"
+)
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.01)
+    made = Supervisor(tmp_path / "logs", os.environ, told.append)
+    yield made
+    made.stop(list(made.parts), patience=0.1)
+
+
+def start(supervisor: Supervisor, code: str, name: str = "part") -> Part:
+    return supervisor.start(name, [sys.executable, "-c", code])
+
+
+def alive(pid: int) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_who_dies_is_started_again_each_time_later(supervisor: Supervisor, told: list[str]) -> None:
+    """A part that cannot start would otherwise burn a core and fill the disk with its log."""
+    part = start(supervisor, "raise SystemExit(3)")
+
+    def died_thrice() -> bool:
+        supervisor.look_after()
+        return part.deaths >= 3
+
+    wait_for(died_thrice, "it dies and is started again")
+    assert len(told) == 3
+    assert all("exit code 3" in line for line in told)
+    assert part.restart_at - part.started_at >= 4 * module.FIRST_WAIT
+
+
+def test_who_lives_is_left_alone(supervisor: Supervisor, told: list[str]) -> None:
+    part = start(supervisor, SLEEP)
+    before = part.process
+    supervisor.look_after()
+    assert (part.process, told) == (before, [])
+
+
+def test_what_a_part_has_started_ends_with_it(supervisor: Supervisor) -> None:
+    """A flow that goes on after Ctrl-C would send mail that nobody watches."""
+    part = start(supervisor, PARENT)
+    grandchild = int(wait_for(lambda: part.log.read_text().strip(), "the grandchild starts"))
+    supervisor.stop([part], patience=10)
+    wait_for(lambda: not alive(grandchild), "the grandchild ends")
+    assert supervisor.parts == []
+
+
+def test_who_will_not_end_is_ended_and_that_is_said(supervisor: Supervisor, told: list[str]) -> None:
+    part = start(supervisor, STUBBORN)
+    wait_for(lambda: "ready" in part.log.read_text(), "it starts")
+    supervisor.stop([part], patience=0.2)
+    assert told == ["part does not end; it is ended."]
+
+
+def test_the_last_log_is_kept_when_everything_is_started_anew(supervisor: Supervisor) -> None:
+    """Why it died yesterday is in yesterday's log."""
+    first = start(supervisor, "print('yesterday', flush=True)")
+    wait_for(lambda: "yesterday" in first.log.read_text(), "it has spoken")
+    second = start(supervisor, SLEEP)
+    assert "yesterday" in second.log.with_suffix(".log.old").read_text()

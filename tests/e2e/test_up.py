@@ -1,0 +1,94 @@
+"""`mailout up`: one command, everything runs; one signal, nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import pytest
+
+from mailout.queue.model import Status
+from tests.e2e.conftest import Commands
+from tests.prefect_server import answers, free_port, running, wait_for
+
+TOKEN = "a token for these tests"
+PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def processes_of(home: Path) -> dict[int, str]:
+    """Whoever was started with this MAILOUT_HOME, and lives."""
+    found = {}
+    mark = f"MAILOUT_HOME={home}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found[int(process.name)] = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+def one_that(home: Path, does: str) -> int | None:
+    return next((pid for pid, command in processes_of(home).items() if does in command), None)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
+    """Stopped in the middle of a mailout, it leaves neither a process nor a message in doubt."""
+    mailout.people(*PEOPLE)
+    mailout.settings |= {"SEND_RATE_PER_SEC": "0.5", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
+    letter = mailout.letter()
+    port, prefect_port = free_port(), free_port()
+    gateway, prefect = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{prefect_port}/api"
+    options = ["--port", str(port), "--prefect-port", str(prefect_port)]
+    command = [sys.executable, "-m", "cli", "up", *options]
+    log = mailout.folder / "up.log"
+    with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
+        wait_for(lambda: "mailout is up" in log.read_text() or process.poll() is not None, "it starts")
+        assert process.poll() is None, log.read_text()
+        assert answers(f"{gateway}/health")
+        assert answers(f"{prefect}/health")
+
+        first = one_that(mailout.home, "cli gateway")
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: one_that(mailout.home, "cli gateway") not in (None, first), "the gateway is back")
+        wait_for(lambda: answers(f"{gateway}/health"), "the gateway answers again")
+
+        asked = httpx.post(
+            f"{gateway}/send-mailout",
+            json={"ref": str(letter)},
+            headers={"Authorization": f"Bearer {TOKEN}"},
+            trust_env=False,
+        )
+        assert asked.status_code == 202
+        wait_for(mailout.mails, "the first letter")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0, log.read_text()
+    assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
+    assert "Traceback" not in log.read_text()
+
+    store = mailout.store()
+    assert store.request_stop(None) == 0, "a sender was cut off instead of being asked to end"
+    store.close()
+    (stopped,) = mailout.queue()
+    names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
+    assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
+    assert stopped.ledger.sent == sum(names.values()) < len(PEOPLE)
+    assert stopped.status is Status.PROCESSING
+    assert stopped.defer_reason is None, "it goes on by itself when everything is up again"
+
+
+def test_a_taken_port_is_named_before_anything_starts(mailout: Commands) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = mailout("up", "--port", str(taken.getsockname()[1]))
+    assert ended.code == 2
+    assert "--port" in ended.one_line
+    assert not (mailout.home / "logs").exists()

@@ -1,0 +1,129 @@
+"""What the files in `deployments/` mention exists; a wrong option in a unit is found at the worst time."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from configparser import ConfigParser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from cli.main import app
+from mailout.settings import Settings
+from tests.prefect_server import ROOT
+
+FOLDER = ROOT / "deployments"
+COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))
+UNITS = sorted((FOLDER / "systemd").glob("*.service"))
+DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+PORTS = {"gateway": "8080", "prefect": "4200"}
+
+
+def check_mailout(arguments: list[str]) -> None:
+    """A command of ours, parsed as it would be, and not run."""
+    command: Any = typer.main.get_command(app)
+    context = typer.Context(command)
+    chosen = command.get_command(context, arguments[0])
+    assert chosen is not None, arguments
+    chosen.make_context(arguments[0], list(arguments[1:]), parent=context)
+
+
+def check_module(words: list[str]) -> None:
+    """What `python -m` is given."""
+    module, *arguments = words
+    if module == "cli":
+        check_mailout(arguments)
+    elif module == "prefect":
+        assert arguments[:2] in (["server", "start"], ["worker", "start"])
+    else:
+        assert find_spec(module) is not None, module
+
+
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_every_container_starts_something_that_exists(name: str) -> None:
+    service = COMPOSE["services"][name]
+    check_module(service["command"])
+    assert (FOLDER / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+    for needed in service.get("depends_on", {}):
+        assert needed in COMPOSE["services"]
+    for volume in service["volumes"]:
+        assert volume.partition(":")[0] in COMPOSE["volumes"]
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_a_container_listens_where_it_is_reached(name: str) -> None:
+    service = COMPOSE["services"][name]
+    command = service["command"]
+    assert command[command.index("--port") + 1] == PORTS[name]
+    assert [port.rpartition(":")[2] for port in service["ports"]] == [PORTS[name]]
+    assert f":{PORTS[name]}/" in service["healthcheck"]["test"][-1]
+    assert PORTS[name] in re.findall(r"^EXPOSE (.+)$", DOCKERFILE, re.M)[0].split()
+
+
+def test_everybody_in_compose_speaks_to_the_same_prefect() -> None:
+    services = COMPOSE["services"]
+    told = {services[name]["environment"]["PREFECT_API_URL"] for name in ("deploy", "worker", "gateway")}
+    assert told == {f"http://prefect:{PORTS['prefect']}/api"}
+
+
+def test_the_image_holds_everything_that_is_imported() -> None:
+    """Every package that the wheel holds, the lock, and the file that is deployed."""
+    copied = {word for line in re.findall(r"^COPY (.+)$", DOCKERFILE, re.M) for word in line.split()[:-1]}
+    assert all((ROOT / path).exists() for path in copied)
+    assert {"mailout", "flows", "tasks", "gateway", "cli", "deployments", "prefect.yaml"} <= copied
+    command = re.findall(r"^CMD (.+)$", DOCKERFILE, re.M)[0]
+    check_module(yaml.safe_load(command))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+def test_a_unit_starts_a_command_that_exists_and_has_time_to_end(unit: Path) -> None:
+    parsed = ConfigParser(interpolation=None, strict=False)
+    parsed.optionxform = str  # type: ignore[assignment,method-assign]
+    parsed.read_string(unit.read_text(encoding="utf-8"))
+    service = parsed["Service"]
+    program, *arguments = shlex.split(service["ExecStart"])
+    assert program.startswith(service["WorkingDirectory"])
+    if Path(program).name == "mailout":
+        check_mailout(arguments)
+    else:
+        assert (Path(program).name, arguments[:2]) == ("prefect", ["worker", "start"])
+    assert service["KillMode"] == "mixed"  # the signal to the parent alone, as `mailout up` needs it
+    assert int(service["TimeoutStopSec"]) >= 60
+
+
+def commands_in(path: Path) -> Iterator[str]:
+    text = path.read_text(encoding="utf-8")
+    for block in re.findall(r"```\n(.*?)```", text, re.S):
+        yield from (line.strip() for line in block.splitlines() if line.strip())
+    yield from re.findall(r"`((?:mailout|prefect|python -m) [^`]+)`", text)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.name)
+def test_what_the_pages_tell_people_to_do_can_be_done(path: Path) -> None:
+    commands = list(commands_in(path))
+    assert commands
+    for command in commands:
+        words = shlex.split(command)
+        if words[0] == "mailout":
+            check_mailout(words[1:])
+        elif words[:2] == ["python", "-m"]:
+            check_module(words[2:])
+        for word in words:
+            if word.startswith("deployments/"):
+                assert (ROOT / word).is_file(), word
+
+
+def test_what_is_named_in_capitals_is_a_setting() -> None:
+    """A setting that nobody reads is a trap in a file that people copy."""
+    known = {name.upper() for name in Settings.model_fields}
+    foreign = re.compile(r"PREFECT_|PIP_|PYTHON|DO_NOT_TRACK")
+    for path in (FOLDER / "Dockerfile", FOLDER / "compose.yaml", *UNITS):
+        named = re.findall(r"\b([A-Z]{2,}(?:_[A-Z]+)+)\b", path.read_text(encoding="utf-8"))
+        strange = {name for name in named if name not in known and not foreign.match(name)}
+        assert strange == set(), path.name

@@ -1,0 +1,111 @@
+"""`prefect.yaml`, held against the flows and against a real server: what does not fit would fail at night."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect.client.schemas.objects import StateType
+from prefect.events.schemas.automations import AutomationCore
+from prefect.flows import Flow, load_flow_from_entrypoint
+from prefect.server.events.schemas.automations import EventTrigger
+
+from tests.prefect_server import ROOT, PrefectServer
+
+PREFECT = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))
+DEPLOYMENTS: list[dict[str, Any]] = PREFECT["deployments"]
+NAMES = [one["name"] for one in DEPLOYMENTS]
+AUTOMATION = ROOT / "deployments" / "unresponsive-runs.yaml"
+
+
+def flow_of(deployment: Mapping[str, Any]) -> Flow[..., Any]:
+    return load_flow_from_entrypoint(deployment["entrypoint"])
+
+
+def flows_there_are() -> set[str]:
+    """Every flow in `flows/`, by its entrypoint."""
+    found = set()
+    for path in (ROOT / "flows").glob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = [getattr(getattr(one, "func", one), "id", "") for one in node.decorator_list]
+                if "flow" in names:
+                    found.add(f"flows.{path.stem}.{node.name}")
+    return found
+
+
+def test_every_flow_can_be_started_from_prefects_pages() -> None:
+    assert {one["entrypoint"] for one in DEPLOYMENTS} == flows_there_are()
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=NAMES)
+def test_what_is_handed_to_a_flow_fits_its_signature(deployment: Mapping[str, Any]) -> None:
+    """A parameter that the flow does not know fails the run when it is started, not when it is deployed."""
+    flow = flow_of(deployment)
+    signature = inspect.signature(flow.fn)
+    assert flow.name == deployment["name"]
+    required = {name for name, one in signature.parameters.items() if one.default is one.empty}
+    signature.bind_partial(**(deployment.get("parameters") or {}))
+    for trigger in deployment.get("triggers", []):
+        signature.bind(**(deployment.get("parameters") or {}) | trigger.get("parameters", {}))
+    if deployment.get("schedules"):
+        assert required <= set(deployment.get("parameters") or {})
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=NAMES)
+def test_whoever_starts_it_by_hand_reads_what_each_parameter_means(deployment: Mapping[str, Any]) -> None:
+    flow = flow_of(deployment)
+    described = flow.parameters.properties
+    assert all(one.get("description") for one in described.values()), described
+    assert deployment["description"]
+
+
+@pytest.mark.parametrize(
+    "name", ["Completed", "Failed", "Crashed", "Deferred", "Paused", "Drift", "Cancelled"]
+)
+def test_a_run_that_ended_is_not_taken_for_a_dead_one(name: str) -> None:
+    """Its end is an event by its own name, `Deferred` for one; unexpected, it would be marked as crashed."""
+    automation = AutomationCore.model_validate(yaml.safe_load(AUTOMATION.read_text(encoding="utf-8")))
+    trigger = EventTrigger.model_validate(automation.trigger.model_dump())
+    assert trigger.expects(f"prefect.flow-run.{name}")
+    assert trigger.starts_after("prefect.flow-run.heartbeat")
+    assert not trigger.starts_after(f"prefect.flow-run.{name}")
+    assert [action.state for action in automation.actions] == [StateType.CRASHED]  # type: ignore[union-attr]
+
+
+def test_everything_is_deployed_with_its_schedule_and_its_trigger(deployed: PrefectServer) -> None:
+    there = {one["name"]: one for one in deployed.find("deployments")}
+    assert set(there) == set(NAMES)
+    for one in DEPLOYMENTS:
+        schedules = [schedule["schedule"]["interval"] for schedule in there[one["name"]]["schedules"]]
+        assert schedules == [schedule["interval"] for schedule in one.get("schedules", [])]
+        assert there[one["name"]]["work_pool_name"] == "mailout"
+        limit = there[one["name"]]["global_concurrency_limit"]
+        assert (limit and limit["limit"]) == one.get("concurrency_limit", {}).get("limit")
+    automations = {one["name"]: one for one in deployed.find("automations")}
+    wanted = {
+        trigger["name"]: (trigger["expect"], there[one["name"]]["id"])
+        for one in DEPLOYMENTS
+        for trigger in one.get("triggers", [])
+    }
+    for name, (expect, deployment) in wanted.items():
+        automation = automations.pop(name)
+        assert automation["enabled"]
+        assert automation["trigger"]["expect"] == expect
+        assert automation["actions"][0]["deployment_id"] == deployment
+    assert [one["trigger"]["posture"] for one in automations.values()] == ["Proactive"]
+
+
+def test_deploying_again_changes_nothing(deployed: PrefectServer) -> None:
+    """After every upgrade: two triggers for one event would be two runs."""
+    before = {one["name"] for one in deployed.find("automations")}
+    deployed.prefect("--no-prompt", "deploy", "--all")
+    assert sorted(one["name"] for one in deployed.find("automations")) == sorted(before)
+    assert sorted(one["name"] for one in deployed.find("deployments")) == sorted(NAMES)
+    assert Path(deployed.home).exists()

@@ -1,0 +1,123 @@
+"""A real Prefect server in a home of its own, with everything of ours deployed to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[1]
+PATIENCE = 120.0
+"""For what takes seconds on a free machine: a limit for what hangs, not a measure."""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+def wait_for(what: Callable[[], Any], why: str, patience: float = PATIENCE) -> Any:
+    until = time.monotonic() + patience
+    while not (found := what()):
+        assert time.monotonic() < until, f"waited in vain: {why}"
+        time.sleep(0.2)
+    return found
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@contextmanager
+def running(command: list[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> Iterator[Any]:
+    """A process in a session of its own; in the end all of that session is gone."""
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+@dataclass(frozen=True)
+class PrefectServer:
+    """Where it is, and how to ask it."""
+
+    home: Path
+    url: str
+
+    @property
+    def env(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        return kept | {
+            "PYTHONPATH": str(ROOT),
+            "PREFECT_HOME": str(self.home),
+            "PREFECT_API_URL": self.url,
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "DO_NOT_TRACK": "1",
+        }
+
+    def prefect(self, *arguments: str, cwd: Path = ROOT) -> str:
+        ended = subprocess.run(
+            [sys.executable, "-m", "prefect", *arguments],
+            cwd=cwd,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout
+
+    def find(self, what: str) -> list[dict[str, Any]]:
+        found = httpx.post(f"{self.url}/{what}/filter", json={}, trust_env=False, timeout=60)
+        found.raise_for_status()
+        rows: list[dict[str, Any]] = found.json()
+        return rows
+
+
+@contextmanager
+def prefect_server(home: Path) -> Iterator[PrefectServer]:
+    port = free_port()
+    server = PrefectServer(home, f"http://127.0.0.1:{port}/api")
+    home.mkdir(parents=True, exist_ok=True)
+    env = {name: value for name, value in server.env.items() if name != "PREFECT_API_URL"}
+    command = [sys.executable, "-m", "prefect", "server", "start", "--no-ui", "--port", str(port)]
+    with running(command, cwd=home, env=env, log=home / "server.log"):
+        wait_for(lambda: answers(f"{server.url}/health"), "Prefect's server starts")
+        yield server
+
+
+def deploy(server: PrefectServer) -> None:
+    """As deployments/README.md says."""
+    server.prefect("work-pool", "create", "mailout", "--type", "process")
+    server.prefect("--no-prompt", "deploy", "--all")
+    server.prefect("automation", "create", "--from-file", "deployments/unresponsive-runs.yaml")
