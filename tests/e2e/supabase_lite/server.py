@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import random
@@ -17,10 +18,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import psycopg
-import pytest
 
 from mailout.adapters import supabase
 from tests.contract.postgres import database, migrate
+from tests.needs import missing
 
 HERE = Path(__file__).parent
 PUBLISHABLE, SECRET = "sb_publishable_for_tests_only", "sb_secret_for_tests_only"
@@ -142,20 +143,26 @@ def _installed() -> Path:
     """Once for each lock file, into the user's cache."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
-        pytest.skip("Node is not here")
+        missing("Node is not here")
     lock = (HERE / "package-lock.json").read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mailout-tests"
     folder = cache / f"supabase-lite-{hashlib.sha256(lock).hexdigest()[:12]}"
     command = folder / "node_modules" / ".bin" / "lite"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock_file:  # tests run in two processes
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
+        _install(npm, folder, command)
+    return command
+
+
+def _install(npm: str, folder: Path, command: Path) -> None:
     if not command.exists():
-        folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copy(HERE / name, folder / name)
         flags = ["--legacy-peer-deps", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"]
         made = subprocess.run([npm, "ci", *flags], cwd=folder, capture_output=True, text=True, check=False)
         if made.returncode != 0:
-            pytest.skip(f"npm could not install @supabase/lite: {made.stderr[-300:]}")
-    return command
+            missing(f"npm could not install @supabase/lite: {made.stderr[-300:]}")
 
 
 def _free_port() -> int:

@@ -1,0 +1,105 @@
+"""What people see, in a real browser: nothing sticks out of a phone's screen, in light and in dark."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mailout.adapters.markdown_file import read_markdown, read_picture
+from mailout.adapters.media_folder import MediaFolder
+from mailout.content.document import Document
+from mailout.content.footer import Footer
+from mailout.content.layout import render
+from mailout.content.media import keep_media
+from mailout.content.model import UNSUBSCRIBE_URL
+from mailout.content.notion import Block
+from mailout.content.notion import render as render_page
+from mailout.reporting.html import html_report
+from tests.needs import missing
+from tests.stubs.notion_letter import every_block
+from tests.unit.reporting.scenes import mailout, summary
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FOOTER = Footer("The Gardeners", "1 Garden Lane", "https://example.org/unsubscribe")
+FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+--disable-component-update --disable-sync --allow-file-access-from-files --virtual-time-budget=5000""".split()  # noqa: SIM905
+FRAME = """<!doctype html><iframe src="page.html" style="width:{width}px;height:3000px;border:0"></iframe>
+<p id="told"></p><script>
+onload = () => {{
+    const page = document.querySelector("iframe").contentDocument;
+    const scheme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    const background = getComputedStyle(page.body).backgroundColor;
+    document.getElementById("told").textContent =
+        `width ${{page.documentElement.scrollWidth}} scheme ${{scheme}} background ${{background}}`;
+}};
+</script>"""
+
+
+def seen(folder: Path, html: str, *, width: int, dark: bool) -> tuple[int, str, str]:
+    """How wide the page really is in a screen of that width, the scheme it sees, and its background."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        missing("no Chromium is here (Debian: apt-get install chromium)")
+    (folder / "page.html").write_text(html, encoding="utf-8")
+    (folder / "frame.html").write_text(FRAME.format(width=width), encoding="utf-8")
+    shown = subprocess.run(
+        [
+            browser,
+            *FLAGS,
+            f"--user-data-dir={folder / 'profile'}",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+            "--dump-dom",
+            (folder / "frame.html").as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    told = re.search(r"width (\d+) scheme (\w+) background ([^<]+)", shown)
+    assert told, shown[-500:]
+    return int(told[1]), told[2], told[3]
+
+
+def markdown_mail(folder: Path) -> str:
+    letter = read_markdown(EXAMPLES / "newsletter.md").document
+    return mail_of(
+        keep_media(letter, read_picture, MediaFolder(folder, media_base_url=None, public_url=None))
+    )
+
+
+def notion_mail(folder: Path) -> str:
+    page = render_page([Block.of(block) for block in every_block()], "Every block")
+    pixel = MediaFolder(folder, media_base_url=None, public_url=None)
+    return mail_of(keep_media(page, lambda source: b"not a picture", pixel))
+
+
+def mail_of(document: Document) -> str:
+    return render(document, FOOTER).html_segments.fill({UNSUBSCRIBE_URL: "https://example.org/u?token=x"})
+
+
+def report_page(folder: Path) -> str:
+    return html_report(summary(mailout(subject="A subject of some length, as people write them")))
+
+
+PAGES = {"markdown": markdown_mail, "notion": notion_mail, "report": report_page}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_sticks_out_of_a_phone_and_dark_mode_is_dark(tmp_path: Path, name: str) -> None:
+    """Else half the readers scroll sideways, or read by the light of a white page at night."""
+    html = PAGES[name](tmp_path)
+    width, scheme, light = seen(tmp_path, html, width=320, dark=False)
+    assert (width <= 320, scheme) == (True, "light"), width
+    width, scheme, dark = seen(tmp_path, html, width=320, dark=True)
+    assert (width <= 320, scheme) == (True, "dark"), width
+    assert brightness(dark) < 80 < brightness(light)
+
+
+def brightness(colour: str) -> float:
+    red, green, blue = (int(part) for part in re.findall(r"\d+", colour)[:3])
+    return (red + green + blue) / 3
