@@ -24,7 +24,7 @@ from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import PropertyNames, StatusNames
 from mailout.delivery.protocol import Timing
 from mailout.doctor import Check, checked, clock_check, disk_check, people_checks, settings_checks
-from mailout.engine import Engine, Source
+from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.ingest import EventQueue
 from mailout.feedback.suppression import SuppressionList
@@ -32,6 +32,7 @@ from mailout.ports import Clock, Store, Transport
 from mailout.queue.limits import Limits
 from mailout.queue.outlook import Outlook
 from mailout.settings import Settings, load_settings
+from mailout.taking_up import Source
 
 if TYPE_CHECKING:
     from mailout.adapters.notion import NotionPages

@@ -1,0 +1,180 @@
+"""Taking a mailout up: from what a person wrote to a row in the queue, or a clear reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from mailout import ids
+from mailout.audience.test_emails import parse_test_emails
+from mailout.content.checks import check_content
+from mailout.content.document import Document
+from mailout.content.footer import Footer
+from mailout.content.layout import render
+from mailout.content.manuscript import Manuscript
+from mailout.content.media import MediaStore, keep_media
+from mailout.content.model import Content
+from mailout.errors import Abort, AbortCode, NotFound, SettingsError, UsageError
+from mailout.ports import ErrorRecord, Recipient, Store
+from mailout.queue.model import Kind, Mailout, NewMailout, Status
+from mailout.reporting.page_reports import PageReports
+from mailout.settings import Settings
+
+
+class Source(Protocol):
+    """Where manuscripts are."""
+
+    def load(self, ref: str) -> Manuscript: ...
+
+
+class TakingUp:
+    """The engine's first part. Whatever would stop a mailout later stops it here, with nothing half-done."""
+
+    settings: Settings
+    store: Store
+    pages: PageReports
+    _media: MediaStore
+    _source_of: Callable[[str], Source]
+
+    def take_up(self, ref: str, test: bool | None = None) -> Mailout:
+        """Read the manuscript, refuse what must not be sent, and write the mailout into the queue.
+
+        Whatever would stop it later stops it here, before the queue knows of it: nothing is half-done.
+        """
+        manuscript = self.manuscript(ref)
+        is_test = manuscript.is_test if test is None else test
+        with self._aborts_written_down(manuscript):
+            known = None if is_test else self._known(manuscript)
+            return known or self._write_down(manuscript, is_test)
+
+    def look_over(self, ref: str, test: bool | None = None) -> str:
+        """The id it would be taken up under, or the error that would stop it. Writes nothing to the queue."""
+        manuscript = self.manuscript(ref)
+        is_test = manuscript.is_test if test is None else test
+        with self._aborts_written_down(manuscript):
+            known = None if is_test else self._known(manuscript)
+            if known is None:
+                self._check_ready(is_test)
+                self.render(manuscript)
+        return self._id(manuscript, is_test)
+
+    @contextmanager
+    def _aborts_written_down(self, manuscript: Manuscript) -> Iterator[None]:
+        try:
+            yield
+        except Abort as abort:
+            error = ErrorRecord(abort.code, abort.message, stage="content", mailout=manuscript.ref)
+            self.store.record_errors([error])
+            if manuscript.kind is Kind.NOTION:
+                self.pages.refuse(manuscript.ref, already_sent=abort.code is AbortCode.MAILOUT_ALREADY_SENT)
+            else:
+                self.pages.tell_errors()
+            raise
+
+    def _known(self, manuscript: Manuscript) -> Mailout | None:
+        """A real mailout is one mailout, however often it is asked for; its content is the first one."""
+        try:
+            mailout = self.store.mailout(ids.mailout_id(manuscript.ref))
+        except NotFound:
+            if manuscript.already_sent:
+                raise already_sent(manuscript.document.subject) from None
+            return None
+        if mailout.status is Status.COMPLETED:
+            raise already_sent(mailout.subject)
+        if mailout.status is Status.CANCELLED:
+            raise UsageError(
+                f"This mailout was cancelled ({mailout.id}).",
+                remedy="To send it all the same, give the page or file another id.",
+            )
+        if mailout.content_hash is None and manuscript.already_sent:
+            raise already_sent(manuscript.document.subject)
+        return mailout if mailout.content_hash else None
+
+    def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
+        self._check_ready(is_test)
+        document, content = self.render(manuscript)
+        mailout = self.store.enqueue(
+            NewMailout(
+                id=self._id(manuscript, is_test),
+                kind=manuscript.kind,
+                ref=manuscript.ref,
+                subject=content.subject,
+                list_key=manuscript.list_key,
+                from_name=manuscript.from_name,
+                is_test=is_test,
+                scheduled_at=None if is_test else self._time_to_take_it_back(),
+            )
+        )
+        self.store.put_content(content)
+        problems = [*document.problems, *check_content(content)]
+        self.store.record_errors(
+            [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in problems]
+        )
+        return self.store.set_content(mailout.id, content.hash, content.subject)
+
+    def _time_to_take_it_back(self) -> float | None:
+        delay = self.settings.send_delay
+        return self.store.now() + delay if delay else None
+
+    def _check_ready(self, is_test: bool) -> None:
+        """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
+        self._from_email()
+        if is_test:
+            self._test_recipients()
+            return
+        self.store.normalise_addresses()
+        if not self.store.subscriber_counts()["active"]:
+            raise UsageError(
+                "There is nobody to send it to: the store has no active subscriber.",
+                remedy="Import some first: mailout subscribers import FILE.csv",
+            )
+
+    def _id(self, manuscript: Manuscript, is_test: bool) -> str:
+        if not is_test:
+            return ids.mailout_id(manuscript.ref)
+        return ids.test_run_id(manuscript.ref, self.store.next_test_run(manuscript.ref))
+
+    def manuscript(self, ref: str) -> Manuscript:
+        return self._source_of(ref).load(ref)
+
+    def render(self, manuscript: Manuscript) -> tuple[Document, Content]:
+        """The manuscript's pictures kept, its layout and footer around it."""
+        footer = self.footer()
+        document = keep_media(manuscript.document, manuscript.read_media, self._media)
+        return document, render(document, footer)
+
+    def _test_recipients(self) -> Sequence[Recipient]:
+        parsed = parse_test_emails(self.settings.test_emails)
+        if not parsed.addresses:
+            raise Abort(
+                AbortCode.TEST_EMAILS_EMPTY,
+                "a test run goes to TEST_EMAILS, and there is no valid address in it.",
+                remedy="Set TEST_EMAILS to one or more addresses, separated by commas.",
+            )
+        return [Recipient(address) for address in parsed.addresses]
+
+    def footer(self) -> Footer:
+        settings = self.settings
+        secret = settings.unsubscribe_secret
+        return Footer.required(
+            org_name=settings.org_name,
+            org_address=settings.org_address,
+            unsubscribe_base_url=settings.unsubscribe_base_url,
+            unsubscribe_secret=secret.get_secret_value() if secret else None,
+        )
+
+    def _from_email(self) -> str:
+        if not self.settings.from_email:
+            raise SettingsError(
+                "FROM_EMAIL: is missing.", remedy="Set it to the address that letters come from."
+            )
+        return self.settings.from_email
+
+
+def already_sent(subject: str) -> Abort:
+    return Abort(
+        AbortCode.MAILOUT_ALREADY_SENT,
+        f"“{subject}” has been sent; a real mailout goes out once.",
+        remedy="To send to those that failed: `mailout queue retry`. For a trial: `--test`.",
+    )
