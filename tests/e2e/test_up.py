@@ -82,7 +82,7 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
     assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
     assert stopped.ledger.sent == sum(names.values()) < len(PEOPLE)
-    assert stopped.status is Status.PROCESSING
+    assert stopped.status in (Status.PENDING, Status.PROCESSING)
     assert stopped.defer_reason is None, "it goes on by itself when everything is up again"
 
 
