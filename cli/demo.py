@@ -70,7 +70,7 @@ def demo(
     stop = Stop(engine)
     os.chdir(home)  # Prefect reads .env, prefect.toml and pyproject.toml where it starts
     try:
-        with showing(engine.settings, id, first=starting(home)), stop.on_signals():
+        with showing(engine.settings, id, first=starting(home)), stop.on_signals(id):
             run = run_flow(engine, letter, False)
     finally:
         os.chdir(where)

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from cli.output import err, note, out
 from mailout import wiring
+from mailout.clock import SystemClock
 from mailout.delivery.protocol import Ledger
 from mailout.errors import NotFound, StoreUnavailable
 from mailout.ports import Store
@@ -140,7 +141,7 @@ class _Lines:
         sys.stderr.flush()
 
     def show(self, ledger: Ledger, pace: Pace) -> None:
-        now = wiring.SystemClock().monotonic()
+        now = SystemClock().monotonic()
         if done(ledger) == self._last or (now < self._next and done(ledger) < ledger.recipients):
             return
         self._next, self._last = now + LINE_SECONDS, done(ledger)

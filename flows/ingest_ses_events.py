@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow
-from prefect.states import Completed, State
+from prefect import State, flow
+from prefect.states import Completed
 
 from tasks.feedback import apply_events, poll_queue
 

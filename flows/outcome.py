@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from prefect.states import Completed, Failed, State
+from prefect import State
+from prefect.states import Completed, Failed
 
 from mailout import wiring
 from mailout.queue.model import Mailout, MailoutOutcome, Status

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from prefect import flow
-from prefect.states import Completed, State
+from prefect import State, flow
+from prefect.states import Completed
 
 from tasks import feedback
 

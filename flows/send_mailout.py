@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow
-from prefect.states import Completed, State
+from prefect import State, flow
+from prefect.states import Completed
 
 from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of

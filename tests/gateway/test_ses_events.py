@@ -164,7 +164,9 @@ def test_the_description_is_complete(gateway: Client) -> None:
         for method, operation in methods.items()
     }
     assert set(operations) == {
+        ("post", "/send-mailout"),
         ("post", "/ses-events"),
+        ("post", "/webhooks/notion"),
         ("get", "/unsubscribe"),
         ("post", "/unsubscribe"),
         ("get", "/media/{name}"),
@@ -175,7 +177,7 @@ def test_the_description_is_complete(gateway: Client) -> None:
     }
     for operation in operations.values():
         assert operation["description"]
-        assert "200" in operation["responses"]
+        assert {"200", "202"} & set(operation["responses"])
     assert set(operations["post", "/ses-events"]["responses"]) == {"200", "403", "413", "503"}
     body = operations["post", "/ses-events"]["requestBody"]["content"]["text/plain"]["schema"]
     assert "SigningCertURL" in body["required"]
