@@ -9,9 +9,11 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from tasks import feedback
+from tasks.logs import discreet
 
 
 @flow(name="reconcile", retries=0)
+@discreet
 def reconcile() -> State[Any]:
     """Find attempts whose sender disappeared, count what is unknown, ask the provider for its quota, check
     the counters, and tell the rates of mailouts whose events still come."""

@@ -12,9 +12,11 @@ from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.queue_run import QueueRun
 from mailout.requests import take_up_asked, take_up_ready
+from tasks.logs import discreet
 
 
 @flow(name="run_queue", retries=0)
+@discreet
 def run_queue() -> State[Any]:
     """Send every mailout whose time has come, a stretch at a time, those of a crashed run included.
 

@@ -10,9 +10,11 @@ from prefect.states import Completed
 from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
 from tasks.content import take_up
+from tasks.logs import discreet
 
 
 @flow(name="send_mailout", retries=0, log_prints=False)
+@discreet
 def send_mailout(ref: str, test: bool | None = None, if_ready: bool = False) -> State[Any]:
     """Send one mailout to everyone who should have it, once.
 

@@ -113,6 +113,7 @@ class Claimed:
     from_name: str | None
     variables: Mapping[str, str]
     slot: float | None  # on the store's clock; None: at once
+    request_id: str | None = None  # of a single mail: which request asked for it
 
 
 @dataclass(frozen=True, slots=True)

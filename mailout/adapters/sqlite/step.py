@@ -294,4 +294,5 @@ def _claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
         from_name=row["from_name"],
         variables=json.loads(row["variables"]) if row["variables"] else {},
         slot=slot,
+        request_id=row["request_id"],
     )

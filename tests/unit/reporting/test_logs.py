@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from mailout.reporting.logs import MailoutHandler, configure_logging
+from mailout.reporting.redact import Hiding
 
 log = logging.getLogger("mailout.test_logs")
 
@@ -58,7 +59,7 @@ def test_a_json_line_leaves_out_what_was_not_given_and_keeps_the_error() -> None
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_redacted_neither_form_shows_an_address(format: str) -> None:
     stream = io.StringIO()
-    configure_logging("json" if format == "json" else "text", redact=True, stream=stream)
+    configure_logging("json" if format == "json" else "text", hide=Hiding(), stream=stream)
     try:
         raise ValueError("anna@example.org")
     except ValueError:
@@ -70,7 +71,7 @@ def test_redacted_neither_form_shows_an_address(format: str) -> None:
 def test_setting_up_twice_does_not_say_everything_twice() -> None:
     first, second = io.StringIO(), io.StringIO()
     configure_logging(stream=first)
-    configure_logging(level="WARNING", stream=second)
+    configure_logging(level=logging.WARNING, stream=second)
     log.info("quiet")
     log.warning("once")
     assert first.getvalue() == ""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.reporting.redact import RedactAddresses, redact, redact_text
+from mailout.reporting.redact import RedactLines, redact, redact_text
 
 LOCAL = st.from_regex(r"[a-z0-9][a-z0-9.+_-]{5,15}", fullmatch=True)
 AROUND = st.sampled_from(
@@ -55,7 +55,7 @@ def test_message_arguments_extras_and_tracebacks_are_all_hidden() -> None:
     except ValueError:
         made = record("to %s", "anna@example.org", to="anna@example.org")
         made.exc_info = sys.exc_info()
-    assert RedactAddresses().filter(made)
+    assert RedactLines().filter(made)
     shown = logging.Formatter("%(message)s %(to)s").format(made)
     assert shown.startswith("to a***@example.org a***@example.org\nTraceback")
     assert "anna" not in shown
@@ -63,5 +63,5 @@ def test_message_arguments_extras_and_tracebacks_are_all_hidden() -> None:
 
 def test_a_line_whose_arguments_do_not_fit_does_not_stop_its_caller() -> None:
     made = record("%d of %d", "anna@example.org")
-    assert RedactAddresses().filter(made)
+    assert RedactLines().filter(made)
     assert "a***@example.org" in made.getMessage()
