@@ -5,11 +5,12 @@ A worker starts each flow run as a process of its own, in which nobody but Prefe
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, get_type_hints
 
 from prefect.exceptions import MissingContextError
 from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
@@ -44,6 +45,9 @@ def discreet(function: Callable[P, R]) -> Callable[P, R]:
                 raise
             raise shown from error
 
+    # Prefect checks a run's parameters by the types, and would look for their names in this module.
+    run.__annotations__ = get_type_hints(function, include_extras=True)
+    run.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
     return run
 
 

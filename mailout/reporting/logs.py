@@ -93,4 +93,5 @@ def configure_logging(
         handler.addFilter(RedactLines(hide))
     root.addHandler(handler)
     root.setLevel(max(level, logging.INFO))  # what others say at DEBUG (headers, signatures) is not for a log
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for every request
     logging.getLogger("mailout").setLevel(level)
