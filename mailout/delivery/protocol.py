@@ -162,6 +162,8 @@ class StepReply:
     next_slot_at: float | None = None  # the pacer has none before; ask again shortly before it
     next_due_at: float | None = None  # when nothing was granted: when the next waiting message is due
     ledger: Ledger | None = None
+    suppressed: int = 0  # those that were due and had left, and
+    refused: int = 0  # those whose recipient is not there: they were passed over
 
 
 class OutcomeKind(StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mailout.adapters.supabase.client import SupabaseRpc
+from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
 from mailout.adapters.supabase.outbox import SupabaseOutbox
@@ -24,6 +25,7 @@ class SupabaseStore(
     SupabaseDueReports,
     SupabaseFeedback,
     SupabaseRequests,
+    SupabaseCounts,
 ):
     """Fulfils `ports.Store`. Its time is the database's."""
 
