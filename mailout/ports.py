@@ -112,12 +112,8 @@ class Journal(Protocol):
         """Before a transport call."""
         ...
 
-    def done(self, attempt: Attempt, message_id: str) -> None:
-        """Accepted."""
-        ...
-
-    def void(self, attempt: Attempt) -> None:
-        """Surely not accepted."""
+    def answered(self, accepted: Mapping[Attempt, str], void: Sequence[Attempt]) -> None:
+        """After it: these were accepted (with SES's id), those surely not. The others are in doubt."""
         ...
 
     def close(self, last_step: int) -> None:
