@@ -7,6 +7,7 @@ from typing import Any
 from prefect import State, flow, get_run_logger
 from prefect.states import Completed
 
+from flows.alerts import alerts_around
 from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
 from mailout import wiring
@@ -19,7 +20,13 @@ def run_queue() -> State[Any]:
     """Send every mailout whose time has come, a stretch at a time, those of a crashed run included.
 
     Pages in Notion that are `Ready` are taken up first. Urgent ones go before bulk, companies take turns.
+    Afterwards, what needs a person is told.
     """
+    with alerts_around():
+        return _take_turns()
+
+
+def _take_turns() -> State[Any]:
     engine = wiring.engine()
     if engine.store.all_paused():
         engine.pages.tell_due()
