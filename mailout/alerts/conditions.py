@@ -108,7 +108,7 @@ def _where(mailout: Mailout) -> Sequence[str]:
     return (
         "Everything about it:",
         f"  mailout queue show {mailout.id}",
-        f"Mailout {mailout.id}, written in {mailout.ref}.",
+        f"Mailout {mailout.id}, from {mailout.ref}.",
     )
 
 
