@@ -158,11 +158,9 @@ def test_events_that_wait_are_counted_from_the_oldest(store: Store, factory: Sto
     assert (signs.events_waiting, signs.events_waiting_since) == (2, NOON)
 
 
-def _sent_through(
-    factory: StoreFactory, store: Store, id: str, transport: str, *, accepted: bool = True
-) -> None:
+def _sent_through(store: Store, id: str, transport: str, *, accepted: bool = True) -> None:
     sender = Sender(store, id)
-    factory.raw("UPDATE sender_sessions SET transport = ? WHERE id = ?", (transport, sender.session))
+    sender.session = store.open_session(id, worker="worker", transport=transport, lease=60.0)
     results = [result(claimed, State.SENT if accepted else State.FAILED) for claimed in sender.begin(want=10)]
     sender.step(results=results, close=True)
 
@@ -172,7 +170,7 @@ def test_mail_through_ses_is_unheard_of_until_an_event_comes(store: Store, facto
     assert store.alert_signs(ACCOUNT).unheard_since is None
     factory.set_now(NOON + 10)
     id = mailout(store, ANN, BOB)
-    _sent_through(factory, store, id, "ses")
+    _sent_through(store, id, "ses")
     factory.set_now(NOON + 4000)
     assert store.alert_signs(ACCOUNT).unheard_since == pytest.approx(NOON + 10)
     store.receive_events([Received("1", "sns", "{}")])
@@ -181,13 +179,13 @@ def test_mail_through_ses_is_unheard_of_until_an_event_comes(store: Store, facto
 
 def test_no_events_are_expected_of_a_folder(store: Store, factory: StoreFactory) -> None:
     """Whoever tries it on a folder and then turns to SES would be told at once that nothing comes back."""
-    _sent_through(factory, store, mailout(store, ANN), "folder")
+    _sent_through(store, mailout(store, ANN), "folder")
     assert store.alert_signs(ACCOUNT).unheard_since is None
 
 
 def test_no_events_are_expected_of_what_ses_refused(store: Store, factory: StoreFactory) -> None:
     """In the sandbox everything is refused: the failures are told already."""
-    _sent_through(factory, store, mailout(store, ANN), "ses", accepted=False)
+    _sent_through(store, mailout(store, ANN), "ses", accepted=False)
     assert store.alert_signs(ACCOUNT).unheard_since is None
 
 
@@ -195,9 +193,9 @@ def test_a_retry_in_vain_of_a_mailout_that_was_heard_of_is_no_sign(
     store: Store, factory: StoreFactory
 ) -> None:
     id = mailout(store, ANN, BOB, CAT)
-    _sent_through(factory, store, id, "ses")
+    _sent_through(store, id, "ses")
     store.receive_events([Received("1", "sns", "{}")])
     factory.raw("UPDATE campaign_queue SET metrics = ?", ('{"delivered": 1, "bounced": 1}',))
     factory.set_now(NOON + 600)
-    _sent_through(factory, store, id, "ses")
+    _sent_through(store, id, "ses")
     assert store.alert_signs(ACCOUNT).unheard_since is None
