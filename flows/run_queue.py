@@ -11,6 +11,7 @@ from flows.alerts import alerts_around
 from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
 from mailout import wiring
+from mailout.engine import Engine
 from mailout.queue_run import QueueRun
 from mailout.requests import take_up_asked, take_up_ready
 
@@ -22,12 +23,12 @@ def run_queue() -> State[Any]:
     Pages in Notion that are `Ready` are taken up first. Urgent ones go before bulk, companies take turns.
     Afterwards, what needs a person is told.
     """
-    with alerts_around():
-        return _take_turns()
-
-
-def _take_turns() -> State[Any]:
     engine = wiring.engine()
+    with alerts_around():
+        return _take_turns(engine)
+
+
+def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
