@@ -8,14 +8,16 @@ from typing import Any
 from prefect import State, flow
 from prefect.states import Completed
 
+from flows.alerts import raise_alerts
 from tasks import feedback
 
 
 @flow(name="reconcile", retries=0)
 def reconcile() -> State[Any]:
     """Find attempts whose sender disappeared, count what is unknown, ask the provider for its quota, check
-    the counters, and tell the rates of mailouts whose events still come."""
+    the counters, tell the rates of mailouts whose events still come, and what needs a person."""
     found = feedback.reconcile()
+    raise_alerts()
     notes = [f"{found.reaped} attempts reaped", f"{found.doubts.unknown} unknown"]
     if found.doubts.oldest is not None:
         oldest = datetime.fromtimestamp(found.doubts.oldest, UTC)

@@ -45,6 +45,7 @@ def settings_checks(settings: Settings) -> Iterator[Check]:
         else:
             yield Check(name, "fail", "is missing; no mail leaves without it", f"Set it to {what}.")
     yield _test_emails(settings)
+    yield _admin_email(settings)
     yield _media(settings)
 
 
@@ -57,6 +58,15 @@ def _test_emails(settings: Settings) -> Check:
         wrong = ", ".join(written for written, _ in parsed.rejected)
         return Check("TEST_EMAILS", "warn", f"left out: {wrong}", "Correct or remove them.")
     return Check("TEST_EMAILS", "ok", f"{len(parsed.addresses)} to try a mail on")
+
+
+def _admin_email(settings: Settings) -> Check:
+    if settings.admin_email:
+        return Check("ADMIN_EMAIL", "ok", "is told what waits for a person")
+    remedy = "Set it to the address of whoever looks after mailout."
+    return Check(
+        "ADMIN_EMAIL", "warn", "is missing; nobody is told when a mailout waits for a person", remedy
+    )
 
 
 def _media(settings: Settings) -> Check:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from mailout.alerts.model import Known, Signs
 from mailout.content.model import Content
 from mailout.delivery.protocol import Attempt, Outcome, Step, StepReply
 from mailout.delivery.states import State
@@ -61,6 +62,7 @@ class Allowance:
     available: int | None  # messages; None: no limit
     max_rate: float | None  # messages a second; None: no limit
     refused: Outcome | None = None  # nothing may leave, and why
+    most: int | None = None  # messages in 24 hours, of which `available` are left
 
 
 class Transport(Protocol):
@@ -209,8 +211,10 @@ class Outbox(Protocol):
         ...
 
     def usage(self, scope: str, kind: str, key: str) -> int: ...
-    def set_quota(self, scope: str, available: int | None, asked_at: float) -> None:
-        """What the provider had left when it was asked; None: unlimited."""
+    def set_quota(
+        self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
+    ) -> None:
+        """What the provider had left when it was asked, of how many; None: unlimited."""
         ...
 
     def quota(self, scope: str) -> int | None:
@@ -275,6 +279,10 @@ class Queue(Protocol):
 
     def same_content(self, id: str, since: float) -> Mailout | None:
         """The latest real mailout from another page that took the same to the same list, and began first."""
+        ...
+
+    def needing_a_person(self) -> Sequence[Mailout]:
+        """Those that wait for one, and those with messages in doubt (unless cancelled); the oldest first."""
         ...
 
     def last_turns(self) -> Mapping[str, float]:
@@ -453,7 +461,28 @@ class Requests(Protocol):
         ...
 
 
-class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests, Protocol):
+class Alerts(Protocol):
+    """What a person has been told of, so that two workers, or the next minute, do not repeat it."""
+
+    def alert_signs(self, scope: str) -> Signs:
+        """What there is to see besides the mailouts that need a person."""
+        ...
+
+    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
+        """These hold, and no others, as was seen then; what is known of each.
+
+        Whoever looked earlier and comes late neither ends nor revives what another has seen since.
+        """
+        ...
+
+    def claim_alert(self, known: Known) -> bool:
+        """Whether it is ours to tell: nobody has tried since. Until it is told, the try has failed."""
+        ...
+
+    def alert_told(self, key: str) -> None: ...
+
+
+class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests, Alerts, Protocol):
     """Where everything is kept. Every method is one transaction; every time is the store's."""
 
     name: str

@@ -16,6 +16,7 @@ GOOD = {
     "UNSUBSCRIBE_SECRET": "a secret of some length",
     "TEST_EMAILS": "editor@example.org",
     "PUBLIC_URL": "https://mail.example.org",
+    "ADMIN_EMAIL": "admin@example.org",
 }
 
 
@@ -40,6 +41,12 @@ def test_pictures_on_this_machine_alone_are_no_pictures_for_real_readers() -> No
     assert levels(load_settings(env=local))["media"] == "warn"
     assert levels(load_settings(env=local | {"MAILOUT_TRANSPORT": "ses"}))["media"] == "fail"
     assert levels(load_settings(env=local | {"MEDIA_BUCKET": "b"}))["media"] == "ok"
+
+
+def test_a_mailout_that_would_wait_unseen_is_a_warning() -> None:
+    """The letter waits for a person, and he looks a week later."""
+    alone = {name: value for name, value in GOOD.items() if name != "ADMIN_EMAIL"}
+    assert levels(load_settings(env=alone))["ADMIN_EMAIL"] == "warn"
 
 
 def test_a_wrong_test_address_and_a_misspelt_name_are_pointed_at() -> None:

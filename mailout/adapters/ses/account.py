@@ -62,6 +62,7 @@ def allowance(account: Account) -> Allowance:
         refused=error_map.classify("AccountSendingPausedException", "Sending is paused.", 400, True)
         if paused
         else None,
+        most=None if account.max_24h == UNLIMITED else int(account.max_24h),
     )
 
 
