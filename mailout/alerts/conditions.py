@@ -56,7 +56,7 @@ def _of_mailout(mailout: Mailout, facts: Facts, zone: tzinfo) -> Iterator[Alert]
 
 
 def _deferred(mailout: Mailout, reason: DeferReason, zone: tzinfo) -> Alert:
-    """Whoever paused it knows; that it is still paused a day later he may have forgotten. Told once."""
+    """Whoever paused it knows; that it is still paused a day later may be forgotten. Told once."""
     by_hand = reason is DeferReason.PAUSED
     back = NextStep("Or take it back; what has left has left:", f"mailout queue cancel {mailout.id}")
     return Alert(
