@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_api import prefect_checks
+from cli.prefect_checks import prefect_checks
 from mailout.doctor import checked
 from tests.prefect_server import PrefectServer, free_port
 
