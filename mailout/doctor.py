@@ -48,12 +48,12 @@ def settings_checks(settings: Settings) -> Iterator[Check]:
         "UNSUBSCRIBE_BASE_URL": (settings.unsubscribe_base_url, "where the gateway's /unsubscribe is"),
         "UNSUBSCRIBE_SECRET": (settings.unsubscribe_secret, "a long random text, and keep it"),
     }
+    weak = {check.name: check for check in _unsubscribing(settings)}
     for name, (value, what) in needed.items():
         if value:
-            yield Check(name, "ok", "is set")
+            yield weak.get(name) or Check(name, "ok", "is set")
         else:
             yield Check(name, "fail", "is missing; no mail leaves without it", f"Set it to {what}.")
-    yield from _unsubscribing(settings)
     yield _test_emails(settings)
     yield _media(settings)
 

@@ -47,7 +47,7 @@ def _spf(domain: MailDomain, dns: Names) -> Iterator[Check]:
     """Asked of the domain that bounces go to. Without one of your own that is the provider's, and holds."""
     asked = domain.mail_from or domain.name
     records = _records(dns, asked, "spf1")
-    publish = f"Publish one TXT record at {asked}: v=spf1 include:{domain.provider} ~all"
+    publish = f'Publish one TXT record at {asked}: "v=spf1 include:{domain.provider} ~all"'
     if len(records) > 1:
         yield Check("SPF", "warn", f"{asked} has {len(records)} records, so none of them counts", publish)
     elif _allows(dns, asked, domain.provider, set()):
@@ -121,7 +121,7 @@ def _dmarc(domain: MailDomain, dns: Names) -> Iterator[Check]:
         if records:
             yield _policy(domain, name, records)
             return
-    remedy = f"Publish a TXT record at _dmarc.{domain.name}: v=DMARC1; p=none; then reject, once all is well."
+    remedy = f'Publish a TXT record at _dmarc.{domain.name}: "v=DMARC1; p=none". Once all is well, p=reject.'
     yield Check("DMARC", "warn", "there is none: Gmail and Yahoo ask for it of whoever sends much", remedy)
 
 

@@ -44,7 +44,7 @@ def test_a_domain_in_order_is_in_order() -> None:
 def test_a_bare_domain_is_told_what_to_publish_and_where() -> None:
     checks = found({}, replace(DOMAIN, signing=False))
     assert {check.level for check in checks.values()} == {"warn"}
-    assert f"bounce.example.org: v=spf1 include:{SES} ~all" in checks["SPF"].remedy
+    assert f'bounce.example.org: "v=spf1 include:{SES} ~all"' in checks["SPF"].remedy
     assert "_dmarc.example.org" in checks["DMARC"].remedy
     assert "one._domainkey.example.org" in checks["DKIM"].message
 
