@@ -75,7 +75,8 @@ def settings_page() -> Iterator[str]:
     yield "# Settings"
     yield ""
     yield "They are read from the environment and from `.env` in the folder you are in; the environment goes"
-    yield "first, and an empty value counts as unset. A wrong one is named with its remedy before anything is sent."
+    yield "first, and an empty value counts as unset. A wrong one is named with its remedy before anything is"
+    yield "sent; `mailout doctor` goes through them all."
     sections: dict[str, list[Explained]] = defaultdict(list)
     for one in explained(EXAMPLE.read_text(encoding="utf-8")):
         sections[one.section].append(one)

@@ -31,7 +31,7 @@ WAITING: Mapping[DeferReason, str] = {
     DeferReason.PAUSED: "When it may go on, `mailout queue resume ID`.",
     DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
     DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: mend it, {_RESUME}",
-    DeferReason.DUPLICATE_CONTENT: "If it is meant, `mailout queue resume ID`; else `mailout queue cancel ID`.",
+    DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
 }
 
 STOPPED: Mapping[AbortCode, str] = {

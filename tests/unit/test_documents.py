@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from typer.main import get_command
 
 from cli.main import COMMANDS, app
 from docs.reference import pages
+from mailout.adapters.ses.checks import NEEDED_EVENTS
+from mailout.feedback.way_back import lets_write
 from mailout.reporting.codes import MESSAGES, NOTES, STOPPED, WAITING, ses_rows
 from mailout.settings import Settings
 
@@ -79,9 +82,23 @@ def test_the_readme_names_no_setting_that_is_not_there() -> None:
     assert named <= known, named - known
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "deployments/README.md"])
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "deployments/README.md", "docs/aws.md"])
 def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     here = [link for link in links if "://" not in link]
     assert [link for link in here if not (page.parent / link).exists()] == []
+
+
+def test_the_queue_s_policy_in_the_aws_page_lets_the_topic_write() -> None:
+    """People paste it; one brace too few, and no event ever arrives."""
+    page = (ROOT / "docs/aws.md").read_text(encoding="utf-8")
+    (written,) = re.findall(r"<<'END'\n(.*?)\n *END\n", page, re.DOTALL)
+    policy = json.loads(json.loads(written.replace("\n", ""))["Policy"])
+    assert lets_write(policy, "arn:aws:sns:REGION:ACCOUNT:ses-events")
+    assert not lets_write(policy, "arn:aws:sns:REGION:ACCOUNT:other")
+
+
+def test_the_aws_page_sets_up_every_event_that_doctor_asks_for() -> None:
+    page = (ROOT / "docs/aws.md").read_text(encoding="utf-8")
+    assert [event for event in NEEDED_EVENTS if f'"{event}"' not in page] == []
