@@ -18,7 +18,7 @@ from mailout.doctor import (
     people_checks,
     settings_checks,
 )
-from mailout.feedback.way_back import Ways, listening_checks, queue_checks, topic_check
+from mailout.feedback.way_back import Ways, listening_checks, policy_checks, queue_checks, topic_check
 from mailout.mail_domain import Names
 from mailout.ports import Clock
 from mailout.settings import Settings
@@ -93,7 +93,9 @@ def _way_back(settings: Settings) -> Iterator[Check]:
 
 def _topic(settings: Settings, topic: str) -> Iterator[Check]:
     ways = Ways(settings.public_url, settings.sqs_queue_url)
-    yield topic_check(topic, wiring.sns_topics(settings).subscriptions(topic), ways)
+    topics = wiring.sns_topics(settings)
+    yield topic_check(topic, topics.subscriptions(topic), ways)
+    yield from policy_checks(topic, topics.policy(topic))
 
 
 def _queue(settings: Settings) -> Iterator[Check]:

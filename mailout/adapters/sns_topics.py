@@ -5,13 +5,14 @@ Over its API, never by opening the address it sends.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.errors import MailoutError, Unseen
-from mailout.feedback.way_back import Subscription
+from mailout.feedback.way_back import Policy, Subscription
 
 REFUSED = frozenset({"AuthorizationError", "AccessDenied", "AccessDeniedException"})
 WE_READ = frozenset({"http", "https", "sqs"})
@@ -56,6 +57,16 @@ class SnsTopics:
             for one in found
             if one.get("Protocol") in WE_READ
         ]
+
+    def policy(self, topic: str) -> Policy:
+        """Who may publish to it. `Unseen` if we may not know."""
+        try:
+            answer = self._client_of(topic.split(":")[3]).get_topic_attributes(TopicArn=topic)
+        except (ClientError, BotoCoreError) as error:
+            remedy = f"Allow sns:GetTopicAttributes on {topic}."
+            raise Unseen("we may not see who may publish to it", remedy=remedy) from error
+        policy: Policy = json.loads((answer.get("Attributes") or {}).get("Policy") or "{}")
+        return policy
 
     def _raw(self, client: Any, subscription: str) -> bool | None:
         """Without SNS's envelope? None: we may not know."""

@@ -6,7 +6,7 @@ Where the way is broken, unknown messages never settle and nobody learns of boun
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +15,9 @@ from mailout.doctor import Check, Level
 
 EVENTS_PATH = "/ses-events"
 BACKLOG = 10_000  # five runs of `ingest_ses_events`: nobody empties the queue, or not fast enough
+
+Policy = Mapping[str, Any]
+"""As AWS writes them; empty: there is none, and nobody is let in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class QueueLook:
     arn: str
     waiting: int = 0
     taken: int = 0  # received, not yet deleted
-    policy: Mapping[str, Any] | None = None
+    policy: Policy = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +100,19 @@ def topic_check(topic: str, subscriptions: Sequence[Subscription], ways: Ways) -
     return Check(name, "ok", f"it tells {' and '.join(one.endpoint for one in ours)}")
 
 
+def policy_checks(topic: str, policy: Policy) -> Iterator[Check]:
+    """May SES tell the topic anything? Silent if it may: the topic's own line has said that all is well."""
+    if not lets_publish(policy):
+        remedy = "Allow sns:Publish to ses.amazonaws.com in the topic's policy; docs/aws.md has it."
+        yield Check(
+            f"topic {topic.rpartition(':')[2]}", "fail", "its policy does not let SES publish to it", remedy
+        )
+
+
 def queue_checks(queue: QueueLook, topics: Sequence[str]) -> Iterator[Check]:
     """May the topics write to it, and does anybody empty it?"""
     name = "SQS_QUEUE_URL"
-    shut_out = [topic for topic in topics if not lets_write(queue.policy or {}, topic)]
+    shut_out = [topic for topic in topics if not lets_write(queue.policy, topic)]
     for topic in shut_out:
         remedy = "Allow sqs:SendMessage to sns.amazonaws.com in the queue's policy, for this topic's ARN."
         yield Check(name, "fail", f"its policy does not let {topic} write", remedy)
@@ -112,21 +124,30 @@ def queue_checks(queue: QueueLook, topics: Sequence[str]) -> Iterator[Check]:
         yield Check(name, "ok", depth)
 
 
-def lets_write(policy: Mapping[str, Any], topic: str) -> bool:
-    """Does one statement of a queue's policy let SNS put in what this topic says?"""
+def lets_write(policy: Policy, topic: str) -> bool:
+    """Does a queue's policy let SNS put in what this topic says?"""
+    return _lets(policy, "sns.amazonaws.com", "sqs:SendMessage", topic)
+
+
+def lets_publish(policy: Policy) -> bool:
+    """Does a topic's policy let SES tell it anything?"""
+    return _lets(policy, "ses.amazonaws.com", "sns:Publish", None)
+
+
+def _lets(policy: Policy, service: str, action: str, source: str | None) -> bool:
     return any(
         statement.get("Effect") == "Allow"
-        and _for_sns(statement.get("Principal"))
-        and any(fnmatchcase("sqs:sendmessage", action.lower()) for action in _list(statement.get("Action")))
-        and _for_topic(statement.get("Condition") or {}, topic)
+        and _for_service(statement.get("Principal"), service)
+        and any(fnmatchcase(action.lower(), one.lower()) for one in _list(statement.get("Action")))
+        and (source is None or _for_topic(statement.get("Condition") or {}, source))
         for statement in _list(policy.get("Statement"))
     )
 
 
-def _for_sns(principal: Any) -> bool:
+def _for_service(principal: Any, service: str) -> bool:
     if not isinstance(principal, Mapping):
         return bool(principal == "*")
-    return "sns.amazonaws.com" in _list(principal.get("Service")) or "*" in _list(principal.get("AWS"))
+    return service in _list(principal.get("Service")) or "*" in _list(principal.get("AWS"))
 
 
 def _for_topic(condition: Mapping[str, Any], topic: str) -> bool:

@@ -22,6 +22,9 @@ POLICY = {
         "Condition": {"ArnEquals": {"aws:SourceArn": TOPIC}},
     }
 }
+TOPIC_POLICY = {
+    "Statement": {"Effect": "Allow", "Principal": {"Service": "ses.amazonaws.com"}, "Action": "sns:Publish"}
+}
 ATTRIBUTES = {"QueueArn": QUEUE, "ApproximateNumberOfMessages": "7", "Policy": json.dumps(POLICY)}
 
 
@@ -35,7 +38,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(json.dumps({"Attributes": self.attributes}), "application/x-amz-json-1.0")
             return
         action = parse_qs(body)["Action"][0]
-        inside = self._subscriptions() if action == "ListSubscriptionsByTopic" else _RAW_OFF
+        inside = {
+            "ListSubscriptionsByTopic": self._subscriptions(),
+            "GetSubscriptionAttributes": _attribute("RawMessageDelivery", "false"),
+            "GetTopicAttributes": _attribute("Policy", json.dumps(TOPIC_POLICY)),
+        }[action]
         xml = f"<{action}Response><{action}Result>{inside}</{action}Result></{action}Response>"
         self._answer(xml, "text/xml")
 
@@ -58,7 +65,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Quiet."""
 
 
-_RAW_OFF = "<Attributes><entry><key>RawMessageDelivery</key><value>false</value></entry></Attributes>"
+def _attribute(key: str, value: str) -> str:
+    return f"<Attributes><entry><key>{key}</key><value>{escape(value)}</value></entry></Attributes>"
 
 
 @contextmanager

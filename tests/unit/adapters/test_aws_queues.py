@@ -171,6 +171,18 @@ def test_a_topic_we_may_not_look_at_may_be_well_one_that_is_not_there_is_not(
     assert not isinstance(raised.value, Unseen)
 
 
+@pytest.mark.parametrize("stubbed", ["sns"], indirect=True)
+def test_who_may_publish_to_a_topic_is_read_from_its_policy(stubbed: tuple[Any, Stubber]) -> None:
+    client, stubber = stubbed
+    asked = {"TopicArn": TOPIC}
+    stubber.add_response("get_topic_attributes", {"Attributes": {"Policy": '{"Statement": []}'}}, asked)
+    stubber.add_client_error("get_topic_attributes", "AuthorizationError", "no")
+    topics = SnsTopics(lambda _: client)
+    assert topics.policy(TOPIC) == {"Statement": []}
+    with pytest.raises(Unseen, match="sns:GetTopicAttributes"):
+        topics.policy(TOPIC)
+
+
 @pytest.mark.parametrize("stubbed", ["sesv2"], indirect=True)
 def test_the_whole_suppression_list_is_read_page_by_page(stubbed: tuple[Any, Stubber]) -> None:
     client, stubber = stubbed

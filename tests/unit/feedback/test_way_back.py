@@ -13,6 +13,7 @@ from mailout.feedback.way_back import (
     Ways,
     lets_write,
     listening_checks,
+    policy_checks,
     queue_checks,
     topic_check,
 )
@@ -106,6 +107,30 @@ def test_a_queue_s_policy_is_read_as_aws_reads_it(changes: dict[str, Any], lets:
     """A queue that nobody may write to stays empty, and nobody wonders why."""
     assert lets_write({"Statement": [statement(**changes)]}, TOPIC) is lets
     assert lets_write({"Statement": statement(**changes)}, TOPIC) is lets  # one alone need not be in a list
+
+
+BY_SES = {"Effect": "Allow", "Principal": {"Service": "ses.amazonaws.com"}, "Action": "sns:Publish"}
+AS_SNS_MAKES_IT = {
+    "Effect": "Allow",
+    "Principal": {"AWS": "*"},
+    "Action": ["SNS:GetTopicAttributes", "SNS:Subscribe", "SNS:Publish"],
+    "Condition": {"StringEquals": {"AWS:SourceOwner": "123456789012"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "levels"),
+    [
+        ({"Statement": [BY_SES]}, []),
+        ({"Statement": [AS_SNS_MAKES_IT]}, []),
+        ({"Statement": [BY_SES | {"Principal": {"Service": "s3.amazonaws.com"}}]}, ["fail"]),
+        ({}, ["fail"]),
+    ],
+)
+def test_a_topic_that_ses_may_not_publish_to_stays_silent_so_doctor_does_not(
+    policy: dict[str, Any], levels: list[str]
+) -> None:
+    assert [check.level for check in policy_checks(TOPIC, policy)] == levels
 
 
 def test_a_queue_that_nobody_empties_is_seen() -> None:
