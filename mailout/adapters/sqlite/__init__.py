@@ -47,6 +47,10 @@ class SqliteStore(
         """Opening it has brought the schema up to date; see that it also answers."""
         self.db.read("SELECT count(*) FROM campaign_queue")
 
+    def schema_version(self) -> int:
+        ((version,),) = self.db.read("PRAGMA user_version")
+        return int(version)
+
     def examine(self) -> Iterator[Check]:
         """What only this store can tell `doctor`."""
         version = sqlite3.sqlite_version
