@@ -8,7 +8,7 @@ export DO_NOT_TRACK := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install demo demo-ses test check format bench lock clean
+.PHONY: help install demo demo-ses test check format docs bench lock clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ check: $(VENV)/.dev  ## lint, format, types, direction of imports
 format: $(VENV)/.dev  ## let ruff put the code in order
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+docs: $(VENV)/.run  ## write docs/settings.md and docs/errors.md anew, from the code
+	@$(BIN)/python -m docs.reference
 
 bench: $(VENV)/.dev  ## measure, as ratios taken side by side
 	@$(BIN)/python -m tests.bench $(ARGS)

@@ -11,6 +11,7 @@ from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
 from cli.show import mailout_dict, message_dict, show_mailouts
 from mailout.engine import Engine
+from mailout.reporting.codes import remedy_of
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.summary import summarise
 from mailout.reporting.words import LEFT_OUT
@@ -96,6 +97,8 @@ def _message(engine: Engine, id: str, json: bool) -> None:
     say(f"Message {id} to {row['email']}: {row['state']}, attempts: {row['attempts']}")
     if row["error_message"]:
         say(f"{row['error_code']}: {row['error_message']}")
+        if remedy := remedy_of(row["error_code"] or ""):
+            say(f"  {remedy}")
     say()
     for event in events:
         about = ", ".join(f"{name} {value}" for name, value in event["metadata"].items() if value is not None)

@@ -8,6 +8,7 @@ from typing import Any
 from prefect import State, flow
 from prefect.states import Completed
 
+from flows.alerts import raise_alerts
 from tasks import feedback
 from tasks.logs import discreet
 
@@ -16,8 +17,9 @@ from tasks.logs import discreet
 @discreet
 def reconcile() -> State[Any]:
     """Find attempts whose sender disappeared, count what is unknown, ask the provider for its quota, check
-    the counters, and tell the rates of mailouts whose events still come."""
+    the counters, tell the rates of mailouts whose events still come, and what needs a person."""
     found = feedback.reconcile()
+    raise_alerts()
     notes = [f"{found.reaped} attempts reaped", f"{found.doubts.unknown} unknown"]
     if found.doubts.oldest is not None:
         oldest = datetime.fromtimestamp(found.doubts.oldest, UTC)

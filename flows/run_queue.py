@@ -7,9 +7,11 @@ from typing import Any
 from prefect import State, flow, get_run_logger
 from prefect.states import Completed
 
+from flows.alerts import alerts_around
 from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
 from mailout import wiring
+from mailout.engine import Engine
 from mailout.queue_run import QueueRun
 from mailout.requests import take_up_asked, take_up_ready
 from tasks.logs import discreet
@@ -21,8 +23,14 @@ def run_queue() -> State[Any]:
     """Send every mailout whose time has come, a stretch at a time, those of a crashed run included.
 
     Pages in Notion that are `Ready` are taken up first. Urgent ones go before bulk, companies take turns.
+    Afterwards, what needs a person is told.
     """
     engine = wiring.engine()
+    with alerts_around():
+        return _take_turns(engine)
+
+
+def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")

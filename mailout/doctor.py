@@ -1,6 +1,7 @@
 """What `mailout doctor` finds: one check a line, each with what to do about it.
 
-The parts check themselves (the store, the transport, Notion); what is here can be told from the settings.
+The parts check themselves (the store, SES, Notion); what is here can be told from the settings. `mail_domain`
+and `feedback.way_back` judge what takes more than one of them.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from mailout.audience.test_emails import parse_test_emails
-from mailout.errors import MailoutError
+from mailout.errors import MailoutError, Unseen
 from mailout.reporting.words import LEFT_OUT
 from mailout.settings import Settings
 
 CLOCK_SECONDS = 2.0
 DISK_BYTES = 1_000_000_000
+SECRET_LENGTH = 16
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -28,6 +30,13 @@ class Check(NamedTuple):
     remedy: str = ""
 
 
+class Part(NamedTuple):
+    """One thing that is asked, and its lines as they come in."""
+
+    name: str
+    checks: Iterable[Check]
+
+
 def settings_checks(settings: Settings) -> Iterator[Check]:
     """What a mailout would stop at, known before anybody is asked."""
     for warning in settings.warnings:
@@ -39,13 +48,26 @@ def settings_checks(settings: Settings) -> Iterator[Check]:
         "UNSUBSCRIBE_BASE_URL": (settings.unsubscribe_base_url, "where the gateway's /unsubscribe is"),
         "UNSUBSCRIBE_SECRET": (settings.unsubscribe_secret, "a long random text, and keep it"),
     }
+    weak = {check.name: check for check in _unsubscribing(settings)}
     for name, (value, what) in needed.items():
         if value:
-            yield Check(name, "ok", "is set")
+            yield weak.get(name) or Check(name, "ok", "is set")
         else:
             yield Check(name, "fail", "is missing; no mail leaves without it", f"Set it to {what}.")
     yield _test_emails(settings)
+    yield _admin_email(settings)
     yield _media(settings)
+
+
+def _unsubscribing(settings: Settings) -> Iterator[Check]:
+    """Set, and yet not good enough for real readers."""
+    url, secret = settings.unsubscribe_base_url, settings.unsubscribe_secret
+    if url and settings.mailout_transport == "ses" and not url.lower().startswith("https://"):
+        message = "is not https, and mail programs show their unsubscribe button for https alone"
+        yield Check("UNSUBSCRIBE_BASE_URL", "warn", message, "Put the gateway behind TLS; README says how.")
+    if secret and len(secret.get_secret_value()) < SECRET_LENGTH:
+        remedy = "Set a long random one before the first mail: openssl rand -hex 32"
+        yield Check("UNSUBSCRIBE_SECRET", "warn", "is short: whoever guesses it can sign links", remedy)
 
 
 def _test_emails(settings: Settings) -> Check:
@@ -57,6 +79,15 @@ def _test_emails(settings: Settings) -> Check:
         wrong = ", ".join(written for written, _ in parsed.rejected)
         return Check("TEST_EMAILS", "warn", f"left out: {wrong}", "Correct or remove them.")
     return Check("TEST_EMAILS", "ok", f"{len(parsed.addresses)} to try a mail on")
+
+
+def _admin_email(settings: Settings) -> Check:
+    if settings.admin_email:
+        return Check("ADMIN_EMAIL", "ok", "is told what waits for a person")
+    remedy = "Set it to the address of whoever looks after mailout."
+    return Check(
+        "ADMIN_EMAIL", "warn", "is missing; nobody is told when a mailout waits for a person", remedy
+    )
 
 
 def _media(settings: Settings) -> Check:
@@ -102,8 +133,10 @@ def people_checks(active: int, left_out: Mapping[str, int]) -> Iterator[Check]:
 
 
 def checked(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
-    """What a part finds; one that cannot even look has failed."""
+    """What a part finds; one that does not answer has failed, one that may not be looked at need not have."""
     try:
         yield from look()
+    except Unseen as error:
+        yield Check(name, "warn", error.message, error.remedy or "")
     except MailoutError as error:
         yield Check(name, "fail", error.message, error.remedy or "")

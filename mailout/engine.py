@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from mailout.alerts.alarm import Alarm
 from mailout.audience.test_emails import parse_test_emails
 from mailout.content.media import MediaStore
 from mailout.content.tokens import Tokens
@@ -197,7 +198,8 @@ class Engine(TakingUp):
             else:
                 self._asked_at = now
                 if self._allowance is not None:
-                    self.store.set_quota(self._transport.scope, self._allowance.available, asked_at)
+                    left, most = self._allowance.available, self._allowance.most
+                    self.store.set_quota(self._transport.scope, left, asked_at, most=most)
         return self._allowance
 
     def _options(self, allowance: Allowance | None) -> SenderOptions:
@@ -253,6 +255,11 @@ class Engine(TakingUp):
         write_html(summary, html, self.limits.timezone, csv=csv)
         self.pages.tell(id)
         return Reports(summary, csv, html)
+
+    @property
+    def alarm(self) -> Alarm:
+        """Tells a person what waits for him."""
+        return Alarm(self.store, self._transport, self.settings, self.limits.timezone)
 
     # ── the whole story ──
 

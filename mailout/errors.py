@@ -4,6 +4,7 @@ MailoutError
 ├── SettingsError        a setting is missing or wrong          exit 2
 ├── UsageError           what was asked for cannot be           exit 2
 ├── Abort                a mailout stops before its first send  exit 1
+├── Unseen               `doctor` may not look, or cannot: it may be well
 ├── SourceError          the place where mail is written could not do what was asked
 │   ├── SourceUnavailable    worth waiting for
 │   ├── SourceRefused        a wrong token, or not allowed          exit 2
@@ -66,6 +67,10 @@ class Abort(MailoutError):
     def __init__(self, code: AbortCode, message: str, *, remedy: str | None = None) -> None:
         self.code = code
         super().__init__(f"{code}: {message}", remedy=remedy)
+
+
+class Unseen(MailoutError):
+    """It may be well: we cannot look."""
 
 
 class SourceError(MailoutError):

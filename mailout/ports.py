@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from mailout.alerts.model import Known, Signs
 from mailout.content.model import Content
 from mailout.delivery.protocol import Attempt, Outcome, Step, StepReply
 from mailout.delivery.states import State
@@ -62,6 +63,7 @@ class Allowance:
     available: int | None  # messages; None: no limit
     max_rate: float | None  # messages a second; None: no limit
     refused: Outcome | None = None  # nothing may leave, and why
+    most: int | None = None  # messages in 24 hours, of which `available` are left
 
 
 class Transport(Protocol):
@@ -113,12 +115,8 @@ class Journal(Protocol):
         """Before a transport call."""
         ...
 
-    def done(self, attempt: Attempt, message_id: str) -> None:
-        """Accepted."""
-        ...
-
-    def void(self, attempt: Attempt) -> None:
-        """Surely not accepted."""
+    def answered(self, accepted: Mapping[Attempt, str], void: Sequence[Attempt]) -> None:
+        """After it: these were accepted (with SES's id), those surely not. The others are in doubt."""
         ...
 
     def close(self, last_step: int) -> None:
@@ -214,8 +212,10 @@ class Outbox(Protocol):
         ...
 
     def usage(self, scope: str, kind: str, key: str) -> int: ...
-    def set_quota(self, scope: str, available: int | None, asked_at: float) -> None:
-        """What the provider had left when it was asked; None: unlimited."""
+    def set_quota(
+        self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
+    ) -> None:
+        """What the provider had left when it was asked, of how many; None: unlimited."""
         ...
 
     def quota(self, scope: str) -> int | None:
@@ -280,6 +280,10 @@ class Queue(Protocol):
 
     def same_content(self, id: str, since: float) -> Mailout | None:
         """The latest real mailout from another page that took the same to the same list, and began first."""
+        ...
+
+    def needing_a_person(self) -> Sequence[Mailout]:
+        """Those that wait for one, and those with messages in doubt (unless cancelled); the oldest first."""
         ...
 
     def last_turns(self) -> Mapping[str, float]:
@@ -458,6 +462,27 @@ class Requests(Protocol):
         ...
 
 
+class Alerts(Protocol):
+    """What a person has been told of, so that two workers, or the next minute, do not repeat it."""
+
+    def alert_signs(self, scope: str) -> Signs:
+        """What there is to see besides the mailouts that need a person."""
+        ...
+
+    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
+        """These hold, and no others, as was seen then; what is known of each.
+
+        Whoever looked earlier and comes late neither ends nor revives what another has seen since.
+        """
+        ...
+
+    def claim_alert(self, known: Known) -> bool:
+        """Whether it is ours to tell: nobody has tried since. Until it is told, the try has failed."""
+        ...
+
+    def alert_told(self, key: str) -> None: ...
+
+
 class Counts(Protocol):
     """What Prometheus is told. The counts only ever grow, whatever else is cleared away."""
 
@@ -468,7 +493,7 @@ class Counts(Protocol):
         ...
 
 
-class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests, Counts, Protocol):
+class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests, Alerts, Counts, Protocol):
     """Where everything is kept. Every method is one transaction; every time is the store's."""
 
     name: str
@@ -477,6 +502,7 @@ class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests,
         """Reachable, the right key, the right schema: else one clear error."""
         ...
 
+    def schema_version(self) -> int: ...
     def examine(self) -> Iterator[Check]:
         """What only this store can tell `doctor`."""
         ...

@@ -1,11 +1,9 @@
-"""Chooses the parts: the only module of the core that knows the adapters."""
+"""Chooses the parts: it and `examination` are the only modules of the core that know the adapters."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -23,10 +21,8 @@ from mailout.content.media import MediaStore
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import PropertyNames, StatusNames
 from mailout.delivery.protocol import Timing
-from mailout.doctor import Check, checked, clock_check, disk_check, people_checks, settings_checks
 from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
-from mailout.feedback.ingest import EventQueue
 from mailout.feedback.suppression import SuppressionList
 from mailout.metrics.counted import counted
 from mailout.ports import Clock, Store, Transport
@@ -39,6 +35,7 @@ if TYPE_CHECKING:
     from mailout.adapters.notion import NotionPages
     from mailout.adapters.sns_certificates import SnsCertificates
     from mailout.adapters.sns_topics import SnsTopics
+    from mailout.adapters.sqs import SqsQueue
 
 
 def build(settings: Settings, clock: Clock | None = None) -> Engine:
@@ -46,7 +43,7 @@ def build(settings: Settings, clock: Clock | None = None) -> Engine:
     clock = clock or SystemClock()
     home = _home(settings)
     store = open_store(settings, clock)
-    notion = _notion(settings, clock)
+    notion = notion_pages(settings, clock)
     return Engine(
         settings=settings,
         store=store,
@@ -167,7 +164,7 @@ def _is_file(ref: str) -> bool:
         return False
 
 
-def _notion(settings: Settings, clock: Clock) -> NotionPages | None:
+def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
     """Where mailouts are written, and told what became of them; None: nobody gave us a token."""
     if settings.notion_token is None:
         return None
@@ -201,56 +198,6 @@ def _home(settings: Settings) -> Path:
     return home
 
 
-# ── doctor ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def examine(settings: Settings, clock: Clock | None = None) -> Iterator[Check]:
-    """Would a mailout go through? Every part is asked, and nothing is sent."""
-    clock = clock or SystemClock()
-    yield from settings_checks(settings)
-    yield from checked("store", partial(_examine_store, settings, clock))
-    yield from checked("transport", partial(_examine_transport, settings, clock))
-    yield from checked("NOTION_TOKEN", partial(_examine_notion, settings, clock))
-
-
-def _examine_store(settings: Settings, clock: Clock) -> Iterator[Check]:
-    yield disk_check(shutil.disk_usage(_home(settings)).free)
-    store = open_store(settings, clock)
-    try:
-        store.check()
-        asked_at = clock.now()
-        difference = store.now() - (asked_at + clock.now()) / 2
-        yield Check("store", "ok", f"{store.name} answers")
-        yield from store.examine()
-        yield clock_check(difference)
-        yield from people_checks(store.subscriber_counts()["active"], store.left_out())
-    finally:
-        store.close()
-
-
-def _examine_transport(settings: Settings, clock: Clock) -> Iterator[Check]:
-    transport = _transport(settings, clock)
-    try:
-        check = getattr(transport, "check", None)
-        if check is None:
-            yield Check("transport", "ok", "the folder: mails become files, and nothing leaves this machine")
-        else:
-            yield from check()
-    finally:
-        transport.close()
-
-
-def _examine_notion(settings: Settings, clock: Clock) -> Iterator[Check]:
-    notion = _notion(settings, clock)
-    if notion is None:
-        yield Check("NOTION_TOKEN", "ok", "is not set: mailouts are Markdown files")
-        return
-    try:
-        yield from notion.check()
-    finally:
-        notion.close()
-
-
 # ── What comes back ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -269,7 +216,7 @@ def sns_topics(settings: Settings) -> SnsTopics:
     return SnsTopics(lambda region: access.client("sns", region=region, endpoint_url=endpoint))
 
 
-def event_queue(settings: Settings) -> EventQueue | None:
+def event_queue(settings: Settings) -> SqsQueue | None:
     """The SQS queue, if there is one."""
     if settings.sqs_queue_url is None:
         return None

@@ -7,10 +7,13 @@ from typing import Any
 
 import boto3
 import botocore.session
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from mailout.errors import SettingsError
 from mailout.settings import Settings
+
+CONNECT_SECONDS = 5.0  # boto3 would wait a minute for a host that is not there, and try again
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class AwsAccess:
         try:
             session, _ = self.session()
             make: Any = session.client
-            return make(service, region_name=region, endpoint_url=endpoint_url)
+            config = Config(connect_timeout=CONNECT_SECONDS)
+            return make(service, region_name=region, endpoint_url=endpoint_url, config=config)
         except (BotoCoreError, ValueError) as error:
             raise SettingsError(f"AWS: {error}", remedy="Set AWS_REGION, or what this names.") from error

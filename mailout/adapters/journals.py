@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ KEEP_CLOSED = 20
 
 
 class FileJournal:
-    """Fulfils `ports.Journal`. One `write` a line: whole lines or none, from any thread."""
+    """Fulfils `ports.Journal`. One `write` a call: whole lines or none, from any thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -34,11 +34,10 @@ class FileJournal:
     def call(self, attempts: Sequence[Attempt]) -> None:
         os.write(self._fd, "".join(f"call {a.id} {a.epoch}\n" for a in attempts).encode())
 
-    def done(self, attempt: Attempt, message_id: str) -> None:
-        os.write(self._fd, f"done {attempt.id} {attempt.epoch} {message_id}\n".encode())
-
-    def void(self, attempt: Attempt) -> None:
-        os.write(self._fd, f"void {attempt.id} {attempt.epoch}\n".encode())
+    def answered(self, accepted: Mapping[Attempt, str], void: Sequence[Attempt]) -> None:
+        lines = [f"done {a.id} {a.epoch} {message_id}\n" for a, message_id in accepted.items()]
+        lines += [f"void {a.id} {a.epoch}\n" for a in void]
+        os.write(self._fd, "".join(lines).encode())
 
     def close(self, last_step: int) -> None:
         _mark_closed(self._fd, last_step)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mailout.errors import MailoutError
+from mailout.errors import MailoutError, Unseen
 from mailout.feedback.ingest import QueueMessage
+from mailout.feedback.way_back import QueueLook
 
 BATCH = 10  # SQS's own limit, for receiving and for deleting
 LONG_POLL = 20
+LOOKED_AT = ["QueueArn", "Policy", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+REFUSED = frozenset({"AccessDenied", "AccessDeniedException", "AWS.SimpleQueueService.AccessDenied"})
 
 
 class SqsQueue:
@@ -40,3 +44,21 @@ class SqsQueue:
             self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
         except (ClientError, BotoCoreError) as error:
             raise MailoutError(f"SQS: {error}", remedy="Allow sqs:DeleteMessage on the queue.") from error
+
+    def look(self) -> QueueLook:
+        """How full it is, and who may write to it. `Unseen` if we may not know."""
+        try:
+            answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=LOOKED_AT)
+        except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ClientError) and error.response["Error"].get("Code") in REFUSED:
+                remedy = "Allow sqs:GetQueueAttributes on it."
+                raise Unseen("we may not look at the queue", remedy=remedy) from error
+            remedy = "Correct SQS_QUEUE_URL and AWS_REGION, or create the queue."
+            raise MailoutError(f"SQS: {error}", remedy=remedy) from error
+        told = answer.get("Attributes") or {}
+        return QueueLook(
+            arn=told.get("QueueArn", ""),
+            waiting=int(told.get("ApproximateNumberOfMessages", 0)),
+            taken=int(told.get("ApproximateNumberOfMessagesNotVisible", 0)),
+            policy=json.loads(told.get("Policy") or "{}"),
+        )

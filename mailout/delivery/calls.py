@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from mailout.delivery.lanes import Group
-from mailout.delivery.pacing import tolerated_lateness
+from mailout.delivery.pacing import calls_a_second, tolerated_lateness
 from mailout.delivery.protocol import (
     Attempt,
     Claimed,
@@ -42,9 +43,10 @@ class Caller:
         self._timing = timing
         self._retry = retry
         self._interval = group_size / rate if rate else 0.0
+        self._free_at = 0.0  # no call of this process is to start earlier
+        self._starts: deque[float] = deque(maxlen=calls_a_second(rate, group_size))
         self.tolerance = tolerated_lateness(rate)
         self._lock = threading.Lock()
-        self._free_at = 0.0  # no call of this process starts earlier
         self._results: list[Result] = []
         self._withdrawn: list[Attempt] = []
         self.journal: Journal | None = None
@@ -90,15 +92,21 @@ class Caller:
         """At its slot, not too late for it, and surely within the lease."""
         now = self._clock.monotonic()
         if group.start is not None:
-            start = max(group.start, self._free_at)
-            if max(now, start) - group.start > self.tolerance:
+            start = max(group.start, self._free_at, self._second_has_room_at(), now)
+            if start - group.start > self.tolerance:
                 return False
             self._clock.sleep(start - now)
             now = self._clock.monotonic()
+            self._free_at = start + self._interval  # from when it was to start: waking late must not add up
         if self.must_end or now >= self.lease_until - self._timing.call_limit - self._timing.margin:
             return False
-        self._free_at = now + self._interval
+        self._starts.append(now)
         return True
+
+    def _second_has_room_at(self) -> float:
+        """Late calls may follow one another closely, but never so that any one second holds too many."""
+        full = self._starts and len(self._starts) == self._starts.maxlen
+        return self._starts[0] + 1.0 if full else 0.0
 
     def _call(self, mails: Sequence[Mail], rows: Sequence[Claimed]) -> None:
         journal = self.journal
@@ -132,13 +140,13 @@ class Caller:
     def _keep(
         self, rows: Sequence[Claimed], outcomes: Sequence[Outcome], took: float, journal: Journal | None
     ) -> None:
-        results = []
-        for row, outcome in zip(rows, outcomes, strict=True):
-            if journal is not None and outcome.kind is OutcomeKind.SENT:
-                journal.done(row.attempt, outcome.message_id or "-")
-            elif journal is not None and outcome.kind is not OutcomeKind.UNKNOWN:
-                journal.void(row.attempt)
-            results.append(decide(outcome, row, self._retry, round(took * 1000)))
+        pairs = list(zip(rows, outcomes, strict=True))
+        if journal is not None:
+            journal.answered(
+                {row.attempt: o.message_id or "-" for row, o in pairs if o.kind is OutcomeKind.SENT},
+                [row.attempt for row, o in pairs if o.kind not in (OutcomeKind.SENT, OutcomeKind.UNKNOWN)],
+            )
+        results = [decide(outcome, row, self._retry, round(took * 1000)) for row, outcome in pairs]
         with self._lock:
             self._results.extend(results)
             self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took

@@ -35,8 +35,16 @@ class Lanes(Protocol):
         """Messages handed in and not yet begun."""
         ...
 
-    def wait(self, low: int | None, timeout: float) -> None:
-        """Until at most `low` messages are held (None: until a call has ended), or the time is up."""
+    def wait(self, low: int, timeout: float) -> None:
+        """Until at most `low` messages are held, or the time is up."""
+        ...
+
+    def look(self) -> None:
+        """The sender looks at the results now: a call that ends from here on is news."""
+        ...
+
+    def wait_for_news(self, timeout: float) -> None:
+        """Until a call has ended since the sender last looked, or the time is up."""
         ...
 
     def take_back(self) -> Sequence[Group]:
@@ -59,6 +67,7 @@ class ThreadLanes:
         self._waiting: deque[Group] = deque()
         self._busy = 0
         self._ended = 0
+        self._seen = 0  # of them
         self._closed = False
         self._changed = threading.Condition()
         self.failure: BaseException | None = None
@@ -103,15 +112,19 @@ class ThreadLanes:
         with self._changed:
             return self._held()
 
-    def wait(self, low: int | None, timeout: float) -> None:
+    def wait(self, low: int, timeout: float) -> None:
+        self._wait_for(lambda: self._held() <= low, timeout)
+
+    def look(self) -> None:
         with self._changed:
-            ended = self._ended
-            self._changed.wait_for(
-                lambda: (
-                    self.failure is not None or (self._ended > ended if low is None else self._held() <= low)
-                ),
-                timeout,
-            )
+            self._seen = self._ended
+
+    def wait_for_news(self, timeout: float) -> None:
+        self._wait_for(lambda: self._ended > self._seen, timeout)
+
+    def _wait_for(self, wanted: Callable[[], bool], timeout: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self.failure is not None or wanted(), timeout)
         if self.failure is not None:
             raise self.failure
 
@@ -149,13 +162,21 @@ class InlineLanes:
     def held(self) -> int:
         return sum(len(group.rows) for group in self._waiting)
 
-    def wait(self, low: int | None, timeout: float) -> None:
-        while self._waiting and (low is None or self.held() > low):
-            call = self._work.prepare(self._waiting.popleft())
-            if call is not None:
-                call()
-            if low is None:
-                return
+    def wait(self, low: int, timeout: float) -> None:
+        while self._waiting and self.held() > low:
+            self._run_next()
+
+    def look(self) -> None:
+        return None  # nothing ends unseen in the sender's own thread
+
+    def wait_for_news(self, timeout: float) -> None:
+        if self._waiting:
+            self._run_next()
+
+    def _run_next(self) -> None:
+        call = self._work.prepare(self._waiting.popleft())
+        if call is not None:
+            call()
 
     def take_back(self) -> Sequence[Group]:
         groups = list(self._waiting)

@@ -133,7 +133,11 @@ class Run:
             self._wait_for_store()
         elif self._begun:
             wish = self._demand()
-            self._lanes.wait(wish.low if reply.rows else None, min(patience, self._until_slot(reply), 1.0))
+            limit = min(patience, self._until_slot(reply), 1.0)
+            if reply.rows:
+                self._lanes.wait(wish.low, limit)
+            else:
+                self._lanes.wait_for_news(limit)
             self._let_lanes_work(min(patience, self._last_good + wish.period - self._clock.monotonic()))
         elif not self._withdraw:
             self._pause(min(patience, self._until_due(reply)))
@@ -147,8 +151,8 @@ class Run:
     def _let_lanes_work(self, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
         while (left := until - self._clock.monotonic()) > 0 and not self._stop.is_set():
-            if self._lanes.held():
-                self._lanes.wait(None, left)
+            if held := self._lanes.held():
+                self._lanes.wait(held - 1, left)
             else:
                 self._pause(left)
 
@@ -283,6 +287,7 @@ class Run:
 
     def _step(self, want: int, *, close: bool = False, fenced_is_fine: bool = False) -> StepReply | None:
         """One round trip. None: the store is away, and nothing of this step may be used."""
+        self._lanes.look()
         results, slipped = self._caller.peek()
         withdraw = [*self._withdraw, *slipped]
         self._n += 1

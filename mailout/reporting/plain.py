@@ -7,6 +7,7 @@ from datetime import UTC, tzinfo
 
 from mailout.delivery.protocol import Ledger
 from mailout.queue.model import Mailout
+from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details
 from mailout.reporting.summary import FailureGroup, Summary
 from mailout.reporting.words import COLUMN_NAMES, first_of, headline, next_steps, waiting
@@ -40,7 +41,11 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     lines = [*_standing(mailout, zone), "", *(f"  {line}" for line in ledger_lines(mailout.ledger)), ""]
     lines += [f"  {label:<12}  {_printable(text)}" for label, text in details(summary, zone)]
     if summary.failures:
-        lines += ["", "Failed:", *(f"  {_printable(_failure(group))}" for group in summary.failures)]
+        lines += ["", "Failed:"]
+        for group in summary.failures:
+            lines.append(f"  {_printable(_failure(group))}")
+            if remedy := remedy_of(group.code):
+                lines.append(f"    {remedy}")
     if summary.unknown_addresses:
         unknown = first_of(summary.unknown_addresses, mailout.ledger.unknown)
         lines += ["", "Unknown:", f"  {_printable(unknown)}"]

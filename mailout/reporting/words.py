@@ -136,19 +136,7 @@ def waiting(mailout: Mailout, zone: tzinfo) -> str | None:
 def next_steps(mailout: Mailout) -> Sequence[NextStep]:
     """What a person can do now, with the command for it."""
     id, ledger = mailout.id, mailout.ledger
-    steps = []
-    if ledger.unknown:
-        steps += [
-            NextStep(
-                f"{count(ledger.unknown, 'message')} may or may not have arrived. They are never sent again"
-                " by themselves. If the provider's records or the people themselves say that they arrived:",
-                f"mailout queue settle {id} --as sent",
-            ),
-            NextStep(
-                "If they did not arrive, send them again (should that be wrong, somebody gets it twice):",
-                f"mailout queue settle {id} --as pending",
-            ),
-        ]
+    steps = [*settling(mailout)]
     if ledger.failed and mailout.status is not Status.CANCELLED:
         steps.append(
             NextStep(
@@ -159,10 +147,33 @@ def next_steps(mailout: Mailout) -> Sequence[NextStep]:
         )
     if mailout.status is Status.PENDING and mailout.started_at is None and mailout.scheduled_at is not None:
         steps.append(NextStep("Until then it can be taken back:", f"mailout queue cancel {id}"))
+    return [*steps, *resuming(mailout)]
+
+
+def settling(mailout: Mailout) -> Sequence[NextStep]:
+    """What to do about messages in doubt."""
+    n = mailout.ledger.unknown
+    if not n:
+        return ()
+    return (
+        NextStep(
+            f"{count(n, 'message')} may or may not have arrived. They are never sent again"
+            " by themselves. If the provider's records or the people themselves say that they arrived:",
+            f"mailout queue settle {mailout.id} --as sent",
+        ),
+        NextStep(
+            "If they did not arrive, send them again (should that be wrong, somebody gets it twice):",
+            f"mailout queue settle {mailout.id} --as pending",
+        ),
+    )
+
+
+def resuming(mailout: Mailout) -> Sequence[NextStep]:
+    """What to do about one that waits for a person."""
     advice = _ADVICE.get(mailout.defer_reason) if mailout.defer_reason else None
-    if mailout.status is Status.PENDING and advice is not None:
-        steps.append(NextStep(advice, f"mailout queue resume {id}"))
-    return steps
+    if mailout.status is not Status.PENDING or advice is None:
+        return ()
+    return (NextStep(advice, f"mailout queue resume {mailout.id}"),)
 
 
 _ADVICE: Mapping[DeferReason, str] = {

@@ -1,6 +1,6 @@
 """`make bench`: what things cost, as ratios taken side by side in one run, because machines differ.
 
-`make bench ARGS="sending ses"` runs some of them; names are the modules beside this file.
+`make bench ARGS="ses pace"` runs some of them; names are the modules beside this file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import sys
 import time
 
-ALL = ("audience", "sending", "prefect", "ses", "sender_ses", "pace", "feedback", "supabase")
+ALL = ("audience", "prefect", "ses", "sender_ses", "pace", "feedback", "supabase")
 
 
 def main(names: list[str]) -> None:

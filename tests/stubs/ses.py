@@ -3,7 +3,8 @@
 It says where it listens in one line of JSON, keeps what SES would take, and misbehaves when told to:
 
   POST /_control   {"rules": [...], "seed": 1, "stale_after": s, "close_after": s, "account": {...},
-                    "identities": {...}, "configuration_sets": {...}, "latency_ms": n, "rate": n, "quota": n}
+                    "identities": {...}, "configuration_sets": {...}, "denied": [...], "busy": n,
+                    "latency_ms": n, "rate": n, "quota": n}
   GET  /_accepted  counts by address, and who was accepted twice; ?messages=1: the mails, rendered; ?to=
   GET  /_times     every call as [when, operation, how many mails]
   POST /_reset     forget everything, scripts included
@@ -45,8 +46,10 @@ class World:
     latency: float = 0.0
     keep_bodies: bool = True
     account: dict[str, Any] = field(default_factory=dict)
-    identities: dict[str, bool] | None = None
+    identities: dict[str, bool | dict[str, Any]] | None = None  # verified or not, or the whole answer
     configuration_sets: dict[str, list[dict[str, Any]]] | None = None
+    denied: list[str] = field(default_factory=list)  # kinds of questions: account, identities, …
+    busy: int = 0  # so many questions are too many
 
 
 class Ses:
@@ -204,9 +207,14 @@ class Ses:
     # ── The account ──────────────────────────────────────────────────────────────────────────────
 
     def _asked(self, path: str) -> Reply:
-        if path == "/v2/email/account":
-            return _json(self._account())
         parts = [unquote(part) for part in path.split("/")[3:]]
+        if self.world.busy > 0:
+            self.world.busy -= 1
+            return error(429, "TooManyRequestsException", "Too many requests")
+        if parts[:1] and parts[0] in self.world.denied:
+            return error(403, "AccessDeniedException", "not authorized to perform this")
+        if parts == ["account"]:
+            return _json(self._account())
         if parts[:1] == ["identities"]:
             return self._identity(parts[1])
         if parts[:1] == ["configuration-sets"]:
@@ -230,6 +238,8 @@ class Ses:
         if known is not None and identity not in known:
             return error(404, "NotFoundException", f"Email identity {identity} does not exist.")
         verified = known is None or known[identity]
+        if isinstance(verified, dict):
+            return _json({"VerifiedForSendingStatus": True, **verified})
         dkim = {"Status": "SUCCESS" if verified else "PENDING"}
         return _json({"VerifiedForSendingStatus": verified, "DkimAttributes": dkim})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mailout.doctor import Check, checked, clock_check, disk_check, people_checks, settings_checks
-from mailout.errors import StoreUnavailable
+from mailout.errors import StoreUnavailable, Unseen
 from mailout.settings import Settings, load_settings
 
 GOOD = {
@@ -16,6 +16,7 @@ GOOD = {
     "UNSUBSCRIBE_SECRET": "a secret of some length",
     "TEST_EMAILS": "editor@example.org",
     "PUBLIC_URL": "https://mail.example.org",
+    "ADMIN_EMAIL": "admin@example.org",
 }
 
 
@@ -42,11 +43,41 @@ def test_pictures_on_this_machine_alone_are_no_pictures_for_real_readers() -> No
     assert levels(load_settings(env=local | {"MEDIA_BUCKET": "b"}))["media"] == "ok"
 
 
+def test_a_mailout_that_would_wait_unseen_is_a_warning() -> None:
+    """The letter waits for a person, and he looks a week later."""
+    alone = {name: value for name, value in GOOD.items() if name != "ADMIN_EMAIL"}
+    assert levels(load_settings(env=alone))["ADMIN_EMAIL"] == "warn"
+
+
 def test_a_wrong_test_address_and_a_misspelt_name_are_pointed_at() -> None:
     found = levels(
         load_settings(env=GOOD | {"TEST_EMAILS": "nobody, a@example.org", "SEND_RAT_PER_SEC": "5"})
     )
     assert (found["TEST_EMAILS"], found["settings"]) == ("warn", "warn")
+
+
+def test_what_we_may_not_look_at_is_a_warning() -> None:
+    """A key that may only send is no reason to fail."""
+
+    def look() -> Iterator[Check]:
+        raise Unseen("We may not look.", remedy="Allow it.")
+        yield
+
+    assert list(checked("queue", look)) == [Check("queue", "warn", "We may not look.", "Allow it.")]
+
+
+def test_a_link_that_mail_programs_will_not_show_as_a_button_is_pointed_at() -> None:
+    plain = GOOD | {"UNSUBSCRIBE_BASE_URL": "http://mail.example.org/unsubscribe"}
+    assert levels(load_settings(env=plain))["UNSUBSCRIBE_BASE_URL"] == "ok"
+    assert levels(load_settings(env=plain | {"MAILOUT_TRANSPORT": "ses"}))["UNSUBSCRIBE_BASE_URL"] == "warn"
+
+
+def test_a_secret_that_can_be_guessed_is_pointed_at() -> None:
+    """Whoever signs links unsubscribes anybody; `change-me` is what the example says."""
+    found = [*settings_checks(load_settings(env=GOOD | {"UNSUBSCRIBE_SECRET": "change-me"}))]
+    (told,) = [check for check in found if check.level == "warn"]
+    assert told.name == "UNSUBSCRIBE_SECRET"
+    assert "change-me" not in str(told)
 
 
 def test_a_part_that_cannot_even_look_has_failed() -> None:

@@ -19,7 +19,6 @@ from mailout.adapters.ses.connections import Connections, session_opener
 from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
 from mailout.delivery import error_map
 from mailout.delivery.protocol import Outcome, OutcomeKind
-from mailout.doctor import Check
 from mailout.errors import SettingsError
 from mailout.ports import Allowance, Mail
 
@@ -80,10 +79,6 @@ class SesTransport:
     def account(self) -> ses_account.Account:
         """Quota and standing, fresh from SES."""
         return ses_account.read(self._client)
-
-    def check(self) -> list[Check]:
-        """What `doctor` asks: would a mailout go through, and would its events come back?"""
-        return ses_account.check(self._client, self.config.from_email, self.config.configuration_set)
 
     def call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from mailout.adapters.sqlite.alerts import SqliteAlerts
 from mailout.adapters.sqlite.counts import SqliteCounts
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
@@ -31,6 +32,7 @@ class SqliteStore(
     SqliteFeedback,
     SqliteLeaving,
     SqliteRequests,
+    SqliteAlerts,
     SqliteCounts,
 ):
     """Fulfils `ports.Store`. Its time is the clock handed in, so a test can set it."""
@@ -46,6 +48,10 @@ class SqliteStore(
     def check(self) -> None:
         """Opening it has brought the schema up to date; see that it also answers."""
         self.db.read("SELECT count(*) FROM campaign_queue")
+
+    def schema_version(self) -> int:
+        ((version,),) = self.db.read("PRAGMA user_version")
+        return int(version)
 
     def examine(self) -> Iterator[Check]:
         """What only this store can tell `doctor`."""

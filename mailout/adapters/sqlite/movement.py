@@ -59,8 +59,22 @@ class Movement:
             failed_at=self.now,
         )
 
+    def accept(self, rows: Sequence[sqlite3.Row], answers: Sequence[tuple[str | None, int | None]]) -> None:
+        """→ SENT with SES's id and the call's time, all at once: it is what nearly every message does."""
+        accepted = [(row["seq"], *answer) for row, answer in zip(rows, answers, strict=True)]
+        self.tx.execute(
+            "UPDATE email_outbox SET state = 'SENT', sent_at = :now,"
+            " ses_message_id = a.value ->> 1, duration_ms = a.value ->> 2,"
+            " next_attempt_at = NULL, unknown_at = NULL, error_code = NULL, error_category = NULL,"
+            " error_message = NULL, original_code = NULL"
+            " FROM json_each(:accepted) AS a WHERE seq = a.value ->> 0",
+            {"now": self.now, "accepted": json.dumps(accepted)},
+        )
+        for row in rows:
+            self._count(row, State.SENT)
+
     def result(self, row: sqlite3.Row, result: Result) -> None:
-        """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it."""
+        """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it, unless it is SENT."""
         if result.state is State.UNKNOWN:
             if row["state"] != State.UNKNOWN:  # it stays charged: it may have been sent
                 self.unknown(row, result.message or "no answer", code=result.code)
@@ -72,8 +86,6 @@ class Movement:
             self._uncharge(row)
         if back:
             self.withdraw(row, result)
-        elif result.state is State.SENT:
-            self._sent(row, result.message_id, result.duration_ms)
         elif result.state is State.RETRY_SCHEDULED:
             self._retry_later(row, result)
         else:
@@ -140,7 +152,7 @@ class Movement:
 
     def confirm(self, row: sqlite3.Row, message_id: str | None) -> None:
         """An event knows that this attempt was accepted."""
-        self._sent(row, message_id or row["ses_message_id"], row["duration_ms"])
+        self.accept([row], [(message_id or row["ses_message_id"], row["duration_ms"])])
 
     def revoke(self, row: sqlite3.Row, code: str, message: str) -> None:
         """SENT → FAILED: the provider took it and then rejected it."""
@@ -157,15 +169,6 @@ class Movement:
         )
 
     # ── what they share ──
-
-    def _sent(self, row: sqlite3.Row, message_id: str | None, duration_ms: int | None) -> None:
-        self.tx.execute(
-            "UPDATE email_outbox SET state = 'SENT', ses_message_id = ?, sent_at = ?, duration_ms = ?,"
-            " next_attempt_at = NULL, unknown_at = NULL, error_code = NULL, error_category = NULL,"
-            " error_message = NULL, original_code = NULL WHERE seq = ?",
-            (message_id, self.now, duration_ms, row["seq"]),
-        )
-        self._count(row, State.SENT)
 
     def _retry_later(self, row: sqlite3.Row, result: Result) -> None:
         delay = result.retry_in or 0.0

@@ -190,12 +190,15 @@ class SqliteOutbox:
         )
         return rows[0]["n"] if rows else 0
 
-    def set_quota(self, scope: str, available: int | None, asked_at: float) -> None:
+    def set_quota(
+        self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
+    ) -> None:
         with self.db.write() as tx:
             tx.execute(
-                "INSERT INTO provider_quota VALUES (?, ?, ?) ON CONFLICT (scope) DO UPDATE"
-                " SET available = excluded.available, asked_at = excluded.asked_at",
-                (scope, available, asked_at - QUOTA_OVERLAP),
+                "INSERT INTO provider_quota (scope, available, asked_at, most) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (scope) DO UPDATE SET available = excluded.available,"
+                " asked_at = excluded.asked_at, most = excluded.most",
+                (scope, available, asked_at - QUOTA_OVERLAP, most),
             )
 
     def quota(self, scope: str) -> int | None:

@@ -175,6 +175,15 @@ class SqliteQueue:
         )
         return _mailout(rows[0]) if rows else None
 
+    def needing_a_person(self) -> Sequence[Mailout]:
+        rows = self.db.read(
+            "SELECT * FROM campaign_queue WHERE (unknown > 0 AND status <> 'CANCELLED')"
+            " OR (status = 'PENDING' AND defer_reason IN (SELECT value FROM json_each(?)))"
+            " ORDER BY created_at, id",
+            (_HELD,),
+        )
+        return [_mailout(row) for row in rows]
+
     def last_turns(self) -> Mapping[str, float]:
         rows = self.db.read(
             "SELECT company_id, max(locked_at) AS at FROM campaign_queue WHERE locked_at IS NOT NULL"

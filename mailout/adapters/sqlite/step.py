@@ -95,14 +95,21 @@ def _record(tx: sqlite3.Connection, move: Movement, step: Step) -> None:
         "SELECT * FROM email_outbox WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (json.dumps([*wanted, *withdrawn]),),
     ).fetchall()
+    accepted = []
     for row in rows:
         if row["state"] not in DOUBTFUL:
             continue
         result, attempt = wanted.get(row["id"]), withdrawn.get(row["id"])
         if result is not None and result.attempt.epoch == row["epoch"]:
-            move.result(row, result)
+            if result.state is State.SENT:
+                accepted.append((row, result))
+            else:
+                move.result(row, result)
         elif attempt is not None and attempt.epoch == row["epoch"]:
             move.withdraw(row)
+    move.accept(
+        [row for row, _ in accepted], [(result.message_id, result.duration_ms) for _, result in accepted]
+    )
 
 
 def _campaign(tx: sqlite3.Connection, campaign_id: str | None) -> sqlite3.Row | None:

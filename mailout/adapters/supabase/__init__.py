@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mailout.adapters.supabase.alerts import SupabaseAlerts
 from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
@@ -25,6 +26,7 @@ class SupabaseStore(
     SupabaseDueReports,
     SupabaseFeedback,
     SupabaseRequests,
+    SupabaseAlerts,
     SupabaseCounts,
 ):
     """Fulfils `ports.Store`. Its time is the database's."""
@@ -44,6 +46,9 @@ class SupabaseStore(
     def check(self) -> None:
         """Reachable, the right key, the right schema."""
         check_version(self.rpc("mailout_schema_version", {}))
+
+    def schema_version(self) -> int:
+        return int(self.rpc("mailout_schema_version", {}))
 
     def examine(self) -> Iterator[Check]:
         """What only this store can tell `doctor`."""

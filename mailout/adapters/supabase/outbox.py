@@ -110,8 +110,11 @@ class SupabaseOutbox:
     def usage(self, scope: str, kind: str, key: str) -> int:
         return int(self.rpc("mailout_usage", {"scope": scope, "kind": kind, "key": key}))
 
-    def set_quota(self, scope: str, available: int | None, asked_at: float) -> None:
-        self.rpc("mailout_set_quota", {"scope": scope, "available": available, "asked_at": asked_at})
+    def set_quota(
+        self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
+    ) -> None:
+        params = {"scope": scope, "available": available, "asked_at": asked_at, "most": most}
+        self.rpc("mailout_note_quota", params)
 
     def quota(self, scope: str) -> int | None:
         left: int | None = self.rpc("mailout_quota_left", {"scope": scope})

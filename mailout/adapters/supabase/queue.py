@@ -64,6 +64,9 @@ class SupabaseQueue:
         found = self.rpc("mailout_same_content", {"id": id, "since": since})
         return None if found is None else codec.mailout(found)
 
+    def needing_a_person(self) -> Sequence[Mailout]:
+        return [codec.mailout(row) for row in self.rpc("mailout_needing_a_person", {"held": _HELD})]
+
     def last_turns(self) -> Mapping[str, float]:
         turns: Mapping[str, float] = self.rpc("mailout_last_turns", {})
         return turns

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from mailout.adapters.ses import SesMode, SesTransport
-from mailout.errors import MailoutError
+from mailout.adapters.ses import SesMode
+from mailout.errors import MailoutError, Unseen
 from tests.contract.ses.letters import mail
 
 BOTH = pytest.mark.parametrize("mode", list(SesMode))
@@ -31,47 +31,9 @@ def test_an_account_that_cannot_be_read_says_why(open_transport):
         open_transport(endpoint_url=url).account()
 
 
-def levels(transport: SesTransport) -> dict[str, str]:
-    return {check.name: check.level for check in transport.check()}
-
-
-def test_doctor_passes_an_account_in_order(stub, open_transport):
-    assert set(levels(open_transport(configuration_set="main")).values()) == {"ok"}
-
-
-COUNTED_ONLY = {"Name": "cw", "Enabled": True, "MatchingEventTypes": ["SEND"], "CloudWatchDestination": {}}
-SOME = {
-    "Name": "sns",
-    "Enabled": True,
-    "MatchingEventTypes": ["BOUNCE"],
-    "SnsDestination": {"TopicArn": "arn"},
-}
-
-
-@pytest.mark.parametrize(
-    ("world", "name", "level"),
-    [
-        ({"account": {"SendingEnabled": False}}, "ses account", "fail"),
-        ({"account": {"EnforcementStatus": "PROBATION"}}, "ses account", "warn"),
-        ({"account": {"ProductionAccessEnabled": False}}, "ses sandbox", "warn"),
-        ({"quota": 0}, "ses quota", "warn"),
-        ({"identities": {}}, "ses identity", "fail"),
-        ({"identities": {"example.org": False}}, "ses identity", "fail"),
-        ({"identities": {"news@example.org": True}}, "ses identity", "ok"),
-        ({"configuration_sets": {}}, "ses events", "fail"),
-        ({"configuration_sets": {"main": []}}, "ses events", "fail"),
-        ({"configuration_sets": {"main": [COUNTED_ONLY]}}, "ses events", "fail"),
-        ({"configuration_sets": {"main": [{**SOME, "Enabled": False}]}}, "ses events", "fail"),
-        ({"configuration_sets": {"main": [SOME]}}, "ses events", "warn"),
-    ],
-)
-def test_doctor_names_what_would_hold_up_a_mailout(world, name, level, stub, open_transport):
-    stub.script(**world)
-    transport = open_transport(configuration_set="main")
-    (check,) = [check for check in transport.check() if check.name == name]
-    assert check.level == level
-    assert bool(check.remedy) == (level != "ok")
-
-
-def test_doctor_fails_without_a_configuration_set_since_doubts_would_never_settle(stub, open_transport):
-    assert levels(open_transport(configuration_set=None))["ses events"] == "fail"
+def test_who_may_send_need_not_be_allowed_to_ask(stub, open_transport):
+    """A sending-only key is good practice; the right it lacks is named, and no mailout waits for it."""
+    stub.script(denied=["account"])
+    with pytest.raises(Unseen) as raised:
+        open_transport().account()
+    assert "ses:GetAccount" in raised.value.remedy

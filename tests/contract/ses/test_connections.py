@@ -13,7 +13,7 @@ import pytest
 from mailout.adapters.ses import SesMode
 from mailout.delivery.error_map import remedy_for
 from mailout.delivery.protocol import OutcomeKind
-from mailout.errors import SettingsError
+from mailout.errors import MailoutError, SettingsError
 from tests.contract.ses.letters import mail, one
 
 BOTH = pytest.mark.parametrize("mode", list(SesMode))
@@ -83,8 +83,9 @@ def test_missing_credentials_stop_the_run_and_say_what_to_set(stub, open_transpo
     assert (outcome.kind, outcome.code) == (OutcomeKind.STOP, "SES_CREDENTIALS_MISSING")
     assert "AWS_ACCESS_KEY_ID" in remedy_for("SES_CREDENTIALS_MISSING")
     assert stub.calls() == []
-    (check,) = transport.check()
-    assert (check.level, check.remedy) == ("fail", remedy_for("SES_CREDENTIALS_MISSING"))
+    with pytest.raises(MailoutError) as raised:
+        transport.account()
+    assert raised.value.remedy == remedy_for("SES_CREDENTIALS_MISSING")
 
 
 def test_a_missing_region_is_named_before_anything_is_sent(open_transport, monkeypatch, tmp_path):

@@ -12,11 +12,12 @@ from botocore.stub import Stubber
 
 from mailout.adapters.ses.suppression import SesSuppression
 from mailout.adapters.sns_topics import SnsTopics
-from mailout.adapters.sqs import SqsQueue
-from mailout.errors import MailoutError
+from mailout.adapters.sqs import LOOKED_AT, SqsQueue
+from mailout.errors import MailoutError, Unseen
 from mailout.feedback.ingest import QueueMessage
 from mailout.feedback.model import Heard
 from mailout.feedback.suppression import Reason
+from mailout.feedback.way_back import QueueLook, Subscription
 from tests.clocks import NOON, FakeClock
 from tests.sns_messages import TOPIC
 
@@ -81,6 +82,105 @@ def test_a_subscription_is_confirmed_in_the_topic_s_region(stubbed: tuple[Any, S
     assert asked == ["eu-west-1"]
     with pytest.raises(MailoutError, match="sns:ConfirmSubscription"):
         topics.confirm(TOPIC, "a-token")
+
+
+@pytest.mark.parametrize("stubbed", ["sqs"], indirect=True)
+def test_a_queue_tells_how_full_it_is_and_who_may_write(stubbed: tuple[Any, Stubber]) -> None:
+    client, stubber = stubbed
+    told = {
+        "QueueArn": "arn:aws:sqs:eu-west-1:123456789012:events",
+        "ApproximateNumberOfMessages": "12",
+        "ApproximateNumberOfMessagesNotVisible": "3",
+        "Policy": '{"Statement": []}',
+    }
+    asked = {"QueueUrl": URL, "AttributeNames": list(LOOKED_AT)}
+    stubber.add_response("get_queue_attributes", {"Attributes": told}, asked)
+    stubber.add_response("get_queue_attributes", {"Attributes": {"QueueArn": told["QueueArn"]}}, asked)
+    queue = SqsQueue(client, URL)
+    assert queue.look() == QueueLook(told["QueueArn"], 12, 3, {"Statement": []})
+    assert queue.look() == QueueLook(told["QueueArn"], 0, 0, {})  # a queue without a policy lets nobody in
+
+
+@pytest.mark.parametrize("stubbed", ["sqs"], indirect=True)
+def test_a_queue_we_may_not_look_at_may_be_well_one_that_is_not_there_is_not(
+    stubbed: tuple[Any, Stubber],
+) -> None:
+    client, stubber = stubbed
+    stubber.add_client_error("get_queue_attributes", "AccessDenied", "no")
+    stubber.add_client_error(
+        "get_queue_attributes", "AWS.SimpleQueueService.NonExistentQueue", "no such queue"
+    )
+    queue = SqsQueue(client, URL)
+    with pytest.raises(Unseen, match="sqs:GetQueueAttributes"):
+        queue.look()
+    with pytest.raises(MailoutError, match="SQS_QUEUE_URL") as raised:
+        queue.look()
+    assert not isinstance(raised.value, Unseen)
+
+
+def subscription(arn: str, protocol: str, endpoint: str) -> dict[str, str]:
+    return {
+        "SubscriptionArn": arn,
+        "Owner": "1",
+        "Protocol": protocol,
+        "Endpoint": endpoint,
+        "TopicArn": TOPIC,
+    }
+
+
+@pytest.mark.parametrize("stubbed", ["sns"], indirect=True)
+def test_all_subscriptions_of_a_topic_are_seen_page_by_page(stubbed: tuple[Any, Stubber]) -> None:
+    """The hundred-and-first may be ours."""
+    client, stubber = stubbed
+    waiting = subscription("PendingConfirmation", "https", "https://mail.example.org/ses-events")
+    queue = subscription(f"{TOPIC}:1", "sqs", "arn:aws:sqs:eu-west-1:123456789012:events")
+    other = subscription(f"{TOPIC}:2", "https", "https://example.net/hook")
+    mail = subscription(f"{TOPIC}:3", "email", "admin@example.org")
+    stubber.add_response(
+        "list_subscriptions_by_topic",
+        {"Subscriptions": [waiting, mail], "NextToken": "2"},
+        {"TopicArn": TOPIC},
+    )
+    stubber.add_response(
+        "list_subscriptions_by_topic",
+        {"Subscriptions": [queue, other]},
+        {"TopicArn": TOPIC, "NextToken": "2"},
+    )
+    raw = {"Attributes": {"RawMessageDelivery": "true"}}
+    stubber.add_response("get_subscription_attributes", raw, {"SubscriptionArn": f"{TOPIC}:1"})
+    stubber.add_client_error("get_subscription_attributes", "AuthorizationError", "no")
+    assert SnsTopics(lambda _: client).subscriptions(TOPIC) == [
+        Subscription("https", waiting["Endpoint"], confirmed=False, raw=None),
+        Subscription("sqs", queue["Endpoint"], raw=True),
+        Subscription("https", other["Endpoint"], raw=None),
+    ]
+
+
+@pytest.mark.parametrize("stubbed", ["sns"], indirect=True)
+def test_a_topic_we_may_not_look_at_may_be_well_one_that_is_not_there_is_not(
+    stubbed: tuple[Any, Stubber],
+) -> None:
+    client, stubber = stubbed
+    stubber.add_client_error("list_subscriptions_by_topic", "AuthorizationError", "no")
+    stubber.add_client_error("list_subscriptions_by_topic", "NotFound", "Topic does not exist")
+    topics = SnsTopics(lambda _: client)
+    with pytest.raises(Unseen, match="sns:ListSubscriptionsByTopic"):
+        topics.subscriptions(TOPIC)
+    with pytest.raises(MailoutError, match="SNS_TOPIC_ARNS") as raised:
+        topics.subscriptions(TOPIC)
+    assert not isinstance(raised.value, Unseen)
+
+
+@pytest.mark.parametrize("stubbed", ["sns"], indirect=True)
+def test_who_may_publish_to_a_topic_is_read_from_its_policy(stubbed: tuple[Any, Stubber]) -> None:
+    client, stubber = stubbed
+    asked = {"TopicArn": TOPIC}
+    stubber.add_response("get_topic_attributes", {"Attributes": {"Policy": '{"Statement": []}'}}, asked)
+    stubber.add_client_error("get_topic_attributes", "AuthorizationError", "no")
+    topics = SnsTopics(lambda _: client)
+    assert topics.policy(TOPIC) == {"Statement": []}
+    with pytest.raises(Unseen, match="sns:GetTopicAttributes"):
+        topics.policy(TOPIC)
 
 
 @pytest.mark.parametrize("stubbed", ["sesv2"], indirect=True)

@@ -71,11 +71,9 @@ class MemoryJournal:
     def call(self, attempts: Sequence[Attempt]) -> None:
         self.called.update(attempts)
 
-    def done(self, attempt: Attempt, message_id: str) -> None:
-        self.accepted[attempt] = message_id
-
-    def void(self, attempt: Attempt) -> None:
-        self.voided.add(attempt)
+    def answered(self, accepted: Mapping[Attempt, str], void: Sequence[Attempt]) -> None:
+        self.accepted.update(accepted)
+        self.voided.update(void)
 
     def close(self, last_step: int) -> None:
         self.closed = last_step

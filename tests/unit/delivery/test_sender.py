@@ -5,8 +5,8 @@ from __future__ import annotations
 import bisect
 import random
 import sys
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import cycle, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +21,7 @@ from mailout.delivery.states import State
 from mailout.errors import StoreRolledBack, StoreUnavailable
 from mailout.ports import Mail
 from mailout.queue.model import DeferReason
+from tests.clocks import FakeClock
 from tests.unit.delivery.sending import MAILOUT, Scene, scene
 
 
@@ -74,6 +75,37 @@ def test_a_slow_transport_is_late_and_never_catches_up_in_a_burst(directory: Pat
     gaps = [b - a for a, b in pairwise(it.transport.starts)]
     assert min(gaps) >= 1 / 14
     assert it.transport.accepted.total() == 60
+
+
+class Drowsy(FakeClock):
+    """As machines are: it wakes late, now and then by much."""
+
+    def __init__(self, late: Sequence[float]) -> None:
+        super().__init__()
+        self._late = cycle(late)
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds + next(self._late) if seconds > 0 else 0)
+
+
+@pytest.mark.parametrize("rate", [50, 200])
+def test_waking_late_costs_no_slot(directory: Path, rate: float) -> None:
+    """If each start put off all that follow, the lateness would add up until slots are lost."""
+    clock = Drowsy([0.0001] * 40 + [0.003])
+    it = scene(directory, int(rate * 4), clock)
+    it.sender(rate=rate).run(MAILOUT)
+    starts = it.transport.starts
+    assert (len(starts) - 1) / (starts[-1] - starts[0]) == pytest.approx(rate, rel=0.01)
+
+
+@pytest.mark.parametrize("rate", [100, 1000])
+def test_a_late_bulk_call_makes_no_second_too_full(directory: Path, rate: float) -> None:
+    """Only half a percent lies between the last call of one second and the first of the next."""
+    it = scene(directory, int(rate * 4), Drowsy([0.0, 0.008, 0.0, 0.0]), max_batch=50)
+    it.sender(rate=rate).run(MAILOUT)
+    sizes = dict(zip(it.transport.starts, it.transport.sizes, strict=True))
+    fullest = max(sum(n for at, n in sizes.items() if start <= at < start + 1) for start in sizes)
+    assert fullest <= rate + max(1, rate / 100)
 
 
 def test_one_bad_address_does_not_keep_the_letter_from_the_others(directory: Path) -> None:

@@ -1,0 +1,192 @@
+"""`make docs` makes docs/settings.md and docs/errors.md. The words are where the things are, once.
+
+A setting is explained in `.env.example`, an enum's member in the comment beside it, a remedy in
+`mailout/reporting/codes.py` or `mailout/delivery/error_map.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from mailout import errors
+from mailout.audience.addresses import Dropped
+from mailout.delivery import error_map
+from mailout.errors import AbortCode, MailoutError, Unseen
+from mailout.queue.model import WAITS_FOR_A_PERSON, DeferReason
+from mailout.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of, ses_rows
+from mailout.reporting.words import WHY
+from mailout.settings import Settings
+
+HERE = Path(__file__).resolve().parent
+EXAMPLE = HERE.parent / ".env.example"
+NOT_TO_BE_SHOWN = "change-me"
+
+
+def main() -> None:
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+
+
+def pages() -> dict[Path, str]:
+    made = {"settings.md": settings_page(), "errors.md": errors_page()}
+    return {HERE / name: "\n".join(lines) + "\n" for name, lines in made.items()}
+
+
+# ── Settings ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Settings that stand together under one explanation."""
+
+    section: str
+    text: str
+    values: Sequence[tuple[str, str]]  # names, and what the line shows
+
+
+def explained(example: str) -> Iterator[Explained]:
+    """Read `.env.example`: `# ── section ──`, `# words`, `#NAME=value`."""
+    section, words, values = "", list[str](), list[tuple[str, str]]()
+    for line in [*example.splitlines(), ""]:
+        setting = re.fullmatch(r"#([A-Z0-9_]+)=(.*)", line)
+        if setting:
+            values.append((setting[1], setting[2]))
+            continue
+        if values:
+            yield Explained(section, " ".join(words), values)
+            words, values = [], []
+        if found := re.fullmatch(r"# ── (.+?) ─+", line):
+            section = found[1]
+            words = []
+        elif line.startswith("# "):
+            words.append(line.removeprefix("# "))
+        else:
+            words = []
+
+
+def settings_page() -> Iterator[str]:
+    yield "<!-- Made by `make docs` from .env.example: change it there. -->"
+    yield "# Settings"
+    yield ""
+    yield "They are read from the environment and from `.env` in the folder you are in; the environment goes"
+    yield "first, and an empty value counts as unset. A wrong one is named with its remedy before anything is"
+    yield "sent; `mailout doctor` goes through them all."
+    sections: dict[str, list[Explained]] = defaultdict(list)
+    for one in explained(EXAMPLE.read_text(encoding="utf-8")):
+        sections[one.section].append(one)
+    for section, members in sections.items():
+        yield ""
+        yield f"## {section}"
+        yield from _table(("setting", "default", "what it does"), map(_setting_row, members))
+
+
+def _setting_row(one: Explained) -> Sequence[str]:
+    names = "<br>".join(f"`{name}`" for name, _ in one.values)
+    return names, "<br>".join(_default(name, shown) for name, shown in one.values), one.text
+
+
+def _default(name: str, shown: str) -> str:
+    """The line shows the default, or (where there is none) an example."""
+    if Settings.model_fields[name.lower()].default not in (None, (), ""):
+        return f"`{shown}`"
+    return "unset" if NOT_TO_BE_SHOWN in shown else f"unset; like `{shown}`"
+
+
+# ── Codes ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def errors_page() -> Iterator[str]:
+    yield "<!-- Made by `make docs` from the code: change the words there. -->"
+    yield "# Codes, and what to do about each"
+    yield ""
+    yield "`mailout status`, `mailout queue show ID`, the errors database and the report show them. `ID` is a"
+    yield "mailout's id or the beginning of it, its file or its page."
+    yield from _chapter(
+        "A mailout waits", "It goes on by itself at the time it names, or waits for a person."
+    )
+    yield from _table(("reason", "meaning", "how long", "what to do"), map(_waiting_row, DeferReason))
+    yield from _chapter("A mailout stops before its first message", "Nothing was sent to anybody.")
+    stopped = meanings(AbortCode)
+    yield from _table(CODE, ((f"`{one}`", stopped[one], STOPPED[one]) for one in AbortCode))
+    yield from _chapter(
+        "SES answered", "AWS's own names are in brackets; a message keeps them as `originalCode`."
+    )
+    yield from _table(("code", "what mailout does", "what to do"), map(_ses_row, sorted(ses_rows())))
+    yield from _chapter("A message went no further", "Beside what SES answers.")
+    yield from _table(CODE, ((f"`{code}`", *words) for code, words in MESSAGES.items()))
+    yield from _chapter("Worth knowing", "They stop nothing that was not stopped already.")
+    yield from _table(CODE, ((f"`{code}`", *words) for code, words in NOTES.items()))
+    yield from _chapter(
+        "An address is left out", "Correct the row and import it again; `--rejects FILE` lists them."
+    )
+    dropped = meanings(Dropped)
+    yield from _table(("reason", "meaning"), ((f"`{one}`", _plain(dropped[one])) for one in Dropped))
+    yield from _chapter(
+        "Exit codes", "0 done, 75 deferred, 130 Ctrl-C, 143 SIGTERM, 141 nobody read on; and:"
+    )
+    yield from _table(("code", "when"), _exit_rows())
+
+
+CODE = ("code", "meaning", "what to do")
+NO_END = (MailoutError, Unseen)  # no command ends with these
+
+
+def _chapter(title: str, about: str) -> Iterator[str]:
+    yield ""
+    yield f"## {title}"
+    yield about
+    yield ""
+
+
+def _waiting_row(reason: DeferReason) -> Sequence[str]:
+    how_long = "until a person says so" if reason in WAITS_FOR_A_PERSON else meanings(DeferReason)[reason]
+    return f"`{reason}`", WHY[reason], how_long, WAITING[reason]
+
+
+def _ses_row(code: str) -> Sequence[str]:
+    row = ses_rows()[code]
+    theirs = sorted(name for name, one in error_map.TABLE.items() if one.code == code)
+    named = f"`{code}`" + (f"<br>({', '.join(theirs)})" if theirs else "")
+    return named, DOES[row.kind], remedy_of(code)
+
+
+def _exit_rows() -> Iterator[Sequence[str]]:
+    kinds: dict[int, list[str]] = defaultdict(list)
+    for kind in vars(errors).values():
+        if inspect.isclass(kind) and issubclass(kind, MailoutError) and kind not in NO_END:
+            kinds[kind.exit_code].append(str(kind.__doc__).splitlines()[0].rstrip("."))
+    for code, said in sorted(kinds.items()):
+        yield f"{code}", "; ".join(said)
+
+
+def meanings(kind: type[StrEnum]) -> dict[StrEnum, str]:
+    """What stands beside each member."""
+    said = re.findall(r'^    ([A-Z_]+) = ".*"  # (.+)$', inspect.getsource(kind), re.MULTILINE)
+    return {kind[name]: meaning for name, meaning in said}
+
+
+# ── Markdown ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield _row(head)
+    yield "|" + "---|" * len(head)
+    yield from map(_row, rows)
+
+
+def _plain(text: str) -> str:
+    return text.replace("<", "&lt;")
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    main()

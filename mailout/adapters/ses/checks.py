@@ -1,0 +1,171 @@
+"""What `doctor` asks of SES: may we send, as whom, how much, and do events come back?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mailout.adapters.ses.account import Account, our_code, read
+from mailout.delivery import error_map
+from mailout.doctor import Check, checked
+from mailout.errors import MailoutError, Unseen
+from mailout.mail_domain import MailDomain, Names, domain_checks, with_parents
+
+NEEDED_EVENTS = frozenset({"SEND", "DELIVERY", "BOUNCE", "COMPLAINT", "REJECT", "RENDERING_FAILURE"})
+PROVIDER = "amazonses.com"
+OWN_KEY = "EXTERNAL"  # a DKIM key that you made yourself
+
+Answer = Mapping[str, Any]
+
+
+def examine(
+    client: Any, from_email: str, configuration_set: str | None, topics: Collection[str], dns: Names
+) -> Iterator[Check]:
+    """`topics`: those whose messages we believe."""
+    try:
+        account = read(client)
+    except Unseen as error:
+        yield Check("access", "warn", error.message, error.remedy or "")
+    except MailoutError as error:
+        yield Check("access", "fail", error.message, error.remedy or "")
+        return
+    else:
+        yield Check("access", "ok", "SES answers")
+        yield from _standing(account)
+    yield from checked("identity", partial(_sender, client, from_email, dns))
+    yield from checked("events", partial(_events, client, configuration_set, topics))
+
+
+# ── The account ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _standing(account: Account) -> Iterator[Check]:
+    if not account.sending_enabled or account.enforcement == "SHUTDOWN":
+        remedy = error_map.remedy_for(error_map.ACCOUNT_PAUSED.code)
+        yield Check("account", "fail", "sending is paused for this account", remedy)
+    elif account.enforcement == "PROBATION":
+        remedy = error_map.remedy_for(error_map.ACCOUNT_SUSPENDED.code)
+        yield Check("account", "warn", "AWS is reviewing this account", remedy)
+    else:
+        yield Check("account", "ok", "sending is enabled")
+    if account.production:
+        yield Check("sandbox", "ok", "production access is granted")
+    else:
+        remedy = "Ask for production access in the SES console; until then every recipient must be verified."
+        yield Check("sandbox", "warn", "this account is in the sandbox", remedy)
+    yield _quota(account)
+
+
+def _quota(account: Account) -> Check:
+    if account.available is None:
+        return Check("quota", "ok", f"no daily limit, {account.max_rate:g} a second")
+    left = f"{account.available:,.0f} of {account.max_24h:,.0f} left in this 24 hours"
+    message = f"{left}, {account.max_rate:g} a second"
+    if account.available:
+        return Check("quota", "ok", message)
+    return Check("quota", "warn", message, error_map.remedy_for(error_map.DAILY_QUOTA.code))
+
+
+# ── Who sends ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sender(client: Any, from_email: str, dns: Names) -> Iterator[Check]:
+    """The domain, one above it, or the address alone must be verified in this region."""
+    name = from_email.rpartition("@")[2]
+    for identity in (name, from_email, *with_parents(name)[1:]):
+        found = _ask(client, "get_email_identity", "ses:GetEmailIdentity", EmailIdentity=identity)
+        if found and found.get("VerifiedForSendingStatus"):
+            yield Check("identity", "ok", f"{identity} is verified")
+            yield from domain_checks(_domain(name, identity, found), dns)
+            return
+    remedy = error_map.remedy_for(error_map.IDENTITY.code)
+    yield Check("identity", "fail", f"neither {name} nor {from_email} is verified", remedy)
+
+
+def _domain(name: str, identity: str, found: Answer) -> MailDomain:
+    dkim = found.get("DkimAttributes") or {}
+    zone = dkim.get("SigningHostedZone") or f"dkim.{PROVIDER}"
+    own_key = dkim.get("SigningAttributesOrigin") == OWN_KEY
+    signed_as = identity.rpartition("@")[2]
+    return MailDomain(
+        name=name,
+        provider=PROVIDER,
+        signed_as=signed_as,
+        signing=dkim.get("Status") == "SUCCESS" and dkim.get("SigningEnabled", True),
+        keys={
+            f"{token}._domainkey.{signed_as}": None if own_key else f"{token}.{zone}".lower()
+            for token in dkim.get("Tokens") or ()
+        },
+        mail_from=(found.get("MailFromAttributes") or {}).get("MailFromDomain") or None,
+    )
+
+
+# ── What comes back ──────────────────────────────────────────────────────────────────────────────
+
+
+def _events(client: Any, configuration_set: str | None, topics: Collection[str]) -> Iterator[Check]:
+    """Without events that come back, a message in doubt stays in doubt."""
+    if not configuration_set:
+        remedy = "Create a configuration set with an event destination and set SES_CONFIGURATION_SET."
+        yield Check("events", "fail", "no configuration set: SES would report no events", remedy)
+        return
+    found = _ask(
+        client,
+        "get_configuration_set_event_destinations",
+        "ses:GetConfigurationSetEventDestinations",
+        ConfigurationSetName=configuration_set,
+    )
+    if found is None:
+        remedy = error_map.remedy_for(error_map.SET_MISSING.code)
+        yield Check("events", "fail", f"there is no configuration set {configuration_set}", remedy)
+    else:
+        enabled = [one for one in found.get("EventDestinations") or [] if one.get("Enabled")]
+        yield _destinations(configuration_set, enabled, topics)
+
+
+def _destinations(configuration_set: str, enabled: Sequence[Answer], topics: Collection[str]) -> Check:
+    to_topics = [one for one in enabled if _topic(one)]
+    if not to_topics and any(one.get("EventBridgeDestination") for one in enabled):
+        message = f"{configuration_set} tells EventBridge alone"
+        remedy = "See that a rule takes the event's `detail` to SQS_QUEUE_URL; or use an SNS topic."
+        return Check("events", "warn", message, remedy)
+    if not to_topics:
+        remedy = "Add an event destination to an SNS topic that reaches /ses-events or SQS_QUEUE_URL."
+        message = f"{configuration_set} has no event destination: doubts never settle"
+        return Check("events", "fail", message, remedy)
+    believed = [one for one in to_topics if not topics or _topic(one) in topics]
+    if not believed:
+        told = ", ".join(sorted(map(_topic, to_topics)))
+        message = f"{configuration_set} tells {told}, which is not in SNS_TOPIC_ARNS: we refuse its messages"
+        return Check("events", "fail", message, f"Add {told} to SNS_TOPIC_ARNS.")
+    missing = NEEDED_EVENTS.difference(*(one.get("MatchingEventTypes", ()) for one in believed))
+    if missing:
+        remedy = "Add these event types to the event destination."
+        message = f"{configuration_set} does not report {', '.join(sorted(missing))}"
+        return Check("events", "warn", message, remedy)
+    return Check("events", "ok", f"{configuration_set} reports its events")
+
+
+def _topic(destination: Answer) -> str:
+    """Empty: somewhere else. CloudWatch only counts."""
+    return str((destination.get("SnsDestination") or {}).get("TopicArn", ""))
+
+
+# ── Asking ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _ask(client: Any, operation: str, right: str, **about: str) -> Answer | None:
+    """The answer; None where SES knows no such thing. `Unseen` if we may not know."""
+    try:
+        answer: Answer = getattr(client, operation)(**about)
+    except (ClientError, BotoCoreError) as error:
+        if isinstance(error, ClientError) and error.response["Error"].get("Code") == "NotFoundException":
+            return None
+        code = our_code(error)
+        if code == error_map.ACCESS.code:
+            raise Unseen(f"SES: {error}", remedy=f"Allow {right} to these AWS credentials.") from error
+        raise MailoutError(f"SES: {error}", remedy=error_map.remedy_for(code)) from error
+    return answer

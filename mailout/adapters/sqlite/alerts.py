@@ -1,0 +1,76 @@
+"""Alerts on SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from mailout.adapters.sqlite.database import Database
+from mailout.alerts.model import Known, Signs
+
+
+class SqliteAlerts:
+    """Fulfils `ports.Alerts`."""
+
+    db: Database
+
+    def alert_signs(self, scope: str) -> Signs:
+        now = self.db.clock.now()
+        quota = self.db.read("SELECT most FROM provider_quota WHERE scope = ?", (scope,))
+        (inbox,) = self.db.read(
+            "SELECT count(*) AS n, min(received_at) AS since FROM events_inbox WHERE applied_at IS NULL"
+        )
+        (unheard,) = self.db.read(_UNHEARD)
+        holding = self.db.read("SELECT key FROM alerts WHERE ended_at IS NULL")
+        return Signs(
+            now=now,
+            quota_most=quota[0]["most"] if quota else None,
+            events_waiting=inbox["n"],
+            events_waiting_since=inbox["since"],
+            unheard_since=unheard["since"],
+            holding=frozenset(row["key"] for row in holding),
+        )
+
+    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
+        with self.db.write() as tx:
+            seen = {"keys": json.dumps(list(keys)), "seen": seen_at}
+            tx.execute(
+                "UPDATE alerts SET ended_at = :seen WHERE ended_at IS NULL AND since_at <= :seen"
+                " AND key NOT IN (SELECT value FROM json_each(:keys))",
+                seen,
+            )
+            tx.execute(
+                "INSERT INTO alerts (key, since_at) SELECT value, :seen FROM json_each(:keys) WHERE true"
+                " ON CONFLICT (key) DO UPDATE SET since_at = excluded.since_at, ended_at = NULL,"
+                " failed = 0, tried_at = NULL, told_at = NULL WHERE ended_at < excluded.since_at",
+                seen,
+            )
+            rows = tx.execute(
+                "SELECT key, since_at, tries, failed, tried_at, told_at FROM alerts"
+                " WHERE ended_at IS NULL AND key IN (SELECT value FROM json_each(:keys)) ORDER BY key",
+                seen,
+            ).fetchall()
+            return [Known(*row) for row in rows]
+
+    def claim_alert(self, known: Known) -> bool:
+        with self.db.write() as tx:
+            claimed = tx.execute(
+                "UPDATE alerts SET tries = tries + 1, failed = failed + 1, tried_at = ?"
+                " WHERE key = ? AND tries = ? AND ended_at IS NULL",
+                (self.db.clock.now(), known.key, known.tries),
+            )
+            return claimed.rowcount == 1
+
+    def alert_told(self, key: str) -> None:
+        with self.db.write() as tx:
+            tx.execute("UPDATE alerts SET failed = 0, told_at = ? WHERE key = ?", (self.db.clock.now(), key))
+
+
+_UNHEARD = """
+SELECT min(s.opened_at) AS since
+FROM sender_sessions s JOIN campaign_queue q ON q.id = s.campaign_id
+WHERE s.transport = 'ses' AND s.opened_at > coalesce((SELECT max(received_at) FROM events_inbox), 0)
+  AND q.sent > 2 * (coalesce(json_extract(q.metrics, '$.delivered'), 0)
+                    + coalesce(json_extract(q.metrics, '$.bounced'), 0))"""
+"""Since when mail has left and no event has come. A retry after which nothing left is no sign: of a mailout
+that SES has told of, most is known."""

@@ -1,0 +1,69 @@
+"""The words of alerts: what is looked at, what is said, and what is known to have been said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mailout.queue.model import Mailout
+
+
+class AlertKind(StrEnum):
+    """What an alert is about; `mailout.alert.<kind>` is the event that Prefect gets."""
+
+    DEFERRED = "deferred"  # a mailout waits for a person
+    UNKNOWN = "unknown"  # a mailout has messages in doubt
+    QUOTA = "quota"  # the provider's quota is nearly spent
+    EVENTS = "events"  # SES events are not applied, or do not come
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What the store shows besides its mailouts."""
+
+    now: float  # the store's time, before anything else was looked at
+    quota_most: int | None = None  # what the provider allows in 24 hours; None: no limit, or never asked
+    events_waiting: int = 0  # in the inbox
+    events_waiting_since: float | None = None
+    unheard_since: float | None = None  # mail left through SES, and no event has come since; None: one has
+    holding: frozenset[str] = frozenset()  # keys of what was seen the last time
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that alerts are decided on."""
+
+    signs: Signs
+    mailouts: Sequence[Mailout] = ()  # those that need a person
+    scope: str = ""  # whose quota it is
+    quota_left: int | None = None  # the effective one; None: no limit
+    expects_events: bool = False  # SES, with a configuration set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """Something that a person should know. The same key is the same thing, for as long as it lasts."""
+
+    key: str
+    kind: AlertKind
+    subject: str
+    text: str
+    about: str  # `mailout.<id>`, `quota.<account>` or `events`: the event's resource
+    name: str  # the same for people
+    mailout: str | None = None  # its id
+    reason: str | None = None  # why a mailout waits
+    patience: float = 0.0  # it may pass by itself: told once it has lasted for so many seconds
+    remind: bool = True  # told again each day, for a week
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A thing that lasts, and how far it has been told."""
+
+    key: str
+    since: float
+    tries: int = 0  # to tell it, ever
+    failed: int = 0  # since it was last told
+    tried_at: float | None = None
+    told_at: float | None = None

@@ -1,0 +1,142 @@
+"""What to do about a code, for all of them: `status` tells it, and docs/errors.md is made from it.
+
+What the codes of an enum mean is said beside its members; what SES's mean for a message, in `error_map`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mailout.delivery import error_map
+from mailout.delivery.protocol import OutcomeKind
+from mailout.errors import AbortCode
+from mailout.queue.model import DeferReason
+
+
+class Code(NamedTuple):
+    meaning: str
+    remedy: str
+
+
+_RESUME = "then `mailout queue resume ID`."
+_SETTLE = "SES's event settles it; else look whether it arrived: `mailout queue settle ID --as …`."
+
+WAITING: Mapping[DeferReason, str] = {
+    DeferReason.RATE_PER_HOUR: "Nothing: it goes on at the next full hour. Or raise `LIMIT_PER_HOUR`.",
+    DeferReason.DAILY_LIMIT: "Nothing: it goes on the next day. Or raise `LIMIT_PER_DAY` or `WARMUP`.",
+    DeferReason.OUTSIDE_HOURS: "Nothing: it goes on when `SEND_WINDOW` opens on one of `SEND_DAYS`.",
+    DeferReason.QUOTA_EXHAUSTED: "Nothing: it goes on when the quota frees. Or ask AWS for more.",
+    DeferReason.TRANSIENT_ERRORS: "Nothing: it tries again by itself. If it lasts, see `mailout doctor`.",
+    DeferReason.PAUSED: "When it may go on, `mailout queue resume ID`.",
+    DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
+    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: mend it, {_RESUME}",
+    DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
+}
+
+STOPPED: Mapping[AbortCode, str] = {
+    AbortCode.SUBJECT_REQUIRED: "Give it a subject: the page's title, or `subject:` in the file.",
+    AbortCode.EMPTY_BODY: "Write something.",
+    AbortCode.TEST_EMAILS_EMPTY: "Set `TEST_EMAILS` to one or more valid addresses.",
+    AbortCode.MAILOUT_ALREADY_SENT: "For those who failed: `mailout queue retry ID`."
+    " Another letter needs another page, or another `id:` in the file.",
+    AbortCode.FOOTER_ENV_MISSING: "Set `ORG_NAME`, `ORG_ADDRESS`, `UNSUBSCRIBE_BASE_URL` and"
+    " `UNSUBSCRIBE_SECRET`.",
+    AbortCode.MEDIA_UNAVAILABLE: "Put the picture where the text says, or give it an https address; see that"
+    " `PUBLIC_URL` or the bucket is right; then send again.",
+    AbortCode.INVALID_TEMPLATE: "At most 512 KB and a subject of 150 characters; no script, no `javascript:`"
+    " address, no event handler. Take it out, then send again.",
+}
+
+MESSAGES: Mapping[str, Code] = {
+    "INVALID_EMAIL": Code("the address cannot be written to", error_map.remedy_for("INVALID_EMAIL")),
+    "INVALID_PAYLOAD": Code("the message cannot be put together", error_map.remedy_for("INVALID_PAYLOAD")),
+    "INVALID_TEMPLATE": Code(
+        "a variable of the content has no value for this recipient", error_map.remedy_for("INVALID_TEMPLATE")
+    ),
+    "RECIPIENT_NOT_FOUND": Code(
+        "the recipient is not there, was deleted, or is another company's",
+        "Correct the recipient's id, or add them to `recipients`.",
+    ),
+    "FOLDER_FULL": Code("the disk has no room for another file", "Make room, then send again."),
+    "FOLDER_UNWRITABLE": Code(
+        "the outbox folder takes no file", "Let this user write to `MAILOUT_HOME`/outbox, then send again."
+    ),
+    "SENDER_DIED": Code("its sender died during the call", _SETTLE),
+    "OUTCOME_UNKNOWN": Code("it was handed over and no answer came back", _SETTLE),
+    "MESSAGE_REJECTED": Code(
+        "SES took the message and then rejected it: it found a virus in it",
+        "Look at the files and links of the letter; send another one.",
+    ),
+    "RENDERING_FAILURE": Code(
+        "SES could not fill the message's template",
+        "Set `SES_MODE=single`, `mailout queue retry ID`, and report this.",
+    ),
+    "NO_CODE": Code(
+        "it failed, and nobody said why", "`mailout status --message ID` shows every step it took."
+    ),
+}
+"""Of single messages, beside SES's own."""
+
+NOTES: Mapping[str, Code] = {
+    "content_block_unsupported": Code(
+        "a block of the page has no form in mail; its words are there, if it has any",
+        "Look at `mailout preview`; write it with another kind of block.",
+    ),
+    "content_too_long": Code("only the first blocks of the page are in the mail", "Shorten the page."),
+    "html_clipped": Code("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),
+    "picture_without_alt": Code(
+        "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."
+    ),
+    "cannot_be_sent": Code(
+        "a mailout that was asked for was refused", "The message says why; mend it, then ask again."
+    ),
+    "event_unreadable": Code(
+        "something in the inbox is no event of SES", "See who else writes to the topic or the queue."
+    ),
+    "event_refused": Code(
+        "the store refused an event; it is among the dead letters", "Report it with the text of the message."
+    ),
+    "unknown_event_type": Code(
+        "SES reported something that this version does not know; nothing was changed", "Nothing; or upgrade."
+    ),
+    "sns_subscription_ended": Code(
+        "somebody ended the topic's subscription: no more events come",
+        "Subscribe it again, if that was not meant.",
+    ),
+    "usage_drift": Code(
+        "a counter says less than the messages charged to it, which cannot be",
+        "Report it; limits may be overstepped by the difference until the hour or day ends.",
+    ),
+}
+"""In the errors database and in `mailout status`. They stop nothing that was not stopped already."""
+
+DOES: Mapping[OutcomeKind, str] = {
+    OutcomeKind.PERMANENT: "the message has failed",
+    OutcomeKind.TRANSIENT: "the message is tried again, up to `MAX_ATTEMPTS`",
+    OutcomeKind.THROTTLED: "sending slows down; it costs no attempt",
+    OutcomeKind.QUOTA: "the mailout waits: `quota_exhausted`",
+    OutcomeKind.STOP: "the mailout waits: `configuration_error`",
+    OutcomeKind.UNKNOWN: "the message is unknown, and never sent again by itself",
+}
+"""What mailout does about an answer of SES."""
+
+_BY_ITSELF: Mapping[OutcomeKind, str] = {
+    OutcomeKind.TRANSIENT: "Nothing: it is tried again by itself.",
+    OutcomeKind.THROTTLED: "Nothing; if it happens often, lower `SEND_RATE_PER_SEC`.",
+    OutcomeKind.UNKNOWN: _SETTLE,
+}
+
+
+def ses_rows() -> Mapping[str, error_map.Row]:
+    """Every answer of SES that we know, by our code."""
+    others = (error_map.UNEXPECTED, error_map.NOT_SES, error_map.INTERNAL)
+    return {row.code: row for row in (*error_map.TABLE.values(), *others)}
+
+
+def remedy_of(code: str) -> str:
+    """What a person can do about a message's code; empty for one that we do not know."""
+    if code in MESSAGES:
+        return MESSAGES[code].remedy
+    row = ses_rows().get(code)
+    return error_map.remedy_for(code) or (_BY_ITSELF.get(row.kind, "") if row else "")

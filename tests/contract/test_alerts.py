@@ -1,0 +1,201 @@
+"""What a person has been told of: once, whoever looks, and again if it comes back."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from mailout.alerts.model import Known
+from mailout.delivery.states import State
+from mailout.feedback.model import Received
+from mailout.ports import Store
+from mailout.queue.model import DeferReason
+from tests.clocks import NOON
+from tests.contract.scenes import ACCOUNT, Sender, enqueue, mailout, result
+from tests.contract.stores import StoreFactory
+
+ANN, BOB, CAT = "ann@example.org", "bob@example.org", "cat@example.org"
+
+# ── what was told ──
+
+
+def test_what_holds_is_kept_with_its_beginning_until_it_ends(store: Store, factory: StoreFactory) -> None:
+    assert store.alerts_hold(["b", "a"], NOON) == [Known("a", NOON), Known("b", NOON)]
+    factory.set_now(NOON + 60)
+    assert store.alerts_hold(["a"], NOON + 60) == [Known("a", NOON)]
+    assert store.alert_signs(ACCOUNT).holding == {"a"}
+    assert store.alerts_hold([], NOON + 120) == []
+    assert store.alert_signs(ACCOUNT).holding == frozenset()
+
+
+def test_only_one_of_two_workers_tells_it(store: Store, factory: StoreFactory) -> None:
+    """Both have seen that it is due; the administrator would get it twice."""
+    (known,) = store.alerts_hold(["a"], NOON)
+    other = factory.open_again()
+    assert store.claim_alert(known)
+    assert not other.claim_alert(known)
+    store.alert_told("a")
+    assert not other.claim_alert(known)
+    factory.set_now(NOON + 60)
+    assert store.alerts_hold(["a"], NOON + 60) == [Known("a", NOON, 1, 0, NOON, NOON)]
+
+
+def test_a_try_that_nobody_called_told_has_failed(store: Store, factory: StoreFactory) -> None:
+    """Its mail was refused, or its process was killed: it has to be tried again."""
+    (known,) = store.alerts_hold(["a"], NOON)
+    assert store.claim_alert(known)
+    (known,) = store.alerts_hold(["a"], NOON)
+    assert known == Known("a", NOON, 1, 1, NOON, None)
+    factory.set_now(NOON + 60)
+    assert store.claim_alert(known)
+    (known,) = store.alerts_hold(["a"], NOON + 60)
+    assert known == Known("a", NOON, 2, 2, NOON + 60, None)
+
+
+def test_what_comes_back_has_not_been_told(store: Store, factory: StoreFactory) -> None:
+    """The second refusal of a week is news, too."""
+    (known,) = store.alerts_hold(["a"], NOON)
+    store.claim_alert(known)
+    store.alert_told("a")
+    store.alerts_hold([], NOON + 60)
+    (again,) = store.alerts_hold(["a"], NOON + 120)
+    assert again == Known("a", NOON + 120, 1, 0, None, None)
+    assert not store.claim_alert(known)
+    assert store.claim_alert(again)
+
+
+def test_whoever_looked_earlier_and_comes_late_changes_nothing(store: Store) -> None:
+    """A slow worker would otherwise end what has just begun, or tell anew what is over."""
+    store.alerts_hold(["begun"], NOON + 60)
+    store.alerts_hold([], NOON)
+    assert store.alert_signs(ACCOUNT).holding == {"begun"}
+    store.alerts_hold([], NOON + 120)
+    assert store.alerts_hold(["begun"], NOON + 90) == []
+    assert store.alert_signs(ACCOUNT).holding == frozenset()
+
+
+def test_what_has_ended_is_not_told_any_more(store: Store) -> None:
+    (known,) = store.alerts_hold(["a"], NOON)
+    store.alerts_hold([], NOON + 60)
+    assert not store.claim_alert(known)
+
+
+def test_workers_at_once_tell_each_alert_once(store: Store, factory: StoreFactory) -> None:
+    keys = [f"alert {n}" for n in range(10)]
+    told: list[str] = []
+    all_have_looked = threading.Barrier(4)
+
+    def work(mine: Store) -> None:
+        seen = mine.alerts_hold(keys, NOON)
+        all_have_looked.wait()
+        for known in seen:
+            if mine.claim_alert(known):
+                told.append(known.key)
+                mine.alert_told(known.key)
+
+    threads = [threading.Thread(target=work, args=(factory.open_again(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(told) == sorted(keys)
+
+
+# ── what there is to see ──
+
+
+def test_mailouts_that_need_a_person_are_found_and_no_others(store: Store) -> None:
+    enqueue(store, "waits for its turn")
+    for reason in (DeferReason.REPUTATION, DeferReason.PAUSED):
+        store.defer(enqueue(store, f"held: {reason}"), reason, None, "note")
+    store.defer(enqueue(store, "waits for an hour"), DeferReason.RATE_PER_HOUR, NOON + 60)
+    resumed = enqueue(store, "resumed")
+    store.defer(resumed, DeferReason.REPUTATION, None)
+    store.resume(resumed)
+    found = store.needing_a_person()
+    assert {one.ref for one in found} == {"held: reputation", "held: paused"}
+    assert {one.defer_note for one in found} == {"note"}
+
+
+def test_a_mailout_with_messages_in_doubt_needs_a_person_until_they_are_settled(store: Store) -> None:
+    """Also when it is done: it stays failed, and nobody would ever say what became of them."""
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    sender.step(results=[result(sender.begin_one(), State.UNKNOWN)])
+    assert [one.ledger.unknown for one in store.needing_a_person()] == [1]
+    store.complete(id)
+    assert [one.id for one in store.needing_a_person()] == [id]
+    store.settle(id, State.SENT, wait=0)
+    assert store.needing_a_person() == []
+
+
+def test_of_a_cancelled_one_nothing_is_asked(store: Store) -> None:
+    id = mailout(store, ANN, BOB)
+    sender = Sender(store, id)
+    sender.step(results=[result(sender.begin_one(), State.UNKNOWN)])
+    store.cancel(id)
+    assert store.needing_a_person() == []
+
+
+def test_the_provider_tells_how_much_there_is_to_spend(store: Store, factory: StoreFactory) -> None:
+    factory.set_now(NOON)
+    assert store.alert_signs(ACCOUNT).quota_most is None
+    store.set_quota(ACCOUNT, 40, NOON, most=50_000)
+    signs = store.alert_signs(ACCOUNT)
+    assert (signs.now, signs.quota_most, store.quota(ACCOUNT)) == (NOON, 50_000, 40)
+    assert store.alert_signs("another account").quota_most is None
+    store.set_quota(ACCOUNT, None, NOON)
+    assert store.alert_signs(ACCOUNT).quota_most is None
+
+
+def test_events_that_wait_are_counted_from_the_oldest(store: Store, factory: StoreFactory) -> None:
+    assert store.alert_signs(ACCOUNT).events_waiting_since is None
+    store.receive_events([Received("1", "sns", "{}")])
+    factory.set_now(NOON + 60)
+    store.receive_events([Received("2", "sns", "{}")])
+    signs = store.alert_signs(ACCOUNT)
+    assert (signs.events_waiting, signs.events_waiting_since) == (2, NOON)
+
+
+def _sent_through(store: Store, id: str, transport: str, *, accepted: bool = True) -> None:
+    sender = Sender(store, id)
+    sender.session = store.open_session(id, worker="worker", transport=transport, lease=60.0)
+    results = [result(claimed, State.SENT if accepted else State.FAILED) for claimed in sender.begin(want=10)]
+    sender.step(results=results, close=True)
+
+
+def test_mail_through_ses_is_unheard_of_until_an_event_comes(store: Store, factory: StoreFactory) -> None:
+    """Bounces and complaints would go unnoticed for as long as nobody looks into AWS."""
+    assert store.alert_signs(ACCOUNT).unheard_since is None
+    factory.set_now(NOON + 10)
+    id = mailout(store, ANN, BOB)
+    _sent_through(store, id, "ses")
+    factory.set_now(NOON + 4000)
+    assert store.alert_signs(ACCOUNT).unheard_since == pytest.approx(NOON + 10)
+    store.receive_events([Received("1", "sns", "{}")])
+    assert store.alert_signs(ACCOUNT).unheard_since is None
+
+
+def test_no_events_are_expected_of_a_folder(store: Store, factory: StoreFactory) -> None:
+    """Whoever tries it on a folder and then turns to SES would be told at once that nothing comes back."""
+    _sent_through(store, mailout(store, ANN), "folder")
+    assert store.alert_signs(ACCOUNT).unheard_since is None
+
+
+def test_no_events_are_expected_of_what_ses_refused(store: Store, factory: StoreFactory) -> None:
+    """In the sandbox everything is refused: the failures are told already."""
+    _sent_through(store, mailout(store, ANN), "ses", accepted=False)
+    assert store.alert_signs(ACCOUNT).unheard_since is None
+
+
+def test_a_retry_in_vain_of_a_mailout_that_was_heard_of_is_no_sign(
+    store: Store, factory: StoreFactory
+) -> None:
+    id = mailout(store, ANN, BOB, CAT)
+    _sent_through(store, id, "ses")
+    store.receive_events([Received("1", "sns", "{}")])
+    factory.raw("UPDATE campaign_queue SET metrics = ?", ('{"delivered": 1, "bounced": 1}',))
+    factory.set_now(NOON + 600)
+    _sent_through(store, id, "ses")
+    assert store.alert_signs(ACCOUNT).unheard_since is None

@@ -1,0 +1,104 @@
+"""README and docs/: what they say of commands, settings and codes is what the program has."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.main import get_command
+
+from cli.main import COMMANDS, app
+from docs.reference import pages
+from mailout.adapters.ses.checks import NEEDED_EVENTS
+from mailout.feedback.way_back import lets_write
+from mailout.reporting.codes import MESSAGES, NOTES, STOPPED, WAITING, ses_rows
+from mailout.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {path.name: text for path, text in pages().items()}
+
+
+@pytest.mark.parametrize("path", sorted(pages()), ids=lambda path: path.name)
+def test_the_reference_is_what_the_code_says(path: Path) -> None:
+    """Whoever looks a setting or a code up must not read what was true last year."""
+    assert path.read_text(encoding="utf-8") == pages()[path], "run `make docs`"
+
+
+def test_every_setting_is_in_the_reference_with_its_default() -> None:
+    page = PAGES["settings.md"]
+    assert [name for name in Settings.model_fields if f"`{name.upper()}`" not in page] == []
+    assert "| `SEND_RATE_PER_SEC` | `5` |" in page
+    assert "change-me" not in page
+
+
+def test_every_code_is_in_the_reference() -> None:
+    page = PAGES["errors.md"]
+    codes = [*WAITING, *STOPPED, *MESSAGES, *NOTES, *ses_rows()]
+    assert [code for code in codes if f"| `{code}`" not in page] == []
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """Every command that does something: `("queue", "pause")`."""
+    group = get_command(app)
+    with typer.Context(group) as context:
+        for name in COMMANDS:
+            yield from _leaves((name,), group.get_command(context, name))  # type: ignore[attr-defined]
+
+
+def _leaves(path: tuple[str, ...], command: object) -> Iterator[tuple[str, ...]]:
+    below = getattr(command, "commands", None)
+    if not below:
+        yield path
+        return
+    if getattr(command, "invoke_without_command", False):
+        yield path
+    for name, one in below.items():
+        yield from _leaves((*path, name), one)
+
+
+@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
+def test_every_command_is_in_the_readme(path: tuple[str, ...]) -> None:
+    """In the table of commands: one that nobody can find is not there."""
+    rows = [line for line in README.splitlines() if line.startswith(f"| `mailout {path[0]}")]
+    assert any(all(re.search(rf"\b{word}\b", row.split(" | ")[0]) for word in path) for row in rows)
+
+
+def test_the_readme_names_no_command_that_is_not_there() -> None:
+    named = set(re.findall(r"`mailout ([a-z]+)", README))
+    assert named <= set(COMMANDS), named - set(COMMANDS)
+
+
+def test_the_readme_names_no_setting_that_is_not_there() -> None:
+    """A misspelt setting is a setting that does nothing."""
+    ours = "MAILOUT|NOTION|NOTIFY|SEND|SES|SUPABASE|UNSUBSCRIBE|MEDIA|SNS|SQS|LIMIT|MAX"
+    found = re.findall(rf"`((?:{ours})_[A-Z_]+)(?:=[^`]*)?`", README)
+    named = {name for name in found if not name.endswith("_")}  # `NOTION_PROP_*` is many
+    known = {name.upper() for name in Settings.model_fields} | set(ses_rows())
+    assert named <= known, named - known
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "deployments/README.md", "docs/aws.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    here = [link for link in links if "://" not in link]
+    assert [link for link in here if not (page.parent / link).exists()] == []
+
+
+def test_the_queue_s_policy_in_the_aws_page_lets_the_topic_write() -> None:
+    """People paste it; one brace too few, and no event ever arrives."""
+    page = (ROOT / "docs/aws.md").read_text(encoding="utf-8")
+    (written,) = re.findall(r"<<'END'\n(.*?)\n *END\n", page, re.DOTALL)
+    policy = json.loads(json.loads(written.replace("\n", ""))["Policy"])
+    assert lets_write(policy, "arn:aws:sns:REGION:ACCOUNT:ses-events")
+    assert not lets_write(policy, "arn:aws:sns:REGION:ACCOUNT:other")
+
+
+def test_the_aws_page_sets_up_every_event_that_doctor_asks_for() -> None:
+    page = (ROOT / "docs/aws.md").read_text(encoding="utf-8")
+    assert [event for event in NEEDED_EVENTS if f'"{event}"' not in page] == []
