@@ -26,7 +26,6 @@ from cli.supervisor import Supervisor
 from mailout import wiring
 from mailout.errors import MailoutError, UsageError
 from mailout.ports import Store
-from mailout.queue.model import Status
 from mailout.reporting.logs import configure_logging
 from mailout.settings import Settings, load_settings
 
@@ -213,12 +212,7 @@ def _stop(supervisor: Supervisor, store: Store) -> None:
 
 
 def _stop_senders(store: Store) -> None:
-    """Those of this machine: others may share the store."""
+    """Those of this machine: others may share the store, and even the mailout."""
     until = time.monotonic() + SENDERS_SECONDS
-    here = socket.gethostname()
-    while time.monotonic() < until:
-        sending = store.mailouts(statuses=[Status.PROCESSING])
-        ours = [mailout.id for mailout in sending if (mailout.locked_by or "").rpartition("-")[0] == here]
-        if not sum(store.request_stop(id) for id in ours):
-            return
+    while time.monotonic() < until and store.stop_machine(socket.gethostname()):
         time.sleep(LOOK_EVERY)
