@@ -18,7 +18,7 @@ from tests.prefect_server import ROOT, PrefectServer, running, wait_for
 
 AUTOMATION = yaml.safe_load((ROOT / "deployments" / "unresponsive-runs.yaml").read_text(encoding="utf-8"))
 WITHIN = 45.0
-"""Prefect lets a run's heart beat every 30 seconds at the fastest; a busy machine is given half as much again."""
+"""A run's heart beats every 30 seconds, which is Prefect's fastest; a busy machine may be late."""
 SLEEPER = """\
 import time
 from prefect import flow
@@ -89,7 +89,7 @@ def heartbeats(server: PrefectServer, name: str) -> int:
 def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is_not(
     deployed: PrefectServer, tmp_path: Path
 ) -> None:
-    """Otherwise it stays `Running` on the pages for ever; and nobody would trust pages that bury the living."""
+    """Otherwise it stays `Running` for ever; and nobody trusts pages that bury the living."""
     with fires_within(deployed, WITHIN), sleeper(deployed, tmp_path, "living"):
         wait_for(lambda: heartbeats(deployed, "living"), "the first heart beats")
         with sleeper(deployed, tmp_path, "dying") as dying:
