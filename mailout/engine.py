@@ -81,6 +81,7 @@ class Engine(TakingUp):
         self._journals = journals
         self._media = media
         self._source_of = source_of
+        self._looked_over = {}
         self.outlook = Outlook(store, limits, rate=settings.send_rate_per_sec, scope=transport.scope)
         self._judge = Judge(
             store,
