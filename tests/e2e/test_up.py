@@ -17,7 +17,7 @@ import pytest
 
 from mailout.queue.model import Status
 from tests.e2e.conftest import Commands
-from tests.prefect_server import answers, free_port, running, wait_for
+from tests.prefect_server import PrefectServer, answers, free_port, running, wait_for
 
 TOKEN = "a token for these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
@@ -117,6 +117,33 @@ def test_killed_in_the_middle_of_a_mailout_it_leaves_no_process_behind(mailout: 
     assert set(names.values()) == {1}
     assert stopped.ledger.balances
     assert stopped.ledger.pending > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+def test_one_more_machine_works_for_the_server_and_goes_politely(
+    mailout: Commands, deployed: PrefectServer
+) -> None:
+    """A bare worker that is ended cuts off its sender, and its last messages are in doubt."""
+    mailout.people(*PEOPLE)
+    mailout.settings |= deployed.env | {"SEND_RATE_PER_SEC": "0.5", "LOCK_SECONDS": "30"}
+    command = [sys.executable, "-m", "cli", "up", "--only-workers"]
+    log = mailout.folder / "up.log"
+    with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
+        letter = mailout.letter("machine.md")
+        deployed.prefect("deployment", "run", "send_mailout/send_mailout", "--param", f"ref={letter}")
+        wait_for(mailout.mails, "the first letter")
+        assert one_that(mailout.home, "cli gateway") is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0, log.read_text()
+    assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
+    (stopped,) = mailout.queue()
+    assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
+    assert stopped.ledger.sent == len(mailout.mails()) < len(PEOPLE)
+
+
+def test_workers_alone_need_a_server(mailout: Commands) -> None:
+    ended = mailout("up", "--only-workers")
+    assert (ended.code, "PREFECT_API_URL" in ended.one_line) == (2, True)
 
 
 def test_a_taken_port_is_named_before_anything_starts(mailout: Commands) -> None:
