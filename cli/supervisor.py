@@ -1,7 +1,7 @@
 """Keeps processes running: each in a session of its own, its output in a file, started again when it dies.
 
 A session of its own, because Ctrl-C in a terminal reaches every process of the terminal's session at once,
-and the parts have to end in order.
+and the parts have to end in order. So nothing would end them if we were killed: that is the watchman's task.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from cli.watchman import Watchman
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 WELL_AFTER = 60.0
@@ -45,6 +47,7 @@ class Supervisor:
         self.logs = logs
         self.env = dict(env)
         self._tell = tell
+        self._watchman: Watchman | None = None
         logs.mkdir(parents=True, exist_ok=True)
 
     def start(self, name: str, command: Sequence[str]) -> Part:
@@ -59,11 +62,15 @@ class Supervisor:
     def look_after(self) -> None:
         """Start again what has died, each time a little later. To be called every now and then."""
         now = time.monotonic()
+        if self._watchman is not None and not self._watchman.lives:
+            self._tell_watchman()
         for part in self.parts:
             if part.runs:
                 continue
             if part.process is not None:
                 code, part.process = part.process.returncode, None
+                part.groups = {group for group in part.groups if _signal(group, 0)}
+                self._tell_watchman()
                 part.deaths = 1 if now - part.started_at > WELL_AFTER else part.deaths + 1
                 wait = min(FIRST_WAIT * 2 ** (part.deaths - 1), LONGEST_WAIT)
                 part.restart_at = now + wait
@@ -87,12 +94,14 @@ class Supervisor:
                 except subprocess.TimeoutExpired:
                     self._tell(f"{part.name} does not end; it is ended.")
         for part in parts:
-            _kill(part.groups)
+            for group in part.groups:
+                _signal(group, signal.SIGKILL)
             if part.process is not None:
                 part.process.wait()
                 part.process = None
             if part in self.parts:
                 self.parts.remove(part)
+        self._tell_watchman()
 
     def _spawn(self, part: Part) -> None:
         with part.log.open("ab") as log:
@@ -106,14 +115,27 @@ class Supervisor:
             )
         part.groups.add(part.process.pid)
         part.started_at = time.monotonic()
+        self._tell_watchman()
+
+    def _tell_watchman(self) -> None:
+        """Those that were started last end first: workers before the server that they speak to."""
+        if self._watchman is not None and not self._watchman.lives:
+            self._watchman.dismiss()
+            self._watchman = None
+        self._watchman = self._watchman or Watchman()
+        self._watchman.tell([group for part in reversed(self.parts) for group in part.groups])
+        if not self.parts:
+            self._watchman.dismiss()
+            self._watchman = None
 
 
-def _kill(groups: set[int]) -> None:
-    for group in groups:
-        try:
-            os.killpg(group, signal.SIGKILL)
-        except ProcessLookupError:  # nobody is left of it
-            continue
+def _signal(group: int, number: int) -> bool:
+    """Whether anybody is left of it."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _how(code: int) -> str:

@@ -24,9 +24,8 @@ from cli.output import note, say
 from cli.show import near
 from cli.supervisor import Supervisor
 from mailout import wiring
-from mailout.errors import MailoutError, UsageError
+from mailout.errors import MailoutError, SettingsError, UsageError
 from mailout.ports import Store
-from mailout.queue.model import Status
 from mailout.reporting.logs import log_as_set
 from mailout.settings import Settings, load_settings
 
@@ -46,6 +45,7 @@ class Plan:
     port: int
     prefect_port: int
     own_server: bool
+    only_workers: bool
 
     @property
     def gateway(self) -> str:
@@ -64,6 +64,10 @@ def up(
     prefect_port: Annotated[
         int, typer.Option("--prefect-port", min=1, max=65535, help="The port of Prefect's pages and API.")
     ] = 4200,
+    only_workers: Annotated[
+        bool,
+        typer.Option("--only-workers", help="One more machine that sends: no gateway, nothing is deployed."),
+    ] = False,
 ) -> None:
     """Run everything on this machine: Prefect with its pages, the flows on their schedules, the gateway.
 
@@ -75,10 +79,9 @@ def up(
     for warning in settings.warnings:
         note(f"mailout: {warning}")
     store = wiring.open_store(settings)
-    plan = Plan(workers, host, port, prefect_port, own_server=not os.environ.get("PREFECT_API_URL"))
-    _require_free("--port", host, port)
-    if plan.own_server:
-        _require_free("--prefect-port", "127.0.0.1", prefect_port)
+    own_server = not os.environ.get("PREFECT_API_URL")
+    plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
+    _require_possible(plan)
     home = settings.mailout_home.absolute()
     supervisor = Supervisor(home / "logs", _environment(home, plan), note)
     try:
@@ -116,6 +119,17 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
     return ours | {name: value for name, value in os.environ.items() if value} | named | logged
 
 
+def _require_possible(plan: Plan) -> None:
+    if plan.only_workers and plan.own_server:
+        raise SettingsError(
+            "PREFECT_API_URL: is missing.", remedy="--only-workers needs the server that it works for."
+        )
+    if not plan.only_workers:
+        _require_free("--port", plan.host, plan.port)
+    if plan.own_server:
+        _require_free("--prefect-port", "127.0.0.1", plan.prefect_port)
+
+
 def _require_free(option: str, host: str, port: int) -> None:
     try:
         socket.create_server((host, port)).close()
@@ -132,20 +146,23 @@ def _require_free(option: str, host: str, port: int) -> None:
 def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
     """The gateway at once, since people wait for it; then the server, to which all the others speak."""
     python = [sys.executable, "-m"]
-    supervisor.start("gateway", [*python, "cli", "gateway", "--host", plan.host, "--port", str(plan.port)])
+    if not plan.only_workers:
+        gateway = ["cli", "gateway", "--host", plan.host, "--port", str(plan.port)]
+        supervisor.start("gateway", [*python, *gateway])
     if plan.own_server:
         note("Starting Prefect; the first time it builds its database, about 20 seconds.")
         supervisor.start("prefect", [*python, "prefect", "server", "start", "--port", str(plan.prefect_port)])
     url = supervisor.env["PREFECT_API_URL"]
     _wait(supervisor, stop, "Prefect's server does not answer", lambda: _answers(f"{url}/health"))
-    if not stop.is_set():
+    if not plan.only_workers and not stop.is_set():
         deploy(supervisor.env, supervisor.logs / "deploy.log")
     for number in range(1, plan.workers + 1):
         if not stop.is_set():
             name = f"{socket.gethostname()}-{number}"
             command = ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", name]
             supervisor.start(f"worker-{number}", [*python, *command])
-    _wait(supervisor, stop, "The gateway does not answer", lambda: _answers(f"{plan.gateway}/health"))
+    if not plan.only_workers:
+        _wait(supervisor, stop, "The gateway does not answer", lambda: _answers(f"{plan.gateway}/health"))
 
 
 def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: Callable[[], bool]) -> None:
@@ -172,7 +189,8 @@ def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
     )
     say("mailout is up.", style="bold")
     say(f"  Prefect   {prefect}   runs and schedules; start a flow by hand there")
-    say(f"  gateway   {plan.gateway}   /send-mailout, /webhooks/notion, /ses-events, /unsubscribe")
+    if not plan.only_workers:
+        say(f"  gateway   {plan.gateway}   /send-mailout, /webhooks/notion, /ses-events, /unsubscribe")
     say(f"  workers   {plan.workers}, each flow run in a process of its own")
     say(f"  mail      goes to {mail}")
     say(f"  logs      {near(supervisor.logs)}")
@@ -213,12 +231,7 @@ def _stop(supervisor: Supervisor, store: Store) -> None:
 
 
 def _stop_senders(store: Store) -> None:
-    """Those of this machine: others may share the store."""
+    """Those of this machine: others may share the store, and even the mailout."""
     until = time.monotonic() + SENDERS_SECONDS
-    here = socket.gethostname()
-    while time.monotonic() < until:
-        sending = store.mailouts(statuses=[Status.PROCESSING])
-        ours = [mailout.id for mailout in sending if (mailout.locked_by or "").rpartition("-")[0] == here]
-        if not sum(store.request_stop(id) for id in ours):
-            return
+    while time.monotonic() < until and store.stop_machine(socket.gethostname()):
         time.sleep(LOOK_EVERY)

@@ -34,9 +34,7 @@ def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
-    take_up_ready(engine)
-    take_up_asked(engine)
-    turns = QueueRun(engine, Delivery())
+    turns = QueueRun(engine, Delivery(), look=lambda: (take_up_ready(engine), take_up_asked(engine)))
     with let_go_if_ended(turns.in_hand):
         ended = turns.run()
     if not ended:

@@ -9,13 +9,19 @@ from prefect.states import Completed
 
 from flows.delivery import Delivery, let_go_if_ended
 from flows.outcome import outcome_of
+from mailout import wiring
+from mailout.errors import Abort, AbortCode
+from mailout.queue.request import Request
+from mailout.requests import still_asked
 from tasks.content import take_up
 from tasks.logs import discreet
 
 
 @flow(name="send_mailout", retries=0, log_prints=False)
 @discreet
-def send_mailout(ref: str, test: bool | None = None, if_ready: bool = False) -> State[Any]:
+def send_mailout(
+    ref: str, test: bool | None = None, if_ready: bool = False, asked: bool = False
+) -> State[Any]:
     """Send one mailout to everyone who should have it, once.
 
     Run again after a crash, it goes on where it stopped. A mailout that has to wait ends this run as
@@ -25,8 +31,16 @@ def send_mailout(ref: str, test: bool | None = None, if_ready: bool = False) -> 
         ref: A Notion page (its id or address), or the path of a Markdown file.
         test: Yes: only to TEST_EMAILS. No: for real. Empty: as the page or file says.
         if_ready: Yes: only if the Notion page is Ready and its time has come; else nothing happens.
+        asked: Yes: a request from outside has started it. If the queue was faster, nothing happens.
     """
-    mailout_id = take_up(ref, test, if_ready)
+    if asked and not still_asked(wiring.engine(), Request.of(ref, test, if_ready)):
+        return Completed(message="The queue was faster: it has answered this request.", name="Answered")
+    try:
+        mailout_id = take_up(ref, test, if_ready)
+    except Abort as abort:
+        if asked and abort.code is AbortCode.MAILOUT_ALREADY_SENT:
+            return Completed(message=str(abort), name="Already sent")
+        raise
     if mailout_id is None:
         return Completed(message="The page does not ask to be sent.", name="Not ready")
     return deliver(mailout_id)

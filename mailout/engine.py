@@ -83,6 +83,7 @@ class Engine(TakingUp):
         self._journals = journals
         self._media = media
         self._source_of = source_of
+        self._looked_over = {}
         self.outlook = Outlook(store, limits, rate=settings.send_rate_per_sec, scope=transport.scope)
         self._judge = Judge(
             store,
@@ -202,13 +203,20 @@ class Engine(TakingUp):
                     self.store.set_quota(self._transport.scope, left, asked_at, most=most)
         return self._allowance
 
+    def rate(self) -> float:
+        """Messages a second that may leave, by our own setting and the provider's word; 0: no limit."""
+        return self._rate(self._ask_provider())
+
+    def _rate(self, allowance: Allowance | None) -> float:
+        rates = [self.settings.send_rate_per_sec, (allowance.max_rate if allowance else None) or 0.0]
+        self.outlook.rate = min((rate for rate in rates if rate), default=0.0)
+        return self.outlook.rate
+
     def _options(self, allowance: Allowance | None) -> SenderOptions:
         settings = self.settings
-        rates = [settings.send_rate_per_sec, (allowance.max_rate if allowance else None) or 0.0]
-        self.outlook.rate = min((rate for rate in rates if rate), default=0.0)
         return SenderOptions(
             worker=self.worker,
-            rate=self.outlook.rate,
+            rate=self._rate(allowance),
             timing=Timing.of(settings.lock_seconds),
             concurrency=settings.send_concurrency,
             batch_size=settings.batch_size,

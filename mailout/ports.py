@@ -178,6 +178,10 @@ class Outbox(Protocol):
         """Ask every open session of a mailout (None: of all) to end; how many were asked."""
         ...
 
+    def stop_machine(self, machine: str) -> int:
+        """Ask the living sessions of one machine's workers (`machine-<pid>`) to end; how many were asked."""
+        ...
+
     def reap(self, grace: float) -> int:
         """Close sessions whose lease ran out `grace` ago; their attempts become UNKNOWN. How many."""
         ...

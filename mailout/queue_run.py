@@ -1,13 +1,14 @@
 """One run of the queue: what is due is sent, a stretch at a time; after each it is asked whose turn it is.
 
-So an urgent mailout waits for a stretch of a long one, never for its end, and companies alternate. Two runs
-at once do no harm: what one of them is sending is not due for the other, and the store is the brake for both.
+So an urgent mailout waits for a stretch of a long one, never for its end, and companies alternate. A run
+that finds nothing due joins what another one is sending, if the pace leaves room: that is how a second
+machine gets its share. The store is the brake for both.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from mailout.delivery.options import Ended
 from mailout.delivery.protocol import Timing
 from mailout.engine import STRETCH_SECONDS, Engine
 from mailout.errors import MailoutError, StoreError
+from mailout.queue.joining import WATCH_SECONDS, would_help
 from mailout.queue.judge import defer
 from mailout.queue.limits import Defer
 from mailout.queue.model import DeferReason, Mailout, Status
@@ -58,12 +60,20 @@ class Plain:
         self.engine.report(id)
 
 
+def _nothing() -> None:
+    return None
+
+
 @dataclass
 class QueueRun:
-    """Who has had a turn in this run, and who is in the middle of one."""
+    """Who has had a turn in this run, and who is in the middle of one.
+
+    `look` writes into the queue what was asked for since; between turns too, for a run may last for hours.
+    """
 
     engine: Engine
     story: Story
+    look: Callable[[], object] = _nothing
     in_hand: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     _unforeseen: list[Exception] = field(default_factory=list)
@@ -71,9 +81,10 @@ class QueueRun:
     def run(self) -> Sequence[str]:
         """The mailouts that had their turn, as they ended."""
         self.engine.store.reap(self._timing.reap_grace)
-        self._freeze_what_waits()
-        while (mailout := self._next()) is not None:
+        self._look()
+        while (mailout := self._next() or self._next_to_join()) is not None:
             self._take_turn(mailout.id)
+            self._look()
         if self._unforeseen:
             raise self._unforeseen[0]
         return self.ended
@@ -82,11 +93,13 @@ class QueueRun:
     def _timing(self) -> Timing:
         return Timing.of(self.engine.settings.lock_seconds)
 
-    def _freeze_what_waits(self) -> None:
-        """While a person can still take it back, he sees to how many it would go."""
+    def _look(self) -> None:
+        """Write down what was asked for; freeze what waits: while a person can still take it back, he sees to
+        how many it would go."""
         store = self.engine.store
         if store.all_paused():
             return
+        self.look()
         now = store.now()
         for mailout in store.mailouts(statuses=[Status.PENDING]):
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
@@ -105,6 +118,30 @@ class QueueRun:
                 if mailout.id not in self.ended and mailout.id not in self.in_hand
             ]
         return next_turn(waiting, store.last_turns())
+
+    def _next_to_join(self) -> Mailout | None:
+        """Of those that others are sending, slower than it could be: the one whose turn it would be."""
+        store = self.engine.store
+        others = [one for one in store.mailouts(statuses=[Status.PROCESSING]) if one.id not in self.ended]
+        if not others or store.all_paused():
+            return None
+        speed, rate = self._speed(), self.engine.rate()
+        slow = [one for one in others if would_help(speed, rate, one.ledger.pending)]
+        mailout = next_turn(slow, store.last_turns())
+        if mailout is not None:
+            log.info("%s is being sent, at %.1f a second: this run joins", mailout.id, speed)
+        return mailout
+
+    def _speed(self) -> float:
+        """Attempts that begin in a second, in all runs together: as seen in the next few."""
+        store = self.engine.store
+        start = store.now()
+        before = self._begun(start)
+        self.engine.clock.sleep(WATCH_SECONDS)
+        return max(0, self._begun(start) - before) / max(WATCH_SECONDS, store.now() - start)
+
+    def _begun(self, since: float) -> int:
+        return sum(n for _, n in self.engine.store.begun_since(since))
 
     def _take_turn(self, id: str) -> None:
         if not self._go_on(id):

@@ -37,6 +37,11 @@ def answer(engine: Engine, request: Request) -> Mailout | None:
     return mailout
 
 
+def still_asked(engine: Engine, request: Request) -> bool:
+    """Whether it waits for an answer. An event may be so late that the queue has found the request first."""
+    return request in engine.store.asked(waiting=0)
+
+
 def take_up_asked(engine: Engine) -> list[Mailout]:
     """Requests whose event was lost, or whose flow died before it had read them."""
     taken = []

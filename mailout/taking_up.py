@@ -15,6 +15,7 @@ from mailout.content.layout import render
 from mailout.content.manuscript import Manuscript
 from mailout.content.media import MediaStore, keep_media
 from mailout.content.model import Content
+from mailout.content.notion.links import page_id_of
 from mailout.errors import Abort, AbortCode, NotFound, SettingsError, UsageError
 from mailout.ports import ErrorRecord, Recipient, Store
 from mailout.queue.model import Kind, Mailout, NewMailout, Status
@@ -36,21 +37,25 @@ class TakingUp:
     pages: PageReports
     _media: MediaStore
     _source_of: Callable[[str], Source]
+    _looked_over: dict[str, Manuscript]
 
     def take_up(self, ref: str, test: bool | None = None) -> Mailout:
         """Read the manuscript, refuse what must not be sent, and write the mailout into the queue.
 
         Whatever would stop it later stops it here, before the queue knows of it: nothing is half-done.
         """
-        manuscript = self.manuscript(ref)
+        manuscript = self._looked_over.pop(_name(ref), None) or self.manuscript(ref)
         is_test = manuscript.is_test if test is None else test
         with self._aborts_written_down(manuscript):
             known = None if is_test else self._known(manuscript)
             return known or self._write_down(manuscript, is_test)
 
     def look_over(self, ref: str, test: bool | None = None) -> str:
-        """The id it would be taken up under, or the error that would stop it. Writes nothing to the queue."""
-        manuscript = self.manuscript(ref)
+        """The id it would be taken up under, or the error that would stop it. Writes nothing to the queue.
+
+        What was looked over is what is taken up next: a page is read once, whoever writes on meanwhile.
+        """
+        manuscript = self._looked_over[_name(ref)] = self.manuscript(ref)
         is_test = manuscript.is_test if test is None else test
         with self._aborts_written_down(manuscript):
             known = None if is_test else self._known(manuscript)
@@ -170,6 +175,11 @@ class TakingUp:
                 "FROM_EMAIL: is missing.", remedy="Set it to the address that letters come from."
             )
         return self.settings.from_email
+
+
+def _name(ref: str) -> str:
+    """A page has one, whether its id or its address was given."""
+    return page_id_of(ref) or ref
 
 
 def already_sent(subject: str) -> Abort:

@@ -67,11 +67,12 @@ class Sender:
     campaign_id: str | None
     lease: float = LEASE
     n: int = 0
+    worker: str = "worker"
     session: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.session = self.store.open_session(
-            self.campaign_id, worker="worker", transport="folder", lease=self.lease
+            self.campaign_id, worker=self.worker, transport="folder", lease=self.lease
         )
 
     def step(

@@ -33,6 +33,18 @@ def test_a_stop_asked_through_the_store_reaches_its_sessions(store: Store) -> No
     assert theirs.step(want=1).halt is Halt.STOP
 
 
+def test_stopping_a_machine_leaves_the_others_at_work(store: Store) -> None:
+    """A machine that is updated must not end what another one is sending, be it the same mailout."""
+    id = mailout(store, ANN, BOB, CAT)
+    here, there, similar = (Sender(store, id, worker=name) for name in ("web-1", "db-1", "web-2-17"))
+    Sender(store, id, lease=-1.0, worker="web-3")  # it has died: nobody waits for its end
+    assert store.stop_machine("web") == 1
+    assert [sender.step(want=1).halt for sender in (here, there, similar)] == [Halt.STOP, None, None]
+    here.step(close=True)
+    assert store.stop_machine("web") == 0
+    assert store.stop_machine("web-2") == 1
+
+
 def test_a_stopped_session_still_records(store: Store) -> None:
     id = mailout(store, ANN, BOB)
     sender = Sender(store, id)

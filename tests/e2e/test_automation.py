@@ -64,7 +64,7 @@ def test_a_post_becomes_a_letter(mailout: Commands, deployed: PrefectServer) -> 
             lambda: [run["state_name"] for run in runs_of(deployed, ref)] == ["Completed"], "the run ends"
         )
     (run,) = runs_of(deployed, ref)
-    assert run["parameters"] == {"ref": ref, "test": None, "if_ready": False}
+    assert run["parameters"] == {"ref": ref, "test": None, "if_ready": False, "asked": True}
     assert Counter(mail.name.split("--")[0] for mail in mailout.mails()) == Counter(PEOPLE)
     store = mailout.store()
     assert store.asked(waiting=0) == []

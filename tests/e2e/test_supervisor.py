@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from cli import supervisor as module
 from cli.supervisor import Part, Supervisor
-from tests.prefect_server import wait_for
+from tests.prefect_server import ROOT, running, wait_for
 
 SLEEP = "import time; time.sleep(600)"
 STUBBORN = (
@@ -75,6 +76,65 @@ def test_what_a_part_has_started_ends_with_it(supervisor: Supervisor) -> None:
     supervisor.stop([part], patience=10)
     wait_for(lambda: not alive(grandchild), "the grandchild ends")
     assert supervisor.parts == []
+
+
+KILLED = """\
+import os, sys, time
+from pathlib import Path
+from cli.supervisor import Supervisor
+
+supervisor = Supervisor(Path(sys.argv[1]), os.environ, print)
+for number, code in enumerate(sys.argv[2:]):
+    supervisor.start(f"part-{number}", [sys.executable, "-c", code])
+print("started", flush=True)
+while True:
+    supervisor.look_after()
+    time.sleep(0.05)
+"""
+POLITE = (
+    "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: (print('asked', flush=True), sys.exit()));"
+    f" print('ready', flush=True); {SLEEP}"
+)
+
+
+def processes_with(mark: str) -> set[int]:
+    """Whoever was started with this in the environment, and lives."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.add(int(process.name))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("watchman_died", [False, True], ids=["at once", "its watchman having died before"])
+def test_nothing_is_left_of_a_supervisor_that_is_killed(tmp_path: Path, watchman_died: bool) -> None:
+    """Its ports would stay taken and its flows go on, with nobody to end them."""
+    mark, logs = f"KILLED={tmp_path}", tmp_path / "logs"
+    command = [sys.executable, "-c", KILLED, str(logs), PARENT, POLITE]
+    env = os.environ | {"KILLED": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    with running(command, cwd=tmp_path, env=env, log=tmp_path / "log") as killed:
+        spoken = [logs / f"part-{number}.log" for number in (0, 1)]
+        wait_for(lambda: all(log.exists() and log.read_text() for log in spoken), "all have started")
+        if watchman_died:
+            (watchman,) = [pid for pid in processes_with(mark) if "watchman" in command_of(pid)]
+            os.kill(watchman, signal.SIGKILL)
+            wait_for(
+                lambda: [pid for pid in processes_with(mark) - {watchman} if "watchman" in command_of(pid)],
+                "another one takes his place",
+            )
+        assert len(processes_with(mark)) == 5  # itself, two parts, what the first has started, the watchman
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.wait()
+        wait_for(lambda: not processes_with(mark), "everybody ends")
+    assert "asked" in spoken[1].read_text()
+
+
+def command_of(pid: int) -> str:
+    return (Path("/proc") / str(pid) / "cmdline").read_text()
 
 
 def test_who_will_not_end_is_ended_and_that_is_said(supervisor: Supervisor, told: list[str]) -> None:

@@ -7,14 +7,17 @@ import signal
 import socket
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from mailout.queue.model import Status
 from tests.e2e.conftest import Commands
-from tests.prefect_server import answers, free_port, running, wait_for
+from tests.prefect_server import PrefectServer, answers, free_port, running, wait_for
 
 TOKEN = "a token for these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
@@ -39,20 +42,37 @@ def one_that(home: Path, does: str) -> int | None:
     return next((pid for pid, command in processes_of(home).items() if does in command), None)
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
-def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
-    """Stopped in the middle of a mailout, it leaves neither a process nor a message in doubt."""
-    mailout.people(*PEOPLE)
-    mailout.settings |= {"SEND_RATE_PER_SEC": "0.5", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
-    letter = mailout.letter()
-    port, prefect_port = free_port(), free_port()
-    gateway, prefect = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{prefect_port}/api"
+@contextmanager
+def up(mailout: Commands, port: int, prefect_port: int) -> Iterator[Any]:
+    """It, once it says that it is."""
     options = ["--port", str(port), "--prefect-port", str(prefect_port)]
     command = [sys.executable, "-m", "cli", "up", *options]
     log = mailout.folder / "up.log"
     with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
         wait_for(lambda: "mailout is up" in log.read_text() or process.poll() is not None, "it starts")
         assert process.poll() is None, log.read_text()
+        yield process
+
+
+def ask(port: int, letter: Path) -> None:
+    asked = httpx.post(
+        f"http://127.0.0.1:{port}/send-mailout",
+        json={"ref": str(letter)},
+        headers={"Authorization": f"Bearer {TOKEN}"},
+        trust_env=False,
+    )
+    assert asked.status_code == 202
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
+    """Stopped in the middle of a mailout, it leaves neither a process nor a message in doubt."""
+    mailout.people(*PEOPLE)
+    mailout.settings |= {"SEND_RATE_PER_SEC": "0.5", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
+    port, prefect_port = free_port(), free_port()
+    gateway, prefect = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{prefect_port}/api"
+    log = mailout.folder / "up.log"
+    with up(mailout, port, prefect_port) as process:
         assert answers(f"{gateway}/health")
         assert answers(f"{prefect}/health")
 
@@ -62,13 +82,7 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
         wait_for(lambda: one_that(mailout.home, "cli gateway") not in (None, first), "the gateway is back")
         wait_for(lambda: answers(f"{gateway}/health"), "the gateway answers again")
 
-        asked = httpx.post(
-            f"{gateway}/send-mailout",
-            json={"ref": str(letter)},
-            headers={"Authorization": f"Bearer {TOKEN}"},
-            trust_env=False,
-        )
-        assert asked.status_code == 202
+        ask(port, mailout.letter())
         wait_for(mailout.mails, "the first letter")
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0, log.read_text()
@@ -84,6 +98,52 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     assert stopped.ledger.sent == sum(names.values()) < len(PEOPLE)
     assert stopped.status in (Status.PENDING, Status.PROCESSING)
     assert stopped.defer_reason is None, "it goes on by itself when everything is up again"
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+def test_killed_in_the_middle_of_a_mailout_it_leaves_no_process_behind(mailout: Commands) -> None:
+    """A sender that nobody can see any more, and ports that the next `mailout up` finds taken."""
+    mailout.people(*PEOPLE)
+    mailout.settings |= {"SEND_RATE_PER_SEC": "0.5", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
+    port, prefect_port = free_port(), free_port()
+    with up(mailout, port, prefect_port) as process:
+        ask(port, mailout.letter())
+        wait_for(mailout.mails, "the first letter")
+        process.kill()
+        process.wait()
+        wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
+    (stopped,) = mailout.queue()
+    names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
+    assert set(names.values()) == {1}
+    assert stopped.ledger.balances
+    assert stopped.ledger.pending > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+def test_one_more_machine_works_for_the_server_and_goes_politely(
+    mailout: Commands, deployed: PrefectServer
+) -> None:
+    """A bare worker that is ended cuts off its sender, and its last messages are in doubt."""
+    mailout.people(*PEOPLE)
+    mailout.settings |= deployed.env | {"SEND_RATE_PER_SEC": "0.5", "LOCK_SECONDS": "30"}
+    command = [sys.executable, "-m", "cli", "up", "--only-workers"]
+    log = mailout.folder / "up.log"
+    with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
+        letter = mailout.letter("machine.md")
+        deployed.prefect("deployment", "run", "send_mailout/send_mailout", "--param", f"ref={letter}")
+        wait_for(mailout.mails, "the first letter")
+        assert one_that(mailout.home, "cli gateway") is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0, log.read_text()
+    assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
+    (stopped,) = mailout.queue()
+    assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
+    assert stopped.ledger.sent == len(mailout.mails()) < len(PEOPLE)
+
+
+def test_workers_alone_need_a_server(mailout: Commands) -> None:
+    ended = mailout("up", "--only-workers")
+    assert (ended.code, "PREFECT_API_URL" in ended.one_line) == (2, True)
 
 
 def test_a_taken_port_is_named_before_anything_starts(mailout: Commands) -> None:

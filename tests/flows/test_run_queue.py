@@ -53,6 +53,31 @@ def test_a_request_whose_event_was_lost_is_found_by_the_queue_and_once(
     assert len(mails(engine)) == 3
 
 
+def test_an_event_that_comes_after_the_queue_is_no_failure_and_sends_nothing(
+    engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A red run makes people look for what went wrong; a late event for a test would be a second mail."""
+    monkeypatch.setattr(requests, "EVENT_SECONDS", 0.0)
+    engine = engine_with()
+    for test, sent in ((True, 1), (None, 4)):
+        engine.store.ask(Request.of(letter, test), repeat=60)
+        run(run_queue)
+        late = run(send_mailout, letter, test, False, True)
+        assert (late.is_completed(), late.name, len(mails(engine))) == (True, "Answered", sent)
+    assert engine.store.errors() == []
+
+
+def test_who_asks_again_for_what_was_sent_is_told_so(engine_with: Build, letter: str) -> None:
+    engine = engine_with()
+    assert run(send_mailout, letter).name == "Completed"
+    engine.store.ask(Request(letter), repeat=60)
+    again = run(send_mailout, letter, None, False, True)
+    assert (again.is_completed(), again.name) == (True, "Already sent")
+    assert "goes out once" in again.message
+    assert len(mails(engine)) == 3
+    assert engine.store.asked(waiting=0) == []
+
+
 def test_a_request_that_nobody_can_send_is_told_and_asked_for_no_more(
     engine_with: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,14 @@ class SqliteOutbox:
                 (campaign_id, campaign_id),
             ).rowcount
 
+    def stop_machine(self, machine: str) -> int:
+        with self.db.write() as tx:
+            return tx.execute(
+                "UPDATE sender_sessions SET stop_requested = 1"
+                " WHERE closed_at IS NULL AND lease_until > ? AND rtrim(worker, '0123456789') = ? || '-'",
+                (self.db.clock.now(), machine),
+            ).rowcount
+
     def reap(self, grace: float) -> int:
         with self.db.write() as tx:
             now = self.db.clock.now()

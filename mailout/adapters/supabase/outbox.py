@@ -45,6 +45,9 @@ class SupabaseOutbox:
     def request_stop(self, campaign_id: str | None) -> int:
         return int(self.rpc("mailout_request_stop", {"campaign_id": campaign_id}))
 
+    def stop_machine(self, machine: str) -> int:
+        return int(self.rpc("mailout_stop_machine", {"machine": machine}))
+
     def reap(self, grace: float) -> int:
         return int(self.rpc("mailout_reap", {"grace": grace}))
 

@@ -43,6 +43,8 @@ def test_a_page_with_everything_reaches_everybody_with_its_pictures(
     assert (told["sent_count"], told["failed_count"]) == (3, 0)
     assert told["sent_at"]
     assert "delivered_count" not in told, "nobody has reported a delivery yet"
+    read = [call["path"] for call in notion.stub.calls("GET") if f"{PAGE}/children" in call["path"]]
+    assert len(read) == len(set(read)) > 0, "a long page takes Notion half a minute: it is read once"
 
 
 def test_a_page_that_was_sent_is_not_sent_again(commands: Commands, notion: Notion) -> None:

@@ -150,7 +150,7 @@ begin
 end $$;
 
 create or replace function mailout_schema_version() returns integer
-language sql immutable set search_path = '' as $$ select 5 $$;
+language sql immutable set search_path = '' as $$ select 6 $$;
 
 -- Nobody but the service role, as in mailout_rights.
 do $$

@@ -1,0 +1,105 @@
+"""The automation of `deployments/unresponsive-runs.yaml`, seen at work on a real server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.prefect_server import ROOT, PrefectServer, running, wait_for
+
+AUTOMATION = yaml.safe_load((ROOT / "deployments" / "unresponsive-runs.yaml").read_text(encoding="utf-8"))
+WITHIN = 45.0
+"""A run's heart beats every 30 seconds, which is Prefect's fastest; a busy machine may be late."""
+SLEEPER = """\
+import time
+from prefect import flow
+
+@flow(name="sleeper", flow_run_name="{name}")
+def sleeper():
+    time.sleep(600)
+
+sleeper()
+"""
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@contextmanager
+def fires_within(server: PrefectServer, seconds: float) -> Iterator[None]:
+    """What was deployed, with this one number changed for a while."""
+    (deployed,) = [one for one in server.find("automations") if one["name"] == AUTOMATION["name"]]
+    core = {name: deployed[name] for name in ("name", "description", "enabled", "trigger", "actions")}
+    shorter = core | {"trigger": deployed["trigger"] | {"within": seconds}}
+    try:
+        _put(server, deployed["id"], shorter)
+        yield
+    finally:
+        _put(server, deployed["id"], core)
+
+
+def _put(server: PrefectServer, id: str, automation: dict[str, Any]) -> None:
+    answer = httpx.put(f"{server.url}/automations/{id}", json=automation, trust_env=False, timeout=60)
+    answer.raise_for_status()
+
+
+@contextmanager
+def sleeper(server: PrefectServer, folder: Path, name: str) -> Iterator[Any]:
+    """A flow run that lasts, in a process of its own."""
+    script = folder / f"{name}.py"
+    script.write_text(SLEEPER.format(name=name), encoding="utf-8")
+    env = server.env | {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+    command = [sys.executable, str(script)]
+    with running(command, cwd=folder, env=env, log=folder / f"{name}.log") as process:
+        yield process
+
+
+def run_named(server: PrefectServer, name: str) -> dict[str, Any] | None:
+    return next((run for run in server.find("flow_runs") if run["name"] == name), None)
+
+
+def state_of(server: PrefectServer, name: str) -> str | None:
+    run = run_named(server, name)
+    return run and run["state_type"]
+
+
+def heartbeats(server: PrefectServer, name: str) -> int:
+    run = run_named(server, name)
+    if run is None:
+        return 0
+    asked = {
+        "filter": {
+            "event": {"name": ["prefect.flow-run.heartbeat"]},
+            "resource": {"id": [f"prefect.flow-run.{run['id']}"]},
+        }
+    }
+    answer = httpx.post(f"{server.url}/events/filter", json=asked, trust_env=False, timeout=60)
+    answer.raise_for_status()
+    return len(answer.json()["events"])
+
+
+def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is_not(
+    deployed: PrefectServer, tmp_path: Path
+) -> None:
+    """Otherwise it stays `Running` for ever; and nobody trusts pages that bury the living."""
+    with fires_within(deployed, WITHIN), sleeper(deployed, tmp_path, "living"):
+        wait_for(lambda: heartbeats(deployed, "living"), "the first heart beats")
+        with sleeper(deployed, tmp_path, "dying") as dying:
+            wait_for(lambda: heartbeats(deployed, "dying"), "the second heart beats")
+            os.kill(dying.pid, signal.SIGKILL)
+            dying.wait()
+        wait_for(lambda: state_of(deployed, "dying") == "CRASHED", "the dead run is found")
+        # It began earlier: had its heart stopped, too, it would have been found first.
+        assert state_of(deployed, "living") == "RUNNING"
+        assert heartbeats(deployed, "living") >= 2
+    dead = run_named(deployed, "dying")
+    assert dead is not None
+    assert dead["state"]["message"] == AUTOMATION["actions"][0]["message"]
