@@ -7,15 +7,14 @@ import logging
 from cli.output import note
 from mailout import wiring
 from mailout.engine import Engine
-from mailout.reporting.logs import configure_logging
+from mailout.reporting.logs import log_as_set
 from mailout.settings import load_settings
 
 
 def open_engine(*, verbose: bool = False) -> Engine:
     """From the environment and `.env`. What looks like a mistake there is said, and stops nothing."""
     settings = load_settings()
-    level = logging.INFO if verbose else logging.WARNING
-    configure_logging(settings.log_format, settings.log_redact, level)
+    log_as_set(settings, logging.INFO if verbose else logging.WARNING)
     for warning in settings.warnings:
         note(f"mailout: {warning}")
     return wiring.build(settings)

@@ -14,7 +14,7 @@ from cli.prefect_api import headers
 from gateway.app import create_app
 from gateway.prefect_events import Emitter
 from mailout import wiring
-from mailout.reporting.logs import configure_logging
+from mailout.reporting.logs import log_as_set
 from mailout.settings import Settings, load_settings
 
 app = typer.Typer(add_completion=False)
@@ -30,7 +30,7 @@ def gateway(
     Put TLS in front of it.
     """
     settings = load_settings()
-    configure_logging(settings.log_format, settings.log_redact, logging.INFO)
+    log_as_set(settings, logging.INFO)
     for warning in (*settings.warnings, *_missing(settings)):
         note(f"mailout: {warning}")
     store = wiring.open_store(settings)

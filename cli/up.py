@@ -26,7 +26,7 @@ from cli.supervisor import Supervisor
 from mailout import wiring
 from mailout.errors import MailoutError, SettingsError, UsageError
 from mailout.ports import Store
-from mailout.reporting.logs import configure_logging
+from mailout.reporting.logs import log_as_set
 from mailout.settings import Settings, load_settings
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -75,7 +75,7 @@ def up(
     what is in hand is finished first.
     """
     settings = load_settings()
-    configure_logging(settings.log_format, settings.log_redact, logging.WARNING)
+    log_as_set(settings, logging.WARNING)
     for warning in settings.warnings:
         note(f"mailout: {warning}")
     store = wiring.open_store(settings)

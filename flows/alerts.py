@@ -10,6 +10,7 @@ from prefect.events import emit_event
 
 from mailout import wiring
 from mailout.alerts.model import Alert
+from tasks.logs import hidden
 
 
 @contextmanager
@@ -38,11 +39,11 @@ def emit(alert: Alert) -> None:
         f"mailout.alert.{alert.kind}",
         resource={
             "prefect.resource.id": f"mailout.{alert.about}",
-            "prefect.resource.name": alert.name,
+            "prefect.resource.name": hidden(alert.name),
         },
         payload={
-            "subject": alert.subject,
-            "text": alert.text,
+            "subject": hidden(alert.subject),
+            "text": hidden(alert.text),
             "mailout": alert.mailout,
             "reason": alert.reason,
         },

@@ -8,12 +8,14 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from tasks.feedback import apply_events, poll_queue
+from tasks.logs import discreet
 
 ROUNDS = 20
 """Of the queue in one run; what is left then waits for the next."""
 
 
 @flow(name="ingest_ses_events", retries=0)
+@discreet
 def ingest_ses_events() -> State[Any]:
     """Take events from SQS (if there is a queue) and from the gateway's inbox to messages and subscribers.
 

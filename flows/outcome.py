@@ -10,6 +10,7 @@ from prefect.states import Completed, Failed
 
 from mailout import wiring
 from mailout.queue.model import Mailout, MailoutOutcome, Status
+from tasks.logs import hidden
 
 
 def outcome_of(mailout_id: str) -> State[Any]:
@@ -23,7 +24,8 @@ def outcome_of(mailout_id: str) -> State[Any]:
     if mailout.status is Status.CANCELLED:
         return Completed(message=f"Cancelled: {counts}.", name="Cancelled by hand")
     if mailout.status is not Status.COMPLETED:
-        return Completed(message=f"{_why(mailout, engine.limits.timezone)} {counts}.", name="Deferred")
+        why = hidden(_why(mailout, engine.limits.timezone))
+        return Completed(message=f"{why} {counts}.", name="Deferred")
     return Completed(message=counts)
 
 

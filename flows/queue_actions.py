@@ -13,9 +13,11 @@ from mailout.queue import acts
 from mailout.queue.acts import Verdict
 from mailout.queue.model import Mailout
 from mailout.reporting.words import headline, waiting
+from tasks.logs import discreet
 
 
 @flow(name="cancel_mailout", retries=0)
+@discreet
 def cancel_mailout(mailout_id: str) -> str:
     """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed.
 
@@ -29,6 +31,7 @@ def cancel_mailout(mailout_id: str) -> str:
 
 
 @flow(name="pause_mailout", retries=0)
+@discreet
 def pause_mailout(mailout_id: str, note: str | None = None) -> str:
     """Hold a mailout until somebody resumes it. What is in hand is finished.
 
@@ -40,6 +43,7 @@ def pause_mailout(mailout_id: str, note: str | None = None) -> str:
 
 
 @flow(name="resume_mailout", retries=0)
+@discreet
 def resume_mailout(mailout_id: str) -> str:
     """Let a mailout go on, whatever it waited for; `run_queue` takes it up within a minute.
 
@@ -50,6 +54,7 @@ def resume_mailout(mailout_id: str) -> str:
 
 
 @flow(name="retry_mailout", retries=0)
+@discreet
 def retry_mailout(mailout_id: str) -> str:
     """Try the failed messages of a mailout again, and no others; `run_queue` sends them.
 
@@ -63,6 +68,7 @@ def retry_mailout(mailout_id: str) -> str:
 
 
 @flow(name="settle_mailout", retries=0)
+@discreet
 def settle_mailout(mailout_id: str, verdict: Verdict, messages: list[str] | None = None) -> str:
     """Say what became of messages that were handed over and never answered for.
 
@@ -78,6 +84,7 @@ def settle_mailout(mailout_id: str, verdict: Verdict, messages: list[str] | None
 
 
 @flow(name="pause_everything", retries=0)
+@discreet
 def pause_everything(paused: bool = True) -> str:
     """Hold everything, also what comes later, or let it go on.
 

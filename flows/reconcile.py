@@ -10,9 +10,11 @@ from prefect.states import Completed
 
 from flows.alerts import raise_alerts
 from tasks import feedback
+from tasks.logs import discreet
 
 
 @flow(name="reconcile", retries=0)
+@discreet
 def reconcile() -> State[Any]:
     """Find attempts whose sender disappeared, count what is unknown, ask the provider for its quota, check
     the counters, tell the rates of mailouts whose events still come, and what needs a person."""

@@ -14,9 +14,11 @@ from mailout import wiring
 from mailout.engine import Engine
 from mailout.queue_run import QueueRun
 from mailout.requests import take_up_asked, take_up_ready
+from tasks.logs import discreet
 
 
 @flow(name="run_queue", retries=0)
+@discreet
 def run_queue() -> State[Any]:
     """Send every mailout whose time has come, a stretch at a time, those of a crashed run included.
 

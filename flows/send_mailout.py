@@ -14,9 +14,11 @@ from mailout.errors import Abort, AbortCode
 from mailout.queue.request import Request
 from mailout.requests import still_asked
 from tasks.content import take_up
+from tasks.logs import discreet
 
 
 @flow(name="send_mailout", retries=0, log_prints=False)
+@discreet
 def send_mailout(
     ref: str, test: bool | None = None, if_ready: bool = False, asked: bool = False
 ) -> State[Any]:

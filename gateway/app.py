@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from gateway import media, progress, requests, ses_events, unsubscribe
+from gateway import media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, say_why
 from gateway.answers import Ok, errors, refusal
 from gateway.prefect_events import Emitter
@@ -55,7 +55,9 @@ def create_app(
     app.include_router(requests.router(settings, store, emitter))
     app.include_router(unsubscribe.router(settings, store))
     app.include_router(media.router(settings.mailout_home / "media"))
-    app.include_router(progress.router(settings, store, outlook or wiring.outlook(settings, store)))
+    outlook = outlook or wiring.outlook(settings, store)
+    app.include_router(progress.router(settings, store, outlook))
+    app.include_router(metrics.router(settings, store, outlook))
 
     @app.get("/health", tags=["health"], responses=errors(503))
     async def health() -> Ok:

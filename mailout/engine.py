@@ -18,6 +18,7 @@ from mailout.content.media import MediaStore
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
 from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
+from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import Bucket, Claimed, Ledger, Result, RetryPlan, Timing
 from mailout.delivery.sender import Sender
@@ -131,7 +132,7 @@ class Engine(TakingUp):
         if allowance is not None and allowance.refused is not None:
             return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
         part = CsvPart(self.reports, self.worker, self.clock)
-        watchers = [part] if observer is None else [part, observer]
+        watchers: list[Observer] = [part, OutcomeLog(), *([observer] if observer else [])]
         self._sender = Sender(
             self.store,
             self._transport,

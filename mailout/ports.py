@@ -24,6 +24,7 @@ from mailout.feedback.model import (
     Received,
     Waiting,
 )
+from mailout.metrics.model import Sample, Vitals
 from mailout.queue.model import DeferReason, Mailout, NewMailout, Status
 from mailout.queue.request import Request
 from mailout.reporting.page_state import PageState
@@ -486,7 +487,17 @@ class Alerts(Protocol):
     def alert_told(self, key: str) -> None: ...
 
 
-class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests, Alerts, Protocol):
+class Counts(Protocol):
+    """What Prometheus is told. The counts only ever grow, whatever else is cleared away."""
+
+    def add_counts(self, counts: Mapping[Sample, float]) -> None: ...
+    def counts(self) -> Mapping[Sample, float]: ...
+    def vitals(self, scope: str) -> Vitals:
+        """How everything stands; `scope`: whose pace."""
+        ...
+
+
+class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests, Alerts, Counts, Protocol):
     """Where everything is kept. Every method is one transaction; every time is the store's."""
 
     name: str

@@ -138,6 +138,7 @@ class Settings(BaseSettings):
     public_url: Url | None = Field(None, examples=["https://mail.example.org"])
     log_redact: bool = True
     log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] | None = None  # None: as each program does it
 
     # Notifications
     notify_db: Path | None = None
@@ -150,6 +151,13 @@ class Settings(BaseSettings):
     def warnings(self) -> tuple[str, ...]:
         """What looks like a mistake in the environment or `.env`, for the log."""
         return self._warnings
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Their values, for whoever has to keep them out of something."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        single = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
+        return tuple(one.get_secret_value() for one in single if isinstance(one, SecretStr))
 
     @property
     def region(self) -> str | None:

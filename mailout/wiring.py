@@ -24,6 +24,7 @@ from mailout.delivery.protocol import Timing
 from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
+from mailout.metrics.counted import counted
 from mailout.ports import Clock, Store, Transport
 from mailout.queue.limits import Limits
 from mailout.queue.outlook import Outlook
@@ -59,6 +60,7 @@ def build(settings: Settings, clock: Clock | None = None) -> Engine:
 
 def open_store(settings: Settings, clock: Clock | None = None) -> Store:
     """Where everything is kept: Supabase if it is set, else the SQLite file in `MAILOUT_HOME`."""
+    clock = clock or SystemClock()
     if settings.supabase_url and settings.supabase_service_role_key:
         from mailout.adapters.supabase import SupabaseStore  # a second to import: only for whoever uses it
 
@@ -66,8 +68,8 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
             settings.supabase_url, settings.supabase_service_role_key.get_secret_value()
         )
         store.check()
-        return store
-    return SqliteStore(_home(settings) / "mailout.db", clock or SystemClock())
+        return counted(store, clock)
+    return counted(SqliteStore(_home(settings) / "mailout.db", clock), clock)
 
 
 def _place(settings: Settings) -> str:

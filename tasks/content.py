@@ -8,9 +8,11 @@ from prefect.cache_policies import NO_CACHE
 from mailout import wiring
 from mailout.queue.request import Request
 from mailout.requests import answer
+from tasks.logs import discreet
 
 
 @task(name="take up", cache_policy=NO_CACHE)
+@discreet
 def take_up(ref: str, test: bool | None, if_ready: bool = False) -> str | None:
     """Read the manuscript, check it, and write the mailout into the queue; its id. None: it is not Ready."""
     mailout = answer(wiring.engine(), Request.of(ref, test, if_ready))

@@ -13,6 +13,7 @@ from mailout import wiring
 from mailout.delivery.options import Ended
 from mailout.delivery.protocol import Claimed, Ledger, Result
 from mailout.queue.model import Status
+from tasks.logs import discreet
 
 STRETCH_SECONDS = 45.0
 """A task run costs Prefect's server tens of milliseconds: one for many batches, not one a batch."""
@@ -20,12 +21,14 @@ PROGRESS_SECONDS = 3.0
 
 
 @task(name="take its turn", cache_policy=NO_CACHE)
+@discreet
 def start(mailout_id: str) -> bool:
     """Whether it may be sent now; if not, the queue says why and until when."""
     return wiring.engine().start(mailout_id).status is Status.PROCESSING
 
 
 @task(name="send", cache_policy=NO_CACHE, retries=0)
+@discreet
 def send_stretch(mailout_id: str, progress: UUID | None = None) -> bool:
     """Send for a while; True while there is more to do. Never retried: its retries are the outbox's own."""
     engine = wiring.engine()

@@ -15,14 +15,16 @@ from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
 from mailout.reporting.markdown import ledger_table, markdown_report
+from tasks.logs import discreet, hidden
 
 
 @task(name="show progress", cache_policy=NO_CACHE)
+@discreet
 def show_progress(mailout_id: str) -> UUID:
     """The progress artifact that the sending moves."""
     mailout = wiring.engine().store.mailout(mailout_id)
     artifact = create_progress_artifact(
-        progress=0.0, key=f"progress-{mailout_id}", description=f"Sending “{mailout.subject}”"
+        progress=0.0, key=f"progress-{mailout_id}", description=hidden(f"Sending “{mailout.subject}”")
     )
     if not isinstance(artifact, UUID):
         raise TypeError(artifact)
@@ -30,11 +32,12 @@ def show_progress(mailout_id: str) -> UUID:
 
 
 @task(name="report", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
+@discreet
 def report(mailout_id: str, progress: UUID | None = None) -> str:
     """CSV, report page, and the run's artifacts. Safe to repeat: all of it is made from the store."""
     engine = wiring.engine()
     reports = engine.report(mailout_id)
-    summary = reports.summary
+    summary = reports.summary.redacted(hidden)  # more people see Prefect's pages than our files
     create_table_artifact(
         ledger_table(summary),
         key=f"ledger-{mailout_id}",

@@ -113,6 +113,7 @@ class Claimed:
     from_name: str | None
     variables: Mapping[str, str]
     slot: float | None  # on the store's clock; None: at once
+    request_id: str | None = None  # of a single mail: which request asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,8 @@ class StepReply:
     next_slot_at: float | None = None  # the pacer has none before; ask again shortly before it
     next_due_at: float | None = None  # when nothing was granted: when the next waiting message is due
     ledger: Ledger | None = None
+    suppressed: int = 0  # those that were due and had left, and
+    refused: int = 0  # those whose recipient is not there: they were passed over
 
 
 class OutcomeKind(StrEnum):

@@ -57,7 +57,7 @@ class Outlook:
         self._store = store
         self._limits = limits
         self.rate = rate  # whoever sends knows the provider's, too
-        self._scope = scope
+        self.scope = scope
 
     def forecast(self, mailout_id: str) -> Forecast | None:
         """None: it is over."""
@@ -87,7 +87,7 @@ class Outlook:
         for mailout in mailouts:
             if mailout.status is Status.PROCESSING and mailout.started_at is not None:
                 rate = slower(rate, measured(begun, max(mailout.started_at, now - LATELY), now))
-        return Outset(now, rate, self._usage(now), store.first_day(self._scope), begun)
+        return Outset(now, rate, self._usage(now), store.first_day(self.scope), begun)
 
     def _usage(self, now: float) -> Usage:
         """Everybody's counters: they are never less than a company's own, and have the same limits."""
@@ -96,7 +96,7 @@ class Outlook:
             for bucket in buckets(self._limits, now)
             if bucket.starts_at <= now < bucket.ends_at
         }
-        return Usage(used["hour"], used["day"], self._store.quota(self._scope))
+        return Usage(used["hour"], used["day"], self._store.quota(self.scope))
 
 
 def measured(begun: Sequence[tuple[float, int]], since: float, now: float) -> float | None:

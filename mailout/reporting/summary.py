@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from typing import Any
@@ -17,7 +17,7 @@ from mailout.queue.forecast import Forecast
 from mailout.queue.model import Mailout
 from mailout.reporting.forecasts import forecast_dict
 from mailout.reporting.moments import iso
-from mailout.reporting.redact import redact, redact_text
+from mailout.reporting.redact import redact_text
 from mailout.reporting.rows import pages
 from mailout.reporting.words import next_steps
 
@@ -79,19 +79,24 @@ class Summary:
         started = self.mailout.started_at
         return None if started is None else max(0.0, (self.mailout.completed_at or self.as_of) - started)
 
-    def redacted(self) -> Summary:
+    def redacted(self, hide: Callable[[str], str] = redact_text) -> Summary:
         """The same with addresses hidden, for places that more people can read."""
+        mailout = self.mailout
+        note, defer_note = (hide(said) if said else said for said in (self.note, mailout.defer_note))
         return replace(
             self,
+            mailout=replace(mailout, subject=hide(mailout.subject), defer_note=defer_note),
             failures=tuple(
                 replace(
                     group,
-                    message=redact_text(group.message),
-                    addresses=tuple(map(redact, group.addresses)),
+                    message=hide(group.message),
+                    addresses=tuple(map(hide, group.addresses)),
                 )
                 for group in self.failures
             ),
-            unknown_addresses=tuple(map(redact, self.unknown_addresses)),
+            unknown_addresses=tuple(map(hide, self.unknown_addresses)),
+            suppressed={hide(reason): n for reason, n in self.suppressed.items()},
+            note=note,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,17 @@ from mailout.settings import load_settings
 def prefect() -> Iterator[None]:
     with prefect_test_harness(server_startup_timeout=60):
         yield
+
+
+@pytest.fixture(autouse=True)
+def console() -> Iterator[None]:
+    """A flow run sets logging up for its process, which here is the tests': it ends with the test."""
+    loggers = [logging.getLogger(name) for name in (None, "mailout", "httpx")]
+    before = [(logger, logger.handlers[:], logger.level) for logger in loggers]
+    yield
+    for logger, handlers, level in before:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
 from prefect.exceptions import TerminationSignal
 from prefect.flows import Flow
 from prefect.runtime import flow_run
@@ -53,7 +53,10 @@ def test_a_deferred_run_says_why_and_until_when_and_the_report_foretells_the_end
     assert " 09:00 CE" in state.message
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(
-            artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=[f"report-{LETTER}"]))
+            artifact_filter=ArtifactFilter(
+                key=ArtifactFilterKey(any_=[f"report-{LETTER}"]),
+                flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]),
+            )
         )
     assert "| forecast | done by" in str(found[0].data)
     assert engine.store.mailout(LETTER).status is Status.PENDING

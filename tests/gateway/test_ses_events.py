@@ -173,6 +173,7 @@ def test_the_description_is_complete(gateway: Client) -> None:
         ("get", "/health"),
         ("get", "/mail/progress/poll/"),
         ("get", "/mail/progress/stream"),
+        ("get", "/metrics"),
         *(("post", f"/mailouts/{{id}}/{act}") for act in ("cancel", "pause", "resume", "retry", "settle")),
     }
     for operation in operations.values():

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mailout.adapters.sqlite.alerts import SqliteAlerts
+from mailout.adapters.sqlite.counts import SqliteCounts
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
 from mailout.adapters.sqlite.feedback import SqliteFeedback
@@ -32,6 +33,7 @@ class SqliteStore(
     SqliteLeaving,
     SqliteRequests,
     SqliteAlerts,
+    SqliteCounts,
 ):
     """Fulfils `ports.Store`. Its time is the clock handed in, so a test can set it."""
 

@@ -65,7 +65,7 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     company = campaign["company_id"] if campaign else None
     room, limited = _room(tx, step, now, company)
     reservation = reserve(_pace_state(tx, step.pace.scope), step.pace, now, min(step.want, room))
-    rows = _begin(tx, move, step, campaign, campaign_id, now, reservation.slots_free)
+    rows, left, wrong = _begin(tx, move, step, campaign, campaign_id, now, reservation.slots_free)
     slots = reservation.take(len(rows))
     _write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
     if rows:
@@ -80,6 +80,8 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
         next_slot_at=reservation.next_at if room and not reservation.slots_free else None,
         next_due_at=due,
         ledger=_ledger(tx, campaign_id, now, False),
+        suppressed=left,
+        refused=wrong,
     )
 
 
@@ -224,10 +226,10 @@ def _begin(
     campaign_id: str | None,
     now: float,
     grant: int,
-) -> list[sqlite3.Row]:
+) -> tuple[list[sqlite3.Row], int, int]:
     """Due rows in order: who left is suppressed, who is wrong is refused, the others are begun."""
     if grant <= 0:
-        return []
+        return [], 0, 0
     left = "0"
     if campaign is not None and not campaign["is_test"]:
         left = LEFT if campaign["list_key"] is None else f"({LEFT} OR {LEFT_LIST})"
@@ -260,7 +262,7 @@ def _begin(
     if ready:
         hour, day = (_bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
         move.begin(ready, step.session, hour, day)
-    return ready
+    return ready, len(gone), len(wrong)
 
 
 def _bucket_key(buckets: Sequence[Bucket], kind: str, now: float) -> str | None:
@@ -301,4 +303,5 @@ def _claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
         from_name=row["from_name"],
         variables=json.loads(row["variables"]) if row["variables"] else {},
         slot=slot,
+        request_id=row["request_id"],
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mailout.adapters.supabase.alerts import SupabaseAlerts
 from mailout.adapters.supabase.client import SupabaseRpc
+from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
 from mailout.adapters.supabase.outbox import SupabaseOutbox
@@ -26,6 +27,7 @@ class SupabaseStore(
     SupabaseFeedback,
     SupabaseRequests,
     SupabaseAlerts,
+    SupabaseCounts,
 ):
     """Fulfils `ports.Store`. Its time is the database's."""
 

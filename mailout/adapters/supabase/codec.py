@@ -95,6 +95,8 @@ def step_reply(values: Mapping[str, Any]) -> StepReply:
         next_slot_at=values.get("next_slot_at"),
         next_due_at=values.get("next_due_at"),
         ledger=Ledger(**ledger) if ledger else None,
+        suppressed=values.get("suppressed", 0),
+        refused=values.get("refused", 0),
     )
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from mailout.reporting.logs import MailoutHandler, configure_logging
+from mailout.reporting.logs import MailoutHandler, configure_logging, log_as_set
+from mailout.reporting.redact import Hiding
+from mailout.settings import load_settings
 
 log = logging.getLogger("mailout.test_logs")
 
@@ -15,9 +17,11 @@ log = logging.getLogger("mailout.test_logs")
 @pytest.fixture(autouse=True)
 def restore() -> Iterator[None]:
     root = logging.getLogger()
-    level = root.level
+    ours = logging.getLogger("mailout")
+    levels = root.level, ours.level
     yield
-    root.setLevel(level)
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
     for handler in [h for h in root.handlers if isinstance(h, MailoutHandler)]:
         root.removeHandler(handler)
 
@@ -58,7 +62,7 @@ def test_a_json_line_leaves_out_what_was_not_given_and_keeps_the_error() -> None
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_redacted_neither_form_shows_an_address(format: str) -> None:
     stream = io.StringIO()
-    configure_logging("json" if format == "json" else "text", redact=True, stream=stream)
+    configure_logging("json" if format == "json" else "text", hide=Hiding(), stream=stream)
     try:
         raise ValueError("anna@example.org")
     except ValueError:
@@ -70,9 +74,27 @@ def test_redacted_neither_form_shows_an_address(format: str) -> None:
 def test_setting_up_twice_does_not_say_everything_twice() -> None:
     first, second = io.StringIO(), io.StringIO()
     configure_logging(stream=first)
-    configure_logging(level="WARNING", stream=second)
+    configure_logging(level=logging.WARNING, stream=second)
     log.info("quiet")
     log.warning("once")
     assert first.getvalue() == ""
     assert second.getvalue().count("once") == 1
     assert "quiet" not in second.getvalue()
+
+
+def test_a_plain_line_carries_the_fields_too() -> None:
+    """Text is what most people have switched on when they need to find a message."""
+    stream = io.StringIO()
+    configure_logging(stream=stream)
+    log.info("FAILED", extra={"outboxId": "o", "attempt": 2, "flow_run_name": "wise-otter"})
+    assert stream.getvalue().endswith("mailout.test_logs: FAILED outboxId=o attempt=2 flowRun=wise-otter\n")
+
+
+def test_the_level_is_the_settings_or_the_program_s_usual_one() -> None:
+    stream = io.StringIO()
+    log_as_set(load_settings(env={}), logging.WARNING, stream=stream)
+    log.info("not heard")
+    log_as_set(load_settings(env={"LOG_LEVEL": "debug"}), logging.WARNING, stream=stream)
+    log.debug("heard")
+    logging.getLogger("botocore").debug("Authorization: what others say in detail")
+    assert [line.split(": ", 1)[1] for line in stream.getvalue().splitlines()] == ["heard"]

@@ -1,0 +1,25 @@
+"""What Prometheus asks for."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, Response
+
+from gateway.access import token_needed
+from gateway.progress import REFUSALS
+from mailout.metrics.scrape import scrape
+from mailout.metrics.text import CONTENT_TYPE
+from mailout.ports import Store
+from mailout.queue.outlook import Outlook
+from mailout.settings import Settings
+
+
+def router(settings: Settings, store: Store, outlook: Outlook) -> APIRouter:
+    routes = APIRouter(tags=["metrics"], dependencies=[Depends(token_needed(settings))])
+
+    @routes.get("/metrics", responses=REFUSALS, response_class=Response)
+    def metrics() -> Response:
+        """Counters and gauges in Prometheus's text format."""
+        text = scrape(store, scope=outlook.scope, rate=outlook.rate)
+        return Response(text, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+
+    return routes

@@ -1,0 +1,64 @@
+"""What became of each attempt, as lines of the log that machines can follow a message by."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+from mailout.delivery.protocol import Claimed, Ledger, Result
+from mailout.delivery.states import State
+
+log = logging.getLogger("mailout.sender")
+
+LEVELS = {
+    State.RETRY_SCHEDULED: logging.INFO,
+    State.FAILED: logging.INFO,
+    State.VALIDATION_FAILED: logging.INFO,
+    State.UNKNOWN: logging.WARNING,  # a person has to settle it
+}
+"""The others (sent, or given back to wait) have their line at DEBUG: a million of them hide all else."""
+
+ENOUGH = 100
+"""Lines about the same, a run: the rest of them at DEBUG. The report and the CSV have them all."""
+
+
+class OutcomeLog:
+    """An observer of a run of the sender. It names no address: the outbox id finds it."""
+
+    def __init__(self) -> None:
+        self._said: Counter[tuple[State, str | None]] = Counter()
+
+    def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
+        in_detail = log.isEnabledFor(logging.DEBUG)
+        for claimed, result in results:
+            if in_detail or result.state in LEVELS:
+                self._say(claimed, result)
+
+    def _say(self, claimed: Claimed, result: Result) -> None:
+        level = LEVELS.get(result.state, logging.DEBUG)
+        if level > logging.DEBUG:
+            kind = (result.state, result.code)
+            self._said[kind] += 1
+            if self._said[kind] == ENOUGH + 1:
+                log.info("more than %d messages are %s; the rest at DEBUG", ENOUGH, _what(result))
+            if self._said[kind] > ENOUGH:
+                level = logging.DEBUG
+        log.log(
+            level,
+            "%s%s",
+            _what(result),
+            f": {result.message}" if result.message else "",
+            extra={
+                "outboxId": claimed.attempt.id,
+                "requestId": claimed.request_id or claimed.campaign_id,  # what asked for it
+                "companyId": claimed.company_id,
+                "attempt": claimed.number,
+                "state": result.state.value,
+                "durationMs": result.duration_ms,
+            },
+        )
+
+
+def _what(result: Result) -> str:
+    return f"{result.state} {result.code}" if result.code else result.state.value

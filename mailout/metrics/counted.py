@@ -1,0 +1,121 @@
+"""A store that counts what passes through it: every step that a message takes is taken there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+from mailout.delivery.protocol import Attempt, Step, StepReply
+from mailout.delivery.states import State
+from mailout.errors import StoreError
+from mailout.feedback.model import Applied, Reading
+from mailout.metrics.model import Counter
+from mailout.metrics.tally import Tally
+from mailout.ports import Clock, Recipient, Store
+from mailout.queue.model import DeferReason, Mailout
+
+log = logging.getLogger("mailout.metrics")
+
+FLUSH_SECONDS = 5.0
+"""How much of its counts a process that is killed takes with it. The ledger loses nothing."""
+
+
+def counted(store: Store, clock: Clock) -> Store:
+    """The same store, counting."""
+    return cast(Store, CountedStore(store, clock))
+
+
+class CountedStore:
+    """Everything else goes to the store as it is."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._tally = Tally()
+        self._flushing = threading.Lock()
+        self._next = clock.monotonic() + FLUSH_SECONDS
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    # ── senders: often, so their counts wait a few seconds ──
+
+    def step(self, step: Step) -> StepReply:
+        reply = self._store.step(step)
+        self._tally.step(step, reply)
+        if step.close or self._clock.monotonic() >= self._next:
+            self.flush()
+        return reply
+
+    # ── everybody else: now and then ──
+
+    def reap(self, grace: float) -> int:
+        lost = self._store.reap(grace)
+        return self._moved(State.UNKNOWN, lost)
+
+    def settle(self, campaign_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
+        return self._moved(to, self._store.settle(campaign_id, to, wait=wait, ids=ids))
+
+    def retry_failed(self, campaign_id: str) -> int:
+        return self._moved(State.PENDING, self._store.retry_failed(campaign_id))
+
+    def confirm(self, attempt: Attempt, message_id: str | None) -> bool:
+        return bool(self._moved(State.SENT, self._store.confirm(attempt, message_id)))
+
+    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
+        return bool(self._moved(State.FAILED, self._store.revoke(attempt, code, message)))
+
+    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+        applied = self._store.apply_events(readings)
+        self._moved(State.SENT, applied.confirmed)
+        self._moved(State.FAILED, applied.revoked)
+        return applied
+
+    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
+        added = self._store.freeze_subscribers(id, chunk=chunk)
+        self._moved(State.PENDING, added or 0)
+        return added
+
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
+        return self._moved(State.PENDING, self._store.freeze_recipients(id, recipients))
+
+    def cancel(self, id: str) -> Mailout:
+        before = self._store.mailout(id).ledger.suppressed
+        cancelled = self._store.cancel(id)
+        self._moved(State.SUPPRESSED, cancelled.ledger.suppressed - before)
+        return cancelled
+
+    def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
+        deferred = self._store.defer(id, reason, until, note)
+        if deferred.defer_reason is reason:  # else it is over, or another hold stands
+            self._tally.add(Counter.DEFERS, reason)
+            self.flush()
+        return deferred
+
+    def close(self) -> None:
+        self.flush()
+        self._store.close()
+
+    def _moved(self, state: State, n: int) -> int:
+        if n > 0:
+            self._tally.moved(state, n)
+            self.flush()
+        return n
+
+    def flush(self) -> None:
+        """Never at the cost of what is counted: a store that is away gets the counts later."""
+        if not self._flushing.acquire(blocking=False):
+            return
+        try:
+            self._next = self._clock.monotonic() + FLUSH_SECONDS
+            taken = self._tally.take()
+            if taken:
+                try:
+                    self._store.add_counts(taken)
+                except StoreError as error:
+                    self._tally.give_back(taken)
+                    log.debug("the counts wait for the store: %s", error)
+        finally:
+            self._flushing.release()

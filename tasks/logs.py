@@ -1,0 +1,93 @@
+"""Logging inside a flow run: our own lines among those that Prefect keeps, and nothing shown that is hidden.
+
+A worker starts each flow run as a process of its own, in which nobody but Prefect has set up logging.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar, get_type_hints
+
+from prefect.exceptions import MissingContextError
+from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
+
+from mailout import wiring
+from mailout.reporting.logs import LineFormatter, log_as_set
+from mailout.reporting.redact import Hiding, RedactLines, hidden_in_error
+from mailout.settings import Settings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+OURS = "mailout"
+PREFECTS = ("prefect.flow_runs", "prefect.task_runs", "prefect.extra")
+
+
+def discreet(function: Callable[P, R]) -> Callable[P, R]:
+    """For the function of a flow or a task: it logs as the settings say, and an error of its shows nothing
+    that is to be hidden. Prefect makes the state of a run from it."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        hide = Hiding()
+        try:
+            settings = wiring.engine().settings
+            hide = Hiding.of(settings)
+            log_in_run(settings)
+            return function(*args, **kwargs)
+        except Exception as error:
+            shown = hidden_in_error(error, hide)
+            if shown is error:
+                raise
+            raise shown from error
+
+    # Prefect checks a run's parameters by the types, and would look for their names in this module.
+    run.__annotations__ = get_type_hints(function, include_extras=True)
+    run.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
+    return run
+
+
+def hidden(text: str) -> str:
+    """For what goes to Prefect past its logs: artifacts, the messages of states."""
+    return Hiding.of(wiring.engine().settings)(text)
+
+
+class RunLog(APILogHandler):
+    """Our lines on their way to the run that they were said in; outside of one they stay where they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setLevel(logging.INFO)  # a line for each of a million is not for Prefect's database
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exc_info()[1], MissingContextError):
+            super().handleError(record)
+
+
+def log_in_run(settings: Settings) -> None:
+    """Again for every run: another may have had other settings."""
+    _take_over_console(settings)
+    ours = logging.getLogger(OURS)
+    for old in [one for one in ours.handlers if isinstance(one, APILogHandler)]:
+        ours.removeHandler(old)
+    ours.addHandler(RunLog())
+    ours.setLevel(min(ours.level or logging.INFO, logging.INFO))
+    redact = RedactLines(Hiding.of(settings))
+    for name in (OURS, *PREFECTS):
+        for handler in logging.getLogger(name).handlers:
+            handler.filters = [one for one in handler.filters if not isinstance(one, RedactLines)]
+            handler.addFilter(redact)
+            if isinstance(handler, APILogHandler):
+                handler.setFormatter(LineFormatter())  # the time and the level Prefect keeps besides
+
+
+def _take_over_console(settings: Settings) -> None:
+    """Prefect's own console, where there is one, gives way to ours at the same level: it knows no JSON."""
+    root = logging.getLogger()
+    for console in [one for one in root.handlers if isinstance(one, PrefectConsoleHandler)]:
+        root.removeHandler(console)
+        log_as_set(settings, console.level or logging.INFO)
