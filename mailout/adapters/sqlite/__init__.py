@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from mailout.adapters.sqlite.archive import SqliteArchives
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
 from mailout.adapters.sqlite.feedback import SqliteFeedback
@@ -30,6 +31,7 @@ class SqliteStore(
     SqliteFeedback,
     SqliteLeaving,
     SqliteRequests,
+    SqliteArchives,
 ):
     """Fulfils `ports.Store`. Its time is the clock handed in, so a test can set it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mailout.adapters.supabase.archive import SupabaseArchives
 from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
@@ -24,6 +25,7 @@ class SupabaseStore(
     SupabaseDueReports,
     SupabaseFeedback,
     SupabaseRequests,
+    SupabaseArchives,
 ):
     """Fulfils `ports.Store`. Its time is the database's."""
 
