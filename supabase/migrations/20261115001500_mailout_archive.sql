@@ -100,14 +100,14 @@ language plpgsql set search_path = public as $$
 #variable_conflict use_column
 declare
     at timestamptz := mailout_now();
-    mailout campaign_queue;
+    known campaign_queue;
 begin
-    select * into mailout from campaign_queue q where q.id = mailout_to_uuid($1) for update;
-    if mailout.id is null or not mailout_is_over(mailout) then
+    select * into known from campaign_queue q where q.id = mailout_to_uuid($1) for update;
+    if known.id is null or not mailout_is_over(known) then
         return false;
     end if;
     insert into archivings (mailout, owner, token, until, as_it_was)
-    values (mailout.id, $2, $3, at + make_interval(secs => $4), md5(to_jsonb(mailout)::text))
+    values (known.id, $2, $3, at + make_interval(secs => $4), md5(to_jsonb(known)::text))
     on conflict (mailout) do update
     set owner = excluded.owner, token = excluded.token, until = excluded.until, as_it_was = excluded.as_it_was
     where archivings.owner = excluded.owner or archivings.until < at;
@@ -135,16 +135,16 @@ comment on function mailout_drop_claims is 'One that was not carried out; or (nu
 create or replace function mailout_mark_archived(id text, token text, place text) returns boolean
 language plpgsql set search_path = public as $$
 declare
-    mailout campaign_queue;
+    known campaign_queue;
 begin
-    select * into mailout from campaign_queue q where q.id = mailout_to_uuid($1) for update;
-    if mailout.id is null or not mailout_is_over(mailout) or not exists (
+    select * into known from campaign_queue q where q.id = mailout_to_uuid($1) for update;
+    if known.id is null or not mailout_is_over(known) or not exists (
         select 1 from archivings a
-        where a.mailout = mailout.id and a.token = $2 and a.as_it_was = md5(to_jsonb(mailout)::text)
+        where a.mailout = known.id and a.token = $2 and a.as_it_was = md5(to_jsonb(known)::text)
     ) then
         return false;
     end if;
-    update campaign_queue q set archived_at = mailout_now(), archived_to = $3 where q.id = mailout.id;
+    update campaign_queue q set archived_at = mailout_now(), archived_to = $3 where q.id = known.id;
     return true;
 end $$;
 comment on function mailout_mark_archived is 'The archive is complete: from here on it is the truth; false: the mailout changed, or is another''s.';
