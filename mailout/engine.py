@@ -26,7 +26,7 @@ from mailout.queue.judge import Judge, defer
 from mailout.queue.limits import Limits, buckets, window_closes
 from mailout.queue.model import Mailout, Status
 from mailout.queue.outlook import Outlook
-from mailout.reporting.files import csv_path, html_path
+from mailout.reporting.files import csv_path, html_path, replace_address
 from mailout.reporting.html import write_html
 from mailout.reporting.page_reports import PageReports
 from mailout.reporting.redact import redact
@@ -262,6 +262,12 @@ class Engine(TakingUp):
         csv, html = csv_path(self.reports, id), html_path(self.reports, id)
         if not csv.exists() or not html.exists():
             self._write(Reports(summarise(self.store, id), csv, html))
+
+    def forget_in_reports(self, id: str, address: str, instead: str) -> None:
+        """In the files of an archived mailout, which cannot be made anew."""
+        for path in (csv_path(self.reports, id), html_path(self.reports, id)):
+            if path.exists():
+                replace_address(path, address, instead)
 
     # ── the whole story ──
 

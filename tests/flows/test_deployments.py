@@ -83,8 +83,13 @@ def test_everything_is_deployed_with_its_schedule_and_its_trigger(deployed: Pref
     there = {one["name"]: one for one in deployed.find("deployments")}
     assert set(there) == set(NAMES)
     for one in DEPLOYMENTS:
-        schedules = [schedule["schedule"]["interval"] for schedule in there[one["name"]]["schedules"]]
-        assert schedules == [schedule["interval"] for schedule in one.get("schedules", [])]
+        schedules = [
+            ("interval" in made["schedule"] and made["schedule"]["interval"], made["active"])
+            for made in there[one["name"]]["schedules"]
+        ]
+        assert schedules == [
+            (wanted.get("interval", False), wanted.get("active", True)) for wanted in one.get("schedules", [])
+        ]
         assert there[one["name"]]["work_pool_name"] == "mailout"
         limit = there[one["name"]]["global_concurrency_limit"]
         assert (limit and limit["limit"]) == one.get("concurrency_limit", {}).get("limit")

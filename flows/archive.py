@@ -1,0 +1,18 @@
+"""Retention: once a month, where somebody has switched its schedule on, and by hand."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from mailout.archive import DEFAULT_DAYS
+from tasks.archive import archive_old_mailouts
+
+
+@flow(name="archive", retries=0)
+def archive(older_than: int = DEFAULT_DAYS) -> str:
+    """Move the messages and events of old mailouts to Parquet files in MAILOUT_HOME/archive.
+
+    Args:
+        older_than: Mailouts that ended so many days ago; 30 at least.
+    """
+    return archive_old_mailouts(older_than)
