@@ -108,7 +108,8 @@ class SqliteArchives:
             " ORDER BY id LIMIT ?",
             (json.dumps(list(message_ids)), after, limit),
         )
-        return [{**dict(row), "detail": json.loads(row["detail"])} for row in rows]
+        names = rows[0].keys() if rows else []
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def delete_archived_events(self, id: str, ids: Sequence[str]) -> int:
         with self.db.write() as tx:
