@@ -1,4 +1,4 @@
-"""Retention: once a month, where somebody has switched its schedule on, and by hand."""
+"""Retention: by hand, and once a month where somebody has given it that schedule."""
 
 from __future__ import annotations
 
