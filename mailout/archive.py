@@ -32,8 +32,9 @@ LEAST_DAYS = 30
 """So long bounces and complaints still come in and are told to the page; the same content is held back for
 7 days; SQS repeats an event for up to 14."""
 LEASE = 600.0
-CHUNK = 10_000
-"""How much one transaction deletes."""
+CHUNK = 25_000
+"""How much one transaction deletes: half a second. The less, the more often each page of an index is written."""
+EVENTS = 10_000
 CHANGED = "it changed while it was being read; the next run takes it"
 
 
@@ -227,7 +228,7 @@ class Archiving:
 
     def _events(self, message_ids: Sequence[str]) -> Iterator[Sequence[Mapping[str, Any]]]:
         after = ""
-        while page := self._store.events_of(message_ids, after=after, limit=CHUNK):
+        while page := self._store.events_of(message_ids, after=after, limit=EVENTS):
             yield page
             after = page[-1]["id"]
 

@@ -103,6 +103,7 @@ def test_many_pages_make_parts_and_nobody_is_missing(
     monkeypatch.setattr("mailout.reporting.rows.PAGE", 7)
     monkeypatch.setattr("mailout.adapters.parquet.draft.PART", 10)
     monkeypatch.setattr("mailout.archive.CHUNK", 4)
+    monkeypatch.setattr("mailout.archive.EVENTS", 3)
     people = [f"p{number:03}@example.org" for number in range(45)]
     id = mailout(store, *people)
     sender = Sender(store, id)
