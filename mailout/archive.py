@@ -33,7 +33,7 @@ LEAST_DAYS = 30
 7 days; SQS repeats an event for up to 14."""
 LEASE = 600.0
 CHUNK = 25_000
-"""How much one transaction deletes: half a second. The less, the more often each page of an index is written."""
+"""How much one transaction deletes, in half a second. Smaller parts write the same index pages more often."""
 EVENTS = 10_000
 CHANGED = "it changed while it was being read; the next run takes it"
 
