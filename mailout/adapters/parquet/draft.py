@@ -46,6 +46,7 @@ class ParquetDraft:
             table.close()
         write(frame_of([mailout], MAILOUT), self._folder / "mailout.parquet")
         sync(self._folder)
+        sync(self._folder.parent)  # also its hidden name: the store is about to rely on it
         return tally_of(self._folder)
 
 
