@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Annotated
 
@@ -10,10 +10,14 @@ import typer
 
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
+from mailout import wiring
+from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
 from mailout.feedback.events import address_of
+from mailout.queue.model import Status
 from mailout.reporting.words import count
 
+ALL = 100_000
 EXAMPLE = "Example: mailout subscribers forget ana@example.org"
 
 
@@ -26,20 +30,61 @@ def forget(
     if address is None:
         raise UsageError(f"{email} is no address.")
     engine = open_engine()
-    done = engine.store.forget(address, f"forgotten:{sha256(address.encode()).hexdigest()[:32]}")
-    if not (done.subscribers or done.messages or done.events or done.errors):
-        raise NotFound(f"Nothing is known of {address}.")
+    instead = f"forgotten:{sha256(address.encode()).hexdigest()[:32]}"
+    done = engine.store.forget(address, instead)
+    archives = _forget_in_archives(engine, address, instead)
+    if not (done.subscribers or done.messages or done.events or done.errors or archives.changed):
+        raise NotFound(f"Nothing is known of {address}.", remedy=archives.out_of_reach or None)
     for mailout in done.mailouts:
         engine.report(mailout)
     files = list((engine.settings.mailout_home / "outbox").glob(f"*/{address}--*.eml"))
     if json:
-        print_json({**asdict(done), "mail_files": [str(file) for file in files]})
+        print_json(
+            {
+                **asdict(done),
+                "mail_files": [str(file) for file in files],
+                "archives": archives.changed,
+                "archives_out_of_reach": archives.missing,
+            }
+        )
         return
     say(
         f"{address} is forgotten: {count(done.subscribers, 'subscriber')}, {count(done.messages, 'message')},"
         f" {count(done.events, 'event')}, {count(done.errors, 'error')};"
         f" {count(len(done.mailouts), 'report')} written anew."
     )
+    if archives.changed:
+        say(f"Erased from {count(len(archives.changed), 'archive')} as well.")
+    if archives.missing:
+        note(archives.out_of_reach)
     if files:
         note(f"{count(len(files), 'mail file')} in {files[0].parent.parent} still carry the address.")
     note("An import that has the address would bring it back: take it out of your files, too.")
+
+
+@dataclass
+class _Archives:
+    changed: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def out_of_reach(self) -> str:
+        if not self.missing:
+            return ""
+        return f"Archives that are not on this machine were not looked into: {', '.join(self.missing)}."
+
+
+def _forget_in_archives(engine: Engine, address: str, instead: str) -> _Archives:
+    """After the store: what is archived from now on has nothing of him any more."""
+    found = _Archives()
+    folder = wiring.archive_folder(engine.settings)
+    for mailout in engine.store.mailouts(statuses=(Status.COMPLETED, Status.CANCELLED), limit=ALL):
+        if mailout.archived_to is None:
+            continue
+        erased = folder.forget(mailout.archived_to, address, instead)
+        if erased is None:
+            found.missing.append(mailout.archived_to)
+        elif any(erased):
+            found.changed.append(mailout.archived_to)
+            engine.forget_in_reports(mailout.id, address, instead)
+    return found

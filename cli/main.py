@@ -28,6 +28,7 @@ COMMANDS = {
     "doctor": "Would a mailout go through? If not: what to do about it.",
     "queue": "What waits and what was sent: list, pause, cancel, retry, settle.",
     "events": "Apply what SES has reported; exchange lists of dead addresses with it.",
+    "archive": "Move old mailouts out of the store, into files.",
     "up": "Run everything on this machine: Prefect, the flows, the gateway.",
     "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",
 }

@@ -131,6 +131,7 @@ def settle(
     """Say what became of messages in doubt: those that were handed over and never answered for."""
     engine = open_engine()
     mailout = find_mailout(engine, id)
+    acts.require_here(mailout)
     chosen = [find_message(engine, mailout, name, (State.UNKNOWN,)) for name in message] if message else None
     doubtful = len(chosen) if chosen else mailout.ledger.unknown
     if not doubtful:

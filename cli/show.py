@@ -55,7 +55,7 @@ def _titled(mailout: Mailout) -> str:
 
 def standing(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> str:
     """A few words, for a table; for what goes on by itself, until when."""
-    words = _standing(engine, mailout)
+    words = _standing(engine, mailout) + ("; archived" if mailout.archived_at is not None else "")
     if forecast is None or forecast.ends_at is None:
         return words
     return f"{words}; {foretold(forecast, engine.limits.timezone)}"
@@ -96,6 +96,7 @@ def mailout_dict(mailout: Mailout, forecast: Forecast | None = None) -> dict[str
         "frozen_at",
         "started_at",
         "completed_at",
+        "archived_at",
     )
     moments = {name: iso(getattr(mailout, name)) for name in times}
     return asdict(mailout) | moments | {"forecast": forecast_dict(forecast)}

@@ -11,6 +11,7 @@ from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
 from cli.show import mailout_dict, message_dict, show_mailouts
 from mailout.engine import Engine
+from mailout.queue.acts import require_here
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.summary import summarise
@@ -39,6 +40,8 @@ def status(
     engine = open_engine()
     mailout = find_mailout(engine, id) if id else None
     if message:
+        if mailout:
+            require_here(mailout)
         _message(engine, find_message(engine, mailout, message), json)
     elif mailout:
         _mailout(engine, mailout.id, json)

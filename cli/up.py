@@ -111,6 +111,7 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
         "PREFECT_SERVER_UI_API_URL": "/api",
         # The queue makes a run every minute: without this its history would grow for ever.
         "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
         "PREFECT_WORKER_QUERY_SECONDS": "5",
     }

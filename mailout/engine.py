@@ -28,7 +28,7 @@ from mailout.queue.judge import Judge, defer
 from mailout.queue.limits import Limits, buckets, window_closes
 from mailout.queue.model import Mailout, Status
 from mailout.queue.outlook import Outlook
-from mailout.reporting.files import csv_path, html_path
+from mailout.reporting.files import csv_path, html_path, replace_address
 from mailout.reporting.html import write_html
 from mailout.reporting.page_reports import PageReports
 from mailout.reporting.redact import redact
@@ -258,11 +258,27 @@ class Engine(TakingUp):
             forecast=self.outlook.forecast(id),
             note=self._notes.get(id),
         )
-        csv, html = csv_path(self.reports, id), html_path(self.reports, id)
-        write_csv(self.store, id, csv)
-        write_html(summary, html, self.limits.timezone, csv=csv)
+        reports = Reports(summary, csv_path(self.reports, id), html_path(self.reports, id))
+        if summary.mailout.archived_at is None:  # else they would be made of nothing
+            self._write(reports)
         self.pages.tell(id)
-        return Reports(summary, csv, html)
+        return reports
+
+    def _write(self, reports: Reports) -> None:
+        write_csv(self.store, reports.summary.mailout.id, reports.csv)
+        write_html(reports.summary, reports.html, self.limits.timezone, csv=reports.csv)
+
+    def keep_report(self, id: str) -> None:
+        """Its files, if this machine has none: once it is archived they cannot be made any more."""
+        csv, html = csv_path(self.reports, id), html_path(self.reports, id)
+        if not csv.exists() or not html.exists():
+            self._write(Reports(summarise(self.store, id), csv, html))
+
+    def forget_in_reports(self, id: str, address: str, instead: str) -> None:
+        """In the files of an archived mailout, which cannot be made anew."""
+        for path in (csv_path(self.reports, id), html_path(self.reports, id)):
+            if path.exists():
+                replace_address(path, address, instead)
 
     @property
     def alarm(self) -> Alarm:

@@ -172,6 +172,10 @@ class Outbox(Protocol):
         """The last step a session made; None: the store has never heard of it."""
         ...
 
+    def session_archived(self, session: str) -> bool:
+        """Whether what it sent lies in an archive: the outbox no longer knows it, and need not."""
+        ...
+
     def doubts(self, session: str) -> Sequence[Doubt]: ...
     def epochs(self, ids: Sequence[str]) -> Mapping[str, int]: ...
     def request_stop(self, campaign_id: str | None) -> int:
@@ -497,7 +501,61 @@ class Counts(Protocol):
         ...
 
 
-class Store(Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests, Alerts, Counts, Protocol):
+class Archives(Protocol):
+    """Old mailouts on their way out. Their rows in the queue stay: that they were sent is never forgotten."""
+
+    def over_before(self, moment: float) -> Sequence[Mailout]:
+        """Ended before then and not archived, the oldest first."""
+        ...
+
+    def claim_archive(self, id: str, *, owner: str, token: str, lease: float) -> bool:
+        """Ours for so long, as it stands now. False: another's just now, or it is not over.
+
+        An owner may take over his own: he knows that nobody else works in his name.
+        """
+        ...
+
+    def keep_claim(self, id: str, token: str, lease: float) -> bool: ...
+    def drop_claim(self, id: str, token: str) -> None: ...
+    def transports(self, id: str) -> Mapping[str, str]:
+        """What each of its sessions sent through."""
+        ...
+
+    def events_of(
+        self, message_ids: Sequence[str], *, after: str = "", limit: int = 10_000
+    ) -> Sequence[Mapping[str, Any]]:
+        """By `id`, one page: ask again after the last one's."""
+        ...
+
+    def mark_archived(self, id: str, token: str, place: str) -> bool:
+        """The archive is complete, and the truth from now on. False: the mailout changed meanwhile."""
+        ...
+
+    def archives_to_empty(self) -> Sequence[tuple[Mailout, str]]:
+        """Archived mailouts whose messages have not all left the store, with the token of their archive."""
+        ...
+
+    def delete_archived_events(self, id: str, ids: Sequence[str]) -> int: ...
+    def delete_archived_messages(self, id: str, *, most: int = 10_000) -> int:
+        """The next part; 0: none is left."""
+        ...
+
+    def archive_emptied(self, id: str) -> None:
+        """Nothing of it is left here but its row in the queue."""
+        ...
+
+    def trim_inbox(self, before: float, *, most: int = 10_000) -> int:
+        """Forget the ids of events applied before then, a part of them; how many."""
+        ...
+
+    def give_space_back(self) -> int:
+        """To the machine, if it is worth it and disturbs nobody; how many bytes."""
+        ...
+
+
+class Store(
+    Outbox, Queue, Subscribers, Records, DueReports, Feedback, Requests, Alerts, Counts, Archives, Protocol
+):
     """Where everything is kept. Every method is one transaction; every time is the store's."""
 
     name: str

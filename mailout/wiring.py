@@ -15,7 +15,9 @@ from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
+from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
+from mailout.archive import Archiving
 from mailout.clock import SystemClock
 from mailout.content.media import MediaStore
 from mailout.content.notion.links import page_id_of
@@ -196,6 +198,25 @@ def _home(settings: Settings) -> Path:
             remedy="Set it to a folder that you may write to.",
         ) from error
     return home
+
+
+# ── Retention ────────────────────────────────────────────────────────────────────────────────────
+
+
+def archive_folder(settings: Settings, out: Path | None = None) -> ParquetArchive:
+    """`MAILOUT_HOME/archive`, or another folder."""
+    home = _home(settings)
+    return ParquetArchive(out or home / "archive", home)
+
+
+def archiving(engine: Engine, out: Path | None = None) -> Archiving:
+    return Archiving(
+        engine.store,
+        archive_folder(engine.settings, out),
+        report=engine.keep_report,
+        # Without Notion nobody is there to be told.
+        waits_for_page=lambda: set(engine.store.due_reports() if engine.pages.reporter else ()),
+    )
 
 
 # ── What comes back ──────────────────────────────────────────────────────────────────────────────

@@ -35,7 +35,7 @@ def _check_known(store: Outbox, journal: DeadJournal) -> None:
     """A store that has forgotten what this machine did was set back: sending on would send twice."""
     known = store.session_step(journal.session)
     behind = known is None and (bool(journal.called) or journal.closed_at_step is not None)
-    if not behind and journal.called:
+    if not behind and journal.called and not store.session_archived(journal.session):
         epochs = store.epochs([attempt.id for attempt in journal.called])
         behind = any(epochs.get(attempt.id, 0) < attempt.epoch for attempt in journal.called)
     if behind:

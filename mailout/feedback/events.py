@@ -102,6 +102,7 @@ def parse_event(payload: str) -> Event | NoEvent:
         attempt=_attempt(tags),
         campaign_id=_uuid(_tag(tags, "mailout_campaign")),
         recipients=tuple(dict.fromkeys(_recipients(kind, part, mail))),
+        destination=tuple(dict.fromkeys(_addresses(_list(mail.get("destination"))))),
         bounce_type=_text(part.get("bounceType")),
         bounce_subtype=_text(part.get("bounceSubType")),
         detail=dict(_detail(kind, part)),
@@ -147,7 +148,11 @@ def _uuid(text: str | None) -> str | None:
 def _recipients(kind: _Kind, part: Mapping[str, Any], mail: Mapping[str, Any]) -> Iterator[str]:
     """Whom the event is about; if it does not say, whom the mail was for."""
     named = part.get(kind.recipients) if kind.recipients else None
-    for entry in _list(named) or _list(mail.get("destination")):
+    return _addresses(_list(named) or _list(mail.get("destination")))
+
+
+def _addresses(entries: list[Any]) -> Iterator[str]:
+    for entry in entries:
         written = _text(entry.get("emailAddress") if isinstance(entry, dict) else entry)
         address = written and address_of(written)
         if address:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from mailout.errors import StoreError, StoreUnavailable
 from mailout.feedback.events import NoEvent, Unreadable, parse_event
 from mailout.feedback.model import Applied, Effect, Event, EventType, Heard, Reading, Received, Waiting
-from mailout.ids import uuid_of
+from mailout.ids import message_id, uuid_of
 from mailout.ports import Feedback
 
 log = logging.getLogger("mailout.feedback")
@@ -112,12 +112,25 @@ def read(row: Waiting, policy: BouncePolicy) -> Reading:
                 email=email,
                 ses_message_id=event.ses_message_id,
                 attempt=event.attempt,
+                campaign_id=event.campaign_id,
                 heard=heard,
                 detail=event.detail,
             )
-            for email in event.recipients or (None,)
+            for email in _concerned(event) or (None,)
         ],
     )
+
+
+def _concerned(event: Event) -> Sequence[str]:
+    """Whom we had written to, where our tags prove it: a bounce may name an address that it was forwarded to.
+
+    While the message is in the outbox the store knows that better; in an archive it is out of reach.
+    """
+    if event.attempt is not None and event.campaign_id is not None:
+        for address in event.destination:
+            if message_id(event.campaign_id, address) == event.attempt.id:
+                return (address,)
+    return event.recipients
 
 
 def heard_of(event: Event, at: float, policy: BouncePolicy) -> Heard | None:

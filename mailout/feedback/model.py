@@ -56,6 +56,7 @@ class Event:
     attempt: Attempt | None = None  # from our tags; None: not tagged, or not ours
     campaign_id: str | None = None
     recipients: tuple[str, ...] = ()  # normalised
+    destination: tuple[str, ...] = ()  # whom the mail was for
     bounce_type: str | None = None
     bounce_subtype: str | None = None
     detail: Mapping[str, str] = field(default_factory=dict)
@@ -114,6 +115,7 @@ class Effect:
     email: str | None
     ses_message_id: str | None = None
     attempt: Attempt | None = None
+    campaign_id: str | None = None  # from our tags, for a message that is not in the outbox any more
     heard: Heard | None = None
     detail: Mapping[str, str] = field(default_factory=dict)
 

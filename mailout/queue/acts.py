@@ -22,6 +22,16 @@ class Verdict(StrEnum):
     PENDING = "pending"
 
 
+def require_here(mailout: Mailout) -> Mailout:
+    """Its messages are still in the store: else nothing can be done with them."""
+    if mailout.archived_at is not None:
+        raise UsageError(
+            "It is archived: what became of it is final.",
+            remedy=f"Its messages are in {mailout.archived_to}.",
+        )
+    return mailout
+
+
 def cancel(store: Store, id: str) -> Mailout:
     """Take it back. What has left has left; nobody else gets it, and it cannot be resumed."""
     if store.mailout(id).status is Status.COMPLETED:
@@ -45,7 +55,7 @@ def resume(store: Store, id: str) -> Mailout:
 
 def retry(store: Store, id: str) -> int:
     """Try its failed messages again, and no others; how many."""
-    retried = store.retry_failed(store.mailout(id).id)
+    retried = store.retry_failed(require_here(store.mailout(id)).id)
     if not retried:
         raise UsageError("No message of it has failed: there is nothing to try again.")
     return retried
@@ -55,6 +65,6 @@ def settle(
     store: Store, id: str, verdict: Verdict, timing: Timing, messages: Sequence[str] | None = None
 ) -> int:
     """Say what became of messages in doubt (all of them, or these); `pending` sends them again."""
-    if not store.mailout(id).ledger.unknown:
+    if not require_here(store.mailout(id)).ledger.unknown:
         raise UsageError("No message of it is in doubt: there is nothing to settle.")
     return store.settle(id, State(verdict.value.upper()), wait=timing.settle_wait, ids=messages)

@@ -93,6 +93,8 @@ class Mailout(NewMailout):
     frozen_at: float | None = None
     started_at: float | None = None
     completed_at: float | None = None
+    archived_at: float | None = None  # since then its messages are not in the store; its counts are final
+    archived_to: str | None = None  # machine and folder
     metrics: Mapping[str, int] = field(default_factory=dict)  # delivered, bounced, ... by event
     transient_pauses: int = 0  # after transient errors, and
     transient_sent: int = 0  # how many had been sent by the last of them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,13 @@ def html_path(reports: Path, mailout_id: str) -> Path:
 
 def parts_directory(reports: Path, mailout_id: str) -> Path:
     return reports / mailout_id
+
+
+def replace_address(path: Path, address: str, instead: str) -> None:
+    """Wherever it stands by itself, line by line; a longer one that ends or begins with it is another's."""
+    alone = re.compile(rf"(?<![\w.+-]){re.escape(address)}(?![\w-]|\.\w)")
+    with replacing(path) as file, path.open(encoding="utf-8", newline="") as old:
+        file.writelines(alone.sub(instead, line) for line in old)
 
 
 @contextmanager

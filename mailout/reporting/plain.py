@@ -10,7 +10,7 @@ from mailout.queue.model import Mailout
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details
 from mailout.reporting.summary import FailureGroup, Summary
-from mailout.reporting.words import COLUMN_NAMES, first_of, headline, next_steps, waiting
+from mailout.reporting.words import COLUMN_NAMES, archived, first_of, headline, next_steps, waiting
 
 _ALWAYS = ("sent", "failed")
 
@@ -53,9 +53,13 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
 
 
 def _standing(mailout: Mailout, zone: tzinfo) -> Sequence[str]:
-    why = waiting(mailout, zone)
-    lines = [mailout.subject or "(no subject yet)", headline(mailout), *([why] if why else [])]
-    return [_printable(line) for line in lines]
+    lines = (
+        mailout.subject or "(no subject yet)",
+        headline(mailout),
+        waiting(mailout, zone),
+        archived(mailout, zone),
+    )
+    return [_printable(line) for line in lines if line]
 
 
 def _failure(group: FailureGroup) -> str:

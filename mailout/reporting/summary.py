@@ -118,6 +118,8 @@ class Summary:
             "created_at": iso(mailout.created_at),
             "started_at": iso(mailout.started_at),
             "completed_at": iso(mailout.completed_at),
+            "archived_at": iso(mailout.archived_at),
+            "archived_to": mailout.archived_to,
             "first_sent_at": iso(timeline.start) if timeline else None,
             "last_sent_at": iso(timeline.end) if timeline else None,
             "duration_seconds": self.duration,

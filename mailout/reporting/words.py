@@ -133,8 +133,19 @@ def waiting(mailout: Mailout, zone: tzinfo) -> str | None:
     return f"It waits {whom}: {WHY[reason]}.{note}"
 
 
+def archived(mailout: Mailout, zone: tzinfo) -> str | None:
+    """Where its messages are, if they are not in the store any more."""
+    if mailout.archived_at is None:
+        return None
+    return (
+        f"It was archived on {spoken(mailout.archived_at, zone)}: its messages are in {mailout.archived_to}."
+    )
+
+
 def next_steps(mailout: Mailout) -> Sequence[NextStep]:
     """What a person can do now, with the command for it."""
+    if mailout.archived_at is not None:
+        return []
     id, ledger = mailout.id, mailout.ledger
     steps = [*settling(mailout)]
     if ledger.failed and mailout.status is not Status.CANCELLED:

@@ -105,7 +105,11 @@ def test_everything_is_deployed_with_its_schedule_and_its_trigger(deployed: Pref
 def test_deploying_again_changes_nothing(deployed: PrefectServer) -> None:
     """After every upgrade: two triggers for one event would be two runs."""
     before = {one["name"] for one in deployed.find("automations")}
+    deployed.prefect("deployment", "schedule", "create", "archive/archive", "--cron", "30 4 1 * *")
     deployed.prefect("--no-prompt", "deploy", "--all")
+    (archive,) = [one for one in deployed.find("deployments") if one["name"] == "archive"]
+    assert [one["active"] for one in archive["schedules"]] == [True]  # a person's own
+    deployed.prefect("--no-prompt", "deployment", "schedule", "clear", "archive/archive", "-y")
     assert sorted(one["name"] for one in deployed.find("automations")) == sorted(before)
     assert sorted(one["name"] for one in deployed.find("deployments")) == sorted(NAMES)
     assert Path(deployed.home).exists()

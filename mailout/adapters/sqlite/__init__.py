@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mailout.adapters.sqlite.alerts import SqliteAlerts
+from mailout.adapters.sqlite.archive import SqliteArchives
 from mailout.adapters.sqlite.counts import SqliteCounts
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
@@ -34,6 +35,7 @@ class SqliteStore(
     SqliteRequests,
     SqliteAlerts,
     SqliteCounts,
+    SqliteArchives,
 ):
     """Fulfils `ports.Store`. Its time is the clock handed in, so a test can set it."""
 

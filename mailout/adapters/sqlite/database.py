@@ -94,6 +94,12 @@ class Database:
         with self._lock, _translated(self.path):
             return self._connection.execute(sql, parameters).fetchall()
 
+    def compact(self) -> None:
+        """Make the file anew without its free pages, and empty the WAL that this went through."""
+        with self._lock, _translated(self.path):
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def close(self) -> None:
         with self._lock:
             self._connection.close()

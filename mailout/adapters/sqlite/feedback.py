@@ -140,7 +140,9 @@ def hear(tx: sqlite3.Connection, email: str, heard: Heard) -> bool:
     return True
 
 
-def record_event(tx: sqlite3.Connection, message: sqlite3.Row | None, effect: Effect) -> bool:
+def record_event(
+    tx: sqlite3.Connection, message: sqlite3.Row | Mapping[str, Any] | None, effect: Effect
+) -> bool:
     """One row of `delivery_events`, and the mailout's count with it; False: it was there."""
     first = (
         message is not None
@@ -170,12 +172,13 @@ def record_event(tx: sqlite3.Connection, message: sqlite3.Row | None, effect: Ef
 
 
 def count(tx: sqlite3.Connection, campaign_id: str | None, type: EventType, n: int) -> None:
-    """A mailout's metric. The names are ours, none needs quoting in a JSON path."""
+    """A mailout's metric; an archived one's are final. None of the names needs quoting in a JSON path."""
     metric = METRIC_OF.get(type)
     if metric is not None and campaign_id is not None:
         tx.execute(
             "UPDATE campaign_queue SET metrics = json_set(metrics, :path,"
-            " max(0, coalesce(json_extract(metrics, :path), 0) + :n)) WHERE id = :id",
+            " max(0, coalesce(json_extract(metrics, :path), 0) + :n)) WHERE id = :id"
+            " AND archived_at IS NULL",
             {"path": f"$.{metric}", "n": n, "id": campaign_id},
         )
 
@@ -227,15 +230,19 @@ class _Application:
 
     def _effect(self, effect: Effect) -> None:
         message = self._message(effect)
-        if not record_event(self._tx, message, effect):
+        archived = self._archived(message, effect)
+        if archived is not None:
+            message = None
+        if not record_event(self._tx, archived or message, effect):
             self._done["repeated"] += 1
             return
         self._done["events"] += 1
-        if message is None:
-            self._done["strangers"] += 1
-        else:
+        if message is not None:
             self._move_message(message, effect)
-        email = message["email"] if message else effect.email
+        elif archived is None:
+            self._done["strangers"] += 1
+        known = archived or message
+        email = known["email"] if known else effect.email
         if effect.heard is not None and email is not None:
             self._done["statuses"] += hear(self._tx, email, effect.heard)
 
@@ -248,6 +255,21 @@ class _Application:
                 "SELECT * FROM email_outbox WHERE ses_message_id = ?", (effect.ses_message_id,)
             ).fetchone()
         return row
+
+    def _archived(self, message: sqlite3.Row | None, effect: Effect) -> Mapping[str, Any] | None:
+        """The name of a message that lies in an archive: the event is kept with it, and nothing moves."""
+        campaign = message["campaign_id"] if message else effect.campaign_id
+        if (
+            campaign is None
+            or not self._tx.execute(
+                "SELECT 1 FROM campaign_queue WHERE id = ? AND archived_at IS NOT NULL", (campaign,)
+            ).fetchone()
+        ):
+            return None
+        if message is not None:
+            return {name: message[name] for name in ("id", "campaign_id", "email")}
+        id = effect.attempt.id if effect.attempt else None
+        return {"id": id, "campaign_id": campaign, "email": effect.email}
 
     def _move_message(self, row: sqlite3.Row, effect: Effect) -> None:
         """Only the attempt that the event is about may move: an older one says nothing of the newer."""

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
+from mailout.adapters.sqlite.archive import drop_claims
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.feedback import count, record_event
 from mailout.adapters.sqlite.movement import Movement
@@ -80,6 +81,7 @@ class SqliteLeaving:
                 move.suppress(waiting, "forgotten")
                 move.write()
             _erase_messages(tx, rows, email_norm, instead)
+            drop_claims(tx)  # an archive that is being written may have the address already
             people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
             tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM recipients WHERE email = ?", (email_norm,))

@@ -43,7 +43,7 @@ class SqliteQueue:
             return _get(tx, new.id)
 
     def mailout(self, id: str) -> Mailout:
-        return _mailout(_only(self.db.read("SELECT * FROM campaign_queue WHERE id = ?", (id,)), id))
+        return mailout_of(_only(self.db.read("SELECT * FROM campaign_queue WHERE id = ?", (id,)), id))
 
     def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
         rows = self.db.read(
@@ -53,7 +53,7 @@ class SqliteQueue:
             " CASE WHEN status IN ('PROCESSING', 'PENDING') THEN created_at ELSE -created_at END, id LIMIT ?",
             (json.dumps(list(statuses or Status)), limit),
         )
-        return [_mailout(row) for row in rows]
+        return [mailout_of(row) for row in rows]
 
     def due_mailouts(self, stale: float) -> Sequence[Mailout]:
         now = self.db.clock.now()
@@ -65,7 +65,7 @@ class SqliteQueue:
             " ORDER BY priority DESC, coalesce(scheduled_at, created_at), id",
             {"now": now, "stale": stale},
         )
-        return [_mailout(row) for row in rows]
+        return [mailout_of(row) for row in rows]
 
     def start(self, id: str, worker: str) -> Mailout:
         with self.db.write() as tx:
@@ -173,7 +173,7 @@ class SqliteQueue:
             " ORDER BY other.started_at DESC, other.id LIMIT 1",
             {"id": id, "since": since},
         )
-        return _mailout(rows[0]) if rows else None
+        return mailout_of(rows[0]) if rows else None
 
     def needing_a_person(self) -> Sequence[Mailout]:
         rows = self.db.read(
@@ -182,7 +182,7 @@ class SqliteQueue:
             " ORDER BY created_at, id",
             (_HELD,),
         )
-        return [_mailout(row) for row in rows]
+        return [mailout_of(row) for row in rows]
 
     def last_turns(self) -> Mapping[str, float]:
         rows = self.db.read(
@@ -295,7 +295,7 @@ def _add_pending(tx: sqlite3.Connection, id: str, added: int, *, cursor: str) ->
 
 
 def _get(tx: sqlite3.Connection, id: str) -> Mailout:
-    return _mailout(_only(tx.execute("SELECT * FROM campaign_queue WHERE id = ?", (id,)).fetchall(), id))
+    return mailout_of(_only(tx.execute("SELECT * FROM campaign_queue WHERE id = ?", (id,)).fetchall(), id))
 
 
 def _only(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
@@ -306,7 +306,7 @@ def _only(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
     return rows[0]
 
 
-def _mailout(row: sqlite3.Row) -> Mailout:
+def mailout_of(row: sqlite3.Row) -> Mailout:
     return Mailout(
         **{name: row[name] for name in _NEW if name not in ("kind", "is_test")},
         kind=Kind(row["kind"]),
@@ -324,6 +324,8 @@ def _mailout(row: sqlite3.Row) -> Mailout:
         frozen_at=row["frozen_at"],
         started_at=row["started_at"],
         completed_at=row["completed_at"],
+        archived_at=row["archived_at"],
+        archived_to=row["archived_to"],
         metrics=json.loads(row["metrics"]),
         transient_pauses=row["transient_pauses"],
         transient_sent=row["transient_sent"],

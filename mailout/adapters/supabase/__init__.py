@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mailout.adapters.supabase.alerts import SupabaseAlerts
+from mailout.adapters.supabase.archive import SupabaseArchives
 from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
@@ -28,6 +29,7 @@ class SupabaseStore(
     SupabaseRequests,
     SupabaseAlerts,
     SupabaseCounts,
+    SupabaseArchives,
 ):
     """Fulfils `ports.Store`. Its time is the database's."""
 

@@ -44,7 +44,7 @@ _PLAIN = (
     *("id", "ref", "subject", "company_id", "list_key", "from_name", "is_test", "priority", "actor"),
     *("scheduled_at", "campaign_tag", "send_batch_id", "deferred_until", "defer_note", "content_hash"),
     *("locked_by", "locked_at", "created_at", "frozen_at", "started_at", "completed_at", "metrics"),
-    *("transient_pauses", "transient_sent", "acknowledged"),
+    *("transient_pauses", "transient_sent", "acknowledged", "archived_at", "archived_to"),
 )
 
 

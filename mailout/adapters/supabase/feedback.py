@@ -63,6 +63,8 @@ class SupabaseFeedback:
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:
         done = self.rpc("mailout_forget", {"address": email_norm, "instead": instead})
+        # An archive that is being written may have the address already: it is begun anew.
+        self.rpc("mailout_drop_claims", {"id": None, "token": None})
         return Forgotten(**{**done, "mailouts": tuple(sorted(done["mailouts"]))})
 
     def doubts_open(self) -> Doubts:
@@ -94,6 +96,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "ses_message_id": effect.ses_message_id,
         "attempt_id": effect.attempt.id if effect.attempt else None,
         "attempt_epoch": effect.attempt.epoch if effect.attempt else None,
+        "campaign_id": effect.campaign_id,
         "heard": asdict(effect.heard) if effect.heard else None,
         "detail": dict(effect.detail),
         "metric": METRIC_OF.get(effect.type),

@@ -1,0 +1,21 @@
+"""Retention: by hand, and once a month where somebody has given it that schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import State, flow
+from prefect.states import Completed
+
+from mailout.archive import DEFAULT_DAYS
+from tasks.archive import archive_old_mailouts
+
+
+@flow(name="archive", retries=0)
+def archive(older_than: int = DEFAULT_DAYS) -> State[Any]:
+    """Move the messages and events of old mailouts to Parquet files in MAILOUT_HOME/archive.
+
+    Args:
+        older_than: Mailouts that ended so many days ago; 30 at least.
+    """
+    return Completed(message=archive_old_mailouts(older_than))

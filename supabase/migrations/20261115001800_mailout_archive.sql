@@ -1,0 +1,259 @@
+-- Retention: mailouts that are over go to an archive outside; their rows in the queue stay.
+
+alter table campaign_queue add column if not exists archived_at timestamptz;
+alter table campaign_queue add column if not exists archived_to text;
+comment on column campaign_queue.archived_at is 'Since then its messages and events are in the archive; the counts here are final.';
+comment on column campaign_queue.archived_to is 'Where the archive lies: machine and folder.';
+alter table campaign_queue drop constraint if exists campaign_queue_archived_is_over;
+alter table campaign_queue add constraint campaign_queue_archived_is_over
+    check (archived_at is null or (status in ('COMPLETED', 'CANCELLED') and pending + in_flight + unknown = 0));
+
+create table if not exists archivings (
+    mailout   uuid primary key references campaign_queue (id),
+    owner     text not null,
+    token     text not null,
+    until     timestamptz not null,
+    as_it_was text not null
+);
+comment on table archivings is 'Who is archiving what; a row goes when the mailout''s messages have left the store.';
+
+-- ── What the row tells is all that is left to tell ──
+
+create or replace function mailout_refuse_archived() returns trigger
+language plpgsql as $$
+begin
+    raise exception 'transition refused: an archived mailout does not change any more' using errcode = 'PT409';
+end $$;
+comment on function mailout_refuse_archived is 'The counts of an archived mailout are final, whoever writes.';
+
+create or replace trigger campaign_queue_archived_is_final before update on campaign_queue
+    for each row when (
+        old.archived_at is not null
+        and (new.id, new.archived_at, new.status, new.outcome, new.metrics, new.recipients, new.sent, new.failed,
+             new.suppressed)
+            is distinct from
+            (old.id, old.archived_at, old.status, old.outcome, old.metrics, old.recipients, old.sent, old.failed,
+             old.suppressed))
+    execute function mailout_refuse_archived();
+
+create or replace function mailout_keep_campaigns() returns trigger
+language plpgsql set search_path = public as $$
+begin
+    if exists (select 1 from old_rows q join email_outbox o on o.campaign_id = q.id) then
+        raise foreign_key_violation using message = 'a mailout that has messages stays';
+    end if;
+    if exists (select 1 from old_rows q where q.archived_at is not null) then
+        raise exception 'transition refused: an archived mailout stays known' using errcode = 'PT409';
+    end if;
+    return null;
+end $$;
+comment on function mailout_keep_campaigns is 'A mailout that has messages, here or in an archive, is not deleted.';
+
+-- ── Events that come late ──
+
+create or replace function mailout_count_event(campaign uuid, metric text, n integer) returns void
+language sql volatile set search_path = public as $$
+    update campaign_queue q
+    set metrics = jsonb_set(q.metrics, array[metric],
+                            to_jsonb(greatest(0, coalesce((q.metrics->>metric)::integer, 0) + n)))
+    where q.id = campaign and metric is not null and q.archived_at is null
+$$;
+comment on function mailout_count_event is 'A mailout''s count of messages with some event; that of an archived one is final.';
+
+create or replace function mailout_event_message(effect jsonb) returns email_outbox
+language plpgsql stable set search_path = public as $$
+declare
+    message email_outbox;
+    archived email_outbox;
+begin
+    select * into message from email_outbox o where o.id = mailout_to_uuid(effect->>'attempt_id');
+    if not found and effect->>'ses_message_id' is not null then
+        select * into message from email_outbox o where o.ses_message_id = effect->>'ses_message_id' limit 1;
+    end if;
+    -- One in the archive has a name and no state: the event is kept with it, and nothing moves.
+    select coalesce(message.id, mailout_to_uuid(effect->>'attempt_id')), q.id, message.email
+    into archived.id, archived.campaign_id, archived.email
+    from campaign_queue q
+    where q.id = coalesce(message.campaign_id, mailout_to_uuid(effect->>'campaign_id')) and q.archived_at is not null;
+    return case when archived.campaign_id is null then message else archived end;
+end $$;
+comment on function mailout_event_message is 'Which message an event is about: by our tag, else by SES''s own id.';
+
+-- ── Archiving ──
+
+create or replace function mailout_is_over(q campaign_queue) returns boolean
+language sql immutable set search_path = '' as $$
+    select q.status in ('COMPLETED', 'CANCELLED') and q.pending + q.in_flight + q.unknown = 0 and q.archived_at is null
+$$;
+comment on function mailout_is_over is 'Nothing of it waits, is on its way or in doubt, and it is not archived yet.';
+
+create or replace function mailout_over_before(moment double precision) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(q) order by q.completed_at, q.id::text collate "C"), '[]')
+    from campaign_queue q
+    where q.status in ('COMPLETED', 'CANCELLED') and q.archived_at is null and q.completed_at < to_timestamp(moment)
+$$;
+comment on function mailout_over_before is 'Mailouts that ended before then and are not archived, the oldest first.';
+
+create or replace function mailout_claim_archive(id text, owner text, token text, lease double precision) returns boolean
+language plpgsql set search_path = public as $$
+#variable_conflict use_column
+declare
+    at timestamptz := mailout_now();
+    known campaign_queue;
+begin
+    select * into known from campaign_queue q where q.id = mailout_to_uuid($1) for update;
+    if known.id is null or not mailout_is_over(known) then
+        return false;
+    end if;
+    insert into archivings (mailout, owner, token, until, as_it_was)
+    values (known.id, $2, $3, at + make_interval(secs => $4), md5(to_jsonb(known)::text))
+    on conflict (mailout) do update
+    set owner = excluded.owner, token = excluded.token, until = excluded.until, as_it_was = excluded.as_it_was
+    where archivings.owner = excluded.owner or archivings.until < at;
+    return found;
+end $$;
+comment on function mailout_claim_archive is 'Ours to archive, as it stands now; false: another''s, or not over.';
+
+create or replace function mailout_keep_claim(id text, token text, lease double precision) returns boolean
+language plpgsql set search_path = public as $$
+begin
+    update archivings a set until = mailout_now() + make_interval(secs => $3)
+    where a.mailout = mailout_to_uuid($1) and a.token = $2;
+    return found;
+end $$;
+comment on function mailout_keep_claim is 'Still ours, for so much longer; false: no longer.';
+
+create or replace function mailout_drop_claims(id text, token text) returns void
+language sql volatile set search_path = public as $$
+    delete from archivings a using campaign_queue q
+    where q.id = a.mailout and q.archived_at is null
+      and ($1 is null or (a.mailout = mailout_to_uuid($1) and a.token = $2))
+$$;
+comment on function mailout_drop_claims is 'One that was not carried out; or (null) all of them, when somebody was forgotten meanwhile.';
+
+create or replace function mailout_mark_archived(id text, token text, place text) returns boolean
+language plpgsql set search_path = public as $$
+declare
+    known campaign_queue;
+begin
+    select * into known from campaign_queue q where q.id = mailout_to_uuid($1) for update;
+    if known.id is null or not mailout_is_over(known) or not exists (
+        select 1 from archivings a
+        where a.mailout = known.id and a.token = $2 and a.as_it_was = md5(to_jsonb(known)::text)
+    ) then
+        return false;
+    end if;
+    update campaign_queue q set archived_at = mailout_now(), archived_to = $3 where q.id = known.id;
+    return true;
+end $$;
+comment on function mailout_mark_archived is 'The archive is complete: from here on it is the truth; false: the mailout changed, or is another''s.';
+
+create or replace function mailout_archives_to_empty() returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(jsonb_build_object('mailout', to_jsonb(q), 'token', a.token) order by q.archived_at), '[]')
+    from archivings a join campaign_queue q on q.id = a.mailout
+    where q.archived_at is not null
+$$;
+comment on function mailout_archives_to_empty is 'Archived mailouts whose messages have not all left the store.';
+
+create or replace function mailout_transports(id text) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_object_agg(s.id, s.transport), '{}') from sender_sessions s
+    where s.campaign_id = mailout_to_uuid($1)
+$$;
+comment on function mailout_transports is 'What each session of a mailout sent through.';
+
+create or replace function mailout_session_archived(session text) returns boolean
+language sql stable set search_path = public as $$
+    select exists (select 1 from sender_sessions s join campaign_queue q on q.id = s.campaign_id
+                   where s.id = mailout_to_uuid($1) and q.archived_at is not null)
+$$;
+comment on function mailout_session_archived is 'Whether what a session sent is in an archive.';
+
+create or replace function mailout_events_of(messages jsonb, after text, most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(page) order by page.id collate "C"), '[]')
+    from (
+        select e.* from delivery_events e
+        where e.message_id in (select mailout_to_uuid(given.id) from jsonb_array_elements_text(messages) as given (id))
+          and e.id collate "C" > after
+        order by e.id collate "C" limit most
+    ) page
+$$;
+comment on function mailout_events_of is 'One page of the events of these messages, by id.';
+
+create or replace function mailout_delete_archived_events(id text, ids jsonb) returns integer
+language plpgsql set search_path = public as $$
+declare
+    gone integer;
+begin
+    delete from delivery_events e using campaign_queue q
+    where e.id in (select jsonb_array_elements_text(ids)) and q.id = e.campaign_id
+      and q.id = mailout_to_uuid($1) and q.archived_at is not null;
+    get diagnostics gone = row_count;
+    return gone;
+end $$;
+comment on function mailout_delete_archived_events is 'Events that the archive has; one that came later is not named, and stays.';
+
+create or replace function mailout_delete_archived_messages(id text, most integer) returns integer
+language plpgsql set search_path = public as $$
+declare
+    gone integer;
+begin
+    delete from email_outbox o
+    where o.seq = any(array(
+        select c.seq from email_outbox c join campaign_queue q on q.id = c.campaign_id
+        where c.campaign_id = mailout_to_uuid($1) and q.archived_at is not null
+        order by c.seq limit most));
+    get diagnostics gone = row_count;
+    return gone;
+end $$;
+comment on function mailout_delete_archived_messages is 'The next part of an archived mailout''s messages; how many.';
+
+create or replace function mailout_archive_emptied(id text) returns void
+language sql volatile set search_path = public as $$
+    delete from archivings a using campaign_queue q
+    where a.mailout = mailout_to_uuid($1) and q.id = a.mailout and q.archived_at is not null
+      and not exists (select 1 from email_outbox o where o.campaign_id = q.id)
+$$;
+comment on function mailout_archive_emptied is 'Nothing of it is left in the store but its row.';
+
+create or replace function mailout_trim_inbox(before double precision, most integer) returns integer
+language plpgsql set search_path = public as $$
+declare
+    gone integer;
+begin
+    delete from events_inbox i
+    where i.id = any(array(select c.id from events_inbox c where c.applied_at < to_timestamp(before) limit most));
+    get diagnostics gone = row_count;
+    return gone;
+end $$;
+comment on function mailout_trim_inbox is 'Events that were applied so long ago that nobody will send them again; how many.';
+
+create or replace function mailout_schema_version() returns integer
+language sql immutable set search_path = '' as $$ select 7 $$;
+
+-- Nobody but the service role, as in mailout_rights.
+do $$
+declare
+    thing text;
+    outsider text;
+begin
+    alter table public.archivings enable row level security;
+    for thing in
+        select 'table public.archivings'
+        union all
+        select 'function ' || p.oid::regprocedure from pg_proc p
+        where p.pronamespace = 'public'::regnamespace and p.proname like 'mailout\_%'
+    loop
+        execute format('revoke all on %s from public', thing);
+        -- A plain Postgres has none of these roles.
+        for outsider in select rolname from pg_roles where rolname in ('anon', 'authenticated') loop
+            execute format('revoke all on %s from %I', thing, outsider);
+        end loop;
+        if exists (select 1 from pg_roles where rolname = 'service_role') then
+            execute format('grant all on %s to service_role', thing);
+        end if;
+    end loop;
+end $$;

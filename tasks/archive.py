@@ -1,0 +1,31 @@
+"""Old mailouts, out of the store."""
+
+from __future__ import annotations
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+
+from mailout import wiring
+from mailout.archive import Archived
+from mailout.errors import StoreError
+from mailout.reporting.words import count
+
+
+@task(name="archive old mailouts", cache_policy=NO_CACHE)
+def archive_old_mailouts(older_than: int) -> str:
+    """How many. Repeatable: what was begun is ended first."""
+    logger = get_run_logger()
+    archiving = wiring.archiving(wiring.engine())
+    archived = troubles = 0
+    for one in archiving.run(older_than):
+        if isinstance(one, Archived):
+            archived += 1
+            logger.info("%s: %d messages are in %s", one.mailout.id, one.messages, one.place)
+        else:
+            troubles += one.trouble
+            logger.warning("%s “%s” stays: %s", one.mailout.id, one.mailout.subject, one.why)
+    if archived:
+        archiving.give_space_back()
+    if troubles:
+        raise StoreError(f"{count(troubles, 'mailout')} could not be archived: the log says why.")
+    return f"{count(archived, 'mailout')} archived."

@@ -1,0 +1,541 @@
+"""Old mailouts leave the store: all of it or nothing, once, and never so that they could be sent again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from mailout.adapters.parquet import ParquetArchive
+from mailout.archive import LEASE, Archived, Kept
+from mailout.delivery.protocol import Attempt
+from mailout.delivery.recovery import recover
+from mailout.delivery.states import State
+from mailout.errors import NotFound, StoreError, StoreRolledBack, UsageError
+from mailout.ids import mailout_id, message_id
+from mailout.ports import Store
+from mailout.queue import acts
+from mailout.queue.model import Status
+from tests.clocks import NOON, FakeClock
+from tests.contract.archives import (
+    DAY,
+    ENDS,
+    LATER,
+    Death,
+    Killed,
+    Mortal,
+    archive,
+    archiving,
+    over,
+    read,
+    visible,
+)
+from tests.contract.scenes import Sender, assert_ledger, enqueue, mailout, result
+from tests.contract.stores import StoreFactory
+from tests.contract.test_events import hear
+from tests.ses_events import ses_event
+from tests.unit.delivery.sending import MemoryJournals
+
+ANN, BOB = "ann@example.org", "bob@example.org"
+
+
+def left(factory: StoreFactory) -> tuple[int, int, int]:
+    """Messages, events and claims in the store."""
+    tables = ("email_outbox", "delivery_events", "archivings")
+    counts = [factory.raw(f"SELECT count(*) AS n FROM {table}")[0]["n"] for table in tables]
+    return counts[0], counts[1], counts[2]
+
+
+def attempt(store: Store, id: str, email: str) -> Attempt:
+    rows = {row["email"]: row for row in store.messages(id)}
+    return Attempt(rows[email]["id"], rows[email]["epoch"])
+
+
+# ── what is in it ──
+
+
+def test_everything_of_it_is_in_the_archive_and_its_row_stays(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """A column that is left out is gone for good."""
+    id = over(store, factory)
+    before, was = store.mailout(id), {row["email"]: row for row in store.messages(id)}
+    steps = {row["id"]: store.message_events(row["id"]) for row in was.values()}
+    assert any(len(told) > 4 for told in steps.values())  # one has a history
+    (done,) = archive(store, folder)
+    assert isinstance(done, Archived)
+    assert (done.messages, done.events) == (5, 2)
+    assert left(factory) == (0, 1, 0)  # eve's unsubscribe was no answer to a message
+    found = store.mailout(id)
+    assert (found.ledger, found.metrics, found.status) == (before.ledger, before.metrics, before.status)
+    assert (found.archived_at, found.archived_to) == (LATER, done.place)
+    messages = read(done.place, "messages")
+    assert messages["email"].to_list() == sorted(ENDS)
+    for row in messages.iter_rows(named=True):
+        known = was[row["email"]]
+        assert row["transport"] == (None if row["session_id"] is None else "folder")
+        for name, value in known.items():
+            assert plain(row[name]) == plain(value), name
+    assert set(read(done.place, "events")["event_type"]) == {"delivered", "open"}
+    (letter,) = read(done.place, "contents").iter_rows(named=True)
+    assert store.content(letter["hash"]).html == letter["html"]
+    (queue,) = read(done.place, "mailout").iter_rows(named=True)
+    assert (queue["id"], queue["sent"], queue["failed"], queue["suppressed"]) == (id, 2, 2, 1)
+    assert json.loads(queue["metrics"]) == before.metrics
+
+
+def plain(value: Any) -> Any:
+    """Moments as seconds, JSON as what it says."""
+    if hasattr(value, "timestamp"):
+        return pytest.approx(value.timestamp(), abs=1e-5)
+    if isinstance(value, str) and value[:1] in "[{":
+        return json.loads(value)
+    return value
+
+
+def test_many_pages_make_parts_and_nobody_is_missing(
+    store: Store, factory: StoreFactory, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mailout.reporting.rows.PAGE", 7)
+    monkeypatch.setattr("mailout.adapters.parquet.draft.PART", 10)
+    monkeypatch.setattr("mailout.archive.CHUNK", 4)
+    monkeypatch.setattr("mailout.archive.EVENTS", 3)
+    people = [f"p{number:03}@example.org" for number in range(45)]
+    id = mailout(store, *people)
+    sender = Sender(store, id)
+    claimed = sender.begin(45)
+    sender.step(results=[result(one) for one in claimed], close=True)
+    events = [ses_event("Open", one.email, attempt=one.attempt, campaign=id) for one in claimed]
+    hear(store, *events)
+    store.complete(id)
+    factory.set_now(LATER)
+    (done,) = archive(store, folder)
+    assert isinstance(done, Archived)
+    assert len(list(visible(folder)[0].glob("messages-*"))) > 3
+    assert read(done.place, "messages")["email"].to_list() == people
+    assert read(done.place, "events")["message_id"].n_unique() == 45
+    assert left(factory) == (0, 0, 0)
+
+
+def test_archives_of_several_mailouts_read_as_one_table(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """README's one line: a type that differs from archive to archive would stop it."""
+    over(store, factory, ref="first")
+    factory.set_now(NOON)
+    empty = enqueue(store, "second")
+    store.freeze_recipients(empty, [])
+    store.complete(empty)
+    factory.set_now(LATER)
+    archive(store, folder)
+    assert pl.read_parquet(folder / "archive/*/messages-*.parquet").height == 5
+    assert pl.read_parquet(folder / "archive/*/mailout.parquet").height == 2
+
+
+# ── what may go ──
+
+
+def test_what_is_not_over_or_not_old_stays(store: Store, factory: StoreFactory, folder: Path) -> None:
+    """A message in doubt that nobody can settle any more would stay in doubt for ever."""
+    doubt, waits = mailout(store, ANN, ref="in doubt"), mailout(store, ANN, ref="waits")
+    sender = Sender(store, doubt)
+    sender.step(results=[result(sender.begin_one(), State.UNKNOWN)], close=True)
+    store.complete(doubt)
+    factory.set_now(NOON + 50 * DAY)
+    untold = enqueue(store, "untold")
+    store.cancel(untold)
+    young = enqueue(store, "young")
+    factory.set_now(NOON + 51 * DAY)
+    store.cancel(young)
+    factory.set_now(NOON + 140.5 * DAY)
+    kept = archive(store, folder, waits={untold})
+    assert [(type(one), one.mailout.id) for one in kept] == [(Kept, doubt), (Kept, untold)]
+    assert "settle" in kept[0].why  # type: ignore[union-attr]
+    assert "page" in kept[1].why  # type: ignore[union-attr]
+    assert store.mailout(waits).status is Status.PROCESSING
+    assert not store.claim_archive(doubt, owner="me", token="t", lease=LEASE)
+    assert not store.claim_archive(waits, owner="me", token="t", lease=LEASE)
+
+
+def test_nothing_leaves_while_its_bounces_still_count(store: Store, folder: Path) -> None:
+    """And not within the 7 days in which the same content is held back."""
+    with pytest.raises(UsageError, match="30"):
+        list(archiving(store, folder).run(29.9))
+
+
+def test_a_cancelled_mailout_is_archived_too(store: Store, factory: StoreFactory, folder: Path) -> None:
+    id = mailout(store, ANN, BOB)
+    store.cancel(id)
+    factory.set_now(LATER)
+    (done,) = archive(store, folder)
+    assert isinstance(done, Archived)
+    assert set(read(done.place, "messages")["state"]) == {"SUPPRESSED"}
+
+
+# ── killed, and run again ──
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "before its answer"])
+def test_killed_at_any_step_and_run_again_nothing_is_lost(
+    factory: StoreFactory, folder: Path, after: bool
+) -> None:
+    survived, at = False, 0
+    while not survived:
+        at += 1
+        store, place = factory.make(FakeClock()), folder / str(at)
+        place.mkdir()
+        id = over(store, factory)
+        everybody = {row["id"] for row in store.messages(id)}
+        death = Death(at, after)
+        try:
+            archive(Mortal(store, death), place, wrap=lambda files, death=death: Mortal(files, death))
+        except Killed:
+            pass
+        else:
+            survived = True
+        here = {row["id"] for row in store.messages(id)}
+        there = set(read(path, "messages")["id"]) if (path := next(iter(visible(place)), None)) else set()
+        assert here | there == everybody, death.calls
+        assert here == everybody or there == everybody, death.calls
+        archive(store, place)
+        (path,) = visible(place)
+        assert set(read(path, "messages")["id"]) == everybody, death.calls
+        assert read(path, "events").height == 2
+        assert left(factory) == (0, 1, 0), death.calls
+        assert list(place.glob("archive/.*")) == []
+        assert store.mailout(id).archived_to is not None
+    assert at > 15
+
+
+def test_a_damaged_archive_deletes_nothing_more(store: Store, factory: StoreFactory, folder: Path) -> None:
+    id = over(store, factory)
+    death = Death(at=1, after=False)
+    kill_at(store, folder, "delete_archived_messages", death)
+    (part,) = visible(folder)[0].glob("messages-*")
+    pl.read_parquet(part).head(2).write_parquet(part)
+    (kept,) = archive(store, folder)
+    assert isinstance(kept, Kept)
+    assert kept.trouble
+    assert "damaged" in kept.why
+    assert len(store.messages(id)) == 5
+    part.write_bytes(b"no parquet")
+    with pytest.raises(StoreError, match="cannot be written or read"):
+        archive(store, folder)
+    assert len(store.messages(id)) == 5
+
+
+def kill_at(store: Store, folder: Path, name: str, death: Death) -> None:
+    """Die before the first call of this name."""
+
+    class At(Death):
+        @property
+        def struck(self) -> bool:
+            return name in self.calls
+
+    death = At(death.at, death.after)
+    with pytest.raises(Killed):
+        archive(Mortal(store, death), folder, wrap=lambda files: Mortal(files, death))
+
+
+def test_an_archive_that_is_elsewhere_is_named(store: Store, factory: StoreFactory, folder: Path) -> None:
+    id = over(store, factory)
+    kill_at(store, folder, "delete_archived_messages", Death(1, False))
+    visible(folder)[0].rename(folder / "elsewhere")
+    (kept,) = archive(store, folder)
+    assert isinstance(kept, Kept)
+    assert "not here" in kept.why
+    assert len(store.messages(id)) == 5
+    (folder / "elsewhere").rename(folder / "archive" / id)
+    assert isinstance(archive(store, folder)[0], Archived)
+
+
+def test_a_store_that_was_set_back_does_not_spoil_the_archive_there_is(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    id = over(store, factory)
+    older = folder / "archive" / id
+    older.mkdir(parents=True)
+    (older / "mailout.parquet").write_bytes(b"precious")
+    (done,) = archive(store, folder)
+    assert isinstance(done, Archived)
+    assert done.place.endswith(f"{id}-2")
+    assert (older / "mailout.parquet").read_bytes() == b"precious"
+
+
+# ── two at once ──
+
+
+def test_two_machines_archive_a_mailout_once(store: Store, factory: StoreFactory, folder: Path) -> None:
+    """Both into one shared folder: the loser takes nothing of the winner's with him."""
+    id = over(store, factory)
+    seen: list[list[Archived | Kept]] = []
+
+    def other_goes_first(files: ParquetArchive) -> Any:
+        return Before(files, "place_for", lambda: seen.append(archive(store, folder, home="other")))
+
+    assert store.claim_archive(id, owner="a third", token="t", lease=LEASE)
+    (kept,) = archive(store, folder)
+    assert isinstance(kept, Kept)
+    assert "another machine" in kept.why
+    factory.set_now(LATER + LEASE + 1)  # the third is dead
+    first = archive(Expiring(store, factory), folder, wrap=other_goes_first)
+    assert [type(one) for one in seen[0]] == [Archived]
+    assert [type(one) for one in first] == [Kept]
+    (path,) = visible(folder)
+    assert read(path, "messages").height == 5
+    assert store.mailout(id).archived_to == seen[0][0].place  # type: ignore[union-attr]
+    assert list(folder.glob("archive/.*")) == []
+
+
+class Expiring:
+    """A store to which whoever claims something is not heard of for a while."""
+
+    def __init__(self, store: Store, factory: StoreFactory) -> None:
+        self._store, self._factory = store, factory
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def keep_claim(self, *arguments: Any) -> bool:
+        kept = self._store.keep_claim(*arguments)
+        self._factory.set_now(self._store.now() + LEASE + 1)
+        return kept
+
+
+class Before:
+    """A part in front of one of whose calls something else happens, once."""
+
+    def __init__(self, part: Any, name: str, happens: Callable[[], object]) -> None:
+        self._part, self._name, self._happens = part, name, [happens]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._name and self._happens:
+            self._happens.pop()()
+        return getattr(self._part, name)
+
+
+def test_a_second_archiver_on_this_machine_is_told_so(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    over(store, factory)
+    files = ParquetArchive(folder / "archive", folder)
+    with files.alone(), pytest.raises(UsageError, match="Another"), files.alone():
+        raise AssertionError
+    with files.alone():
+        pass
+
+
+# ── what happens meanwhile ──
+
+
+def test_what_changes_while_it_is_read_stays_in_the_store(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """Else the archive would tell an older truth, and the newer one would be deleted."""
+    id = over(store, factory)
+    changed = Before(store, "mark_archived", lambda: store.retry_failed(id))
+    (kept,) = archive(changed, folder)
+    assert isinstance(kept, Kept)
+    assert "changed" in kept.why
+    assert visible(folder) == []
+    assert (len(store.messages(id)), left(factory)[2]) == (5, 0)
+    assert store.mailout(id).status is Status.PENDING
+
+
+def test_an_event_that_comes_while_it_is_read_is_not_deleted_with_the_others(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    id = over(store, factory)
+    again = ses_event("Open", attempt=attempt(store, id, ANN), campaign=id, at=LATER)
+    (done,) = archive(Before(store, "mark_archived", lambda: hear(store, again)), folder)
+    assert isinstance(done, Archived)
+    assert read(done.place, "events").height == 2
+    (kept,) = store.delivery_events(message_id=message_id(id, ANN))
+    assert (kept["event_type"], kept["event_at"]) == ("open", LATER)
+
+
+def test_who_is_forgotten_while_it_is_read_is_not_in_the_archive(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """Erased from the store, and kept in a file that nobody looks into."""
+    over(store, factory)
+    meanwhile = Before(store, "mark_archived", lambda: store.forget(ANN, "forgotten:1"))
+    assert [type(one) for one in archive(meanwhile, folder)] == [Kept]
+    (done,) = archive(store, folder)
+    assert isinstance(done, Archived)
+    assert ANN not in set(read(done.place, "messages")["email"])
+
+
+# ── afterwards ──
+
+
+def test_what_was_archived_is_never_sent_again(store: Store, factory: StoreFactory, folder: Path) -> None:
+    """The whole point of a queue's row that stays."""
+    id = over(store, factory)
+    archive(store, folder)
+    assert enqueue(store, "page") == id == mailout_id("page")
+    assert store.start(id, "worker").status is Status.COMPLETED
+    assert store.freeze_subscribers(id) is None
+    assert store.freeze_recipients(id, []) == 0
+    assert store.retry_failed(id) == 0
+    assert store.release(id).status is store.cancel(id).status is store.resume(id).status is Status.COMPLETED
+    assert store.due_mailouts(0.0) == []
+    assert Sender(store, id).begin(5) == []
+    assert left(factory)[0] == 0
+    for act in (acts.retry, lambda store, id: acts.settle(store, id, acts.Verdict.SENT, None)):  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="archived"):
+            act(store, id)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE campaign_queue SET status = 'PENDING', outcome = NULL",
+        "UPDATE campaign_queue SET archived_at = NULL",
+        "UPDATE campaign_queue SET sent = 0, recipients = recipients - sent",
+        "DELETE FROM campaign_queue",
+    ],
+)
+def test_an_archived_mailout_stays_known_whoever_writes(
+    store: Store, factory: StoreFactory, folder: Path, harm: str
+) -> None:
+    over(store, factory)
+    archive(store, folder)
+    with pytest.raises(Exception, match="archived mailout"):
+        factory.raw(harm)
+
+
+def test_nothing_moves_between_the_mark_and_the_end(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """The archive is the truth, though some of its messages are still in the store."""
+    id = over(store, factory)
+    ann = attempt(store, id, ANN)
+    kill_at(store, folder, "delete_archived_messages", Death(1, False))
+    before = store.mailout(id)
+    reject = ses_event("Reject", attempt=ann, campaign=id, at=LATER)
+    assert hear(store, reject).revoked == 0
+    with pytest.raises(StoreError, match="archived mailout"):
+        store.retry_failed(id)
+    with pytest.raises(StoreError, match="archived mailout"):
+        store.revoke(ann, "REJECTED", "")
+    assert store.mailout(id) == before
+    archive(store, folder)
+    assert [row["event_type"] for row in store.delivery_events(message_id=ann.id)] == ["rejected"]
+
+
+@pytest.mark.parametrize("tagged", [True, False], ids=["tagged", "untagged"])
+def test_a_late_bounce_still_ends_mail_to_the_address(
+    store: Store, factory: StoreFactory, folder: Path, tagged: bool
+) -> None:
+    """Else the next mailout goes to a dead address, and the account's reputation with it."""
+    id = over(store, factory)
+    ann = attempt(store, id, ANN)
+    archive(store, folder)
+    metrics = store.mailout(id).metrics
+    tags: dict[str, Any] = {"attempt": ann, "campaign": id} if tagged else {}
+    applied = hear(store, ses_event("Bounce", ANN, at=LATER, ses_id="ses-late", **tags))
+    assert (applied.events, applied.statuses, applied.strangers) == (1, 1, 0 if tagged else 1)
+    assert store.subscriber(ANN)["status"] == "bounced"
+    (row,) = [row for row in store.delivery_events(email=ANN) if row["event_type"] == "bounce"]
+    assert row["provider_message_id"] == "ses-late"
+    assert (row["message_id"], row["campaign_id"]) == ((ann.id, id) if tagged else (None, None))
+    assert store.mailout(id).metrics == metrics
+
+
+def test_a_late_bounce_of_a_forwarded_message_is_the_subscribers(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """The outbox knew whom the message was for; now the event's own tags have to prove it."""
+    id = over(store, factory)
+    ann = attempt(store, id, ANN)
+    archive(store, folder)
+    forwarded = [{"emailAddress": "ann@forwarded.example"}]
+    hear(store, ses_event("Bounce", ANN, attempt=ann, campaign=id, at=LATER, bouncedRecipients=forwarded))
+    assert store.subscriber(ANN)["status"] == "bounced"
+
+
+def test_people_leave_and_return_after_their_messages_are_archived(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    id = over(store, factory)
+    store.unsubscribe(ANN, None)
+    counted = store.mailout(id).metrics["unsubscribed"]
+    archive(store, folder)
+    store.unsubscribe(ANN, None)
+    assert store.subscriber(ANN)["status"] == "unsubscribed"
+    assert store.resubscribe(ANN, None)
+    assert store.subscriber(ANN)["status"] == "active"
+    assert store.mailout(id).metrics["unsubscribed"] == counted
+
+
+def test_a_machine_that_comes_back_does_not_take_an_archive_for_a_lost_store(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """It died while it was sending; others finished; months later it would refuse to send anything."""
+    journals = MemoryJournals()
+    id = mailout(store, ANN)
+    sender = Sender(store, id)
+    ann = sender.begin_one().attempt
+    journals.open(sender.session).call([ann])
+    journals.die()
+    sender.step(results=[result(ann)], close=True)
+    store.complete(id)
+    factory.set_now(LATER)
+    archive(store, folder)
+    assert recover(store, journals, reap_grace=0.0) == 0
+    lost = MemoryJournals()
+    lost.open(Sender(store, None).session).call([ann])
+    lost.die()
+    with pytest.raises(StoreRolledBack):
+        recover(store, lost, reap_grace=0.0)
+
+
+def test_counters_and_the_rest_of_the_store_are_as_they_were(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    over(store, factory)
+    factory.set_now(NOON)
+    other = mailout(store, ANN, BOB, ref="other")
+    factory.set_now(LATER)
+    archive(store, folder)
+    assert store.usage_drift() == []
+    assert_ledger(store, other)
+    assert store.mailout(other).ledger.pending == 4
+    with pytest.raises(NotFound):
+        store.message(message_id(mailout_id("page"), ANN))
+
+
+def test_the_ids_of_old_events_go_and_those_of_new_ones_stay(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """SNS and SQS repeat an event for days: so long its id must be known."""
+    over(store, factory)
+    late = ses_event("Delivery", BOB, at=LATER)
+    hear(store, late)
+    assert store.inbox_counts().applied == 3
+    archive(store, folder)
+    assert store.inbox_counts().applied == 1
+    assert hear(store, late).events == 0
+
+
+def test_a_person_is_erased_from_an_archive(store: Store, factory: StoreFactory, folder: Path) -> None:
+    over(store, factory)
+    (done,) = archive(store, folder)
+    assert isinstance(done, Archived)
+    files = ParquetArchive(folder / "archive", folder)
+    before = read(done.place, "messages")
+    assert files.forget(done.place, "nobody@example.org", "forgotten:1") == (0, 0)
+    assert files.forget(done.place, ANN, "forgotten:1") == (1, 2)
+    assert files.forget(done.place, ANN, "forgotten:1") == (0, 0)
+    messages, events = read(done.place, "messages"), read(done.place, "events")
+    assert ANN not in str(messages.to_dicts() + events.to_dicts())
+    (erased,) = messages.filter(pl.col("email") == "forgotten:1").to_dicts()
+    assert (erased["state"], erased["variables"], erased["from_name"]) == ("SENT", None, None)
+    others = pl.col("email") != ANN
+    assert messages.filter(pl.col("email") != "forgotten:1").equals(before.filter(others))
+    assert files.forget("elsewhere:/nowhere", ANN, "forgotten:1") is None

@@ -1,0 +1,69 @@
+"""Retention as a person meets it: the command, and everything that still has to work afterwards."""
+
+from __future__ import annotations
+
+import time
+
+import polars as pl
+
+from tests.e2e.conftest import Commands
+
+
+def sent_long_ago(mailout: Commands) -> str:
+    """A letter to three, sent a hundred days ago."""
+    mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
+    assert mailout("send", mailout.letter(), "--direct").code == 0
+    store = mailout.store()
+    (sent,) = store.mailouts()
+    with store.db.write() as tx:
+        tx.execute("UPDATE campaign_queue SET completed_at = ?", (time.time() - 100 * 86_400,))
+    store.close()
+    return sent.id
+
+
+def test_an_archived_mailout_is_known_and_readable_and_never_sent_again(mailout: Commands) -> None:
+    id = sent_long_ago(mailout)
+    (mailout.home / "reports" / f"{id}.csv").unlink()  # made again while it still can be
+    plan = mailout("archive", "--dry-run", "--json")
+    assert [one["messages"] for one in plan.data["would_archive"]] == [3]
+    assert not (mailout.home / "archive").exists()
+    done = mailout("archive")
+    assert done.code == 0
+    assert "Archived 1 mailout with 3 messages" in done.out
+    assert (mailout.home / "reports" / f"{id}.csv").read_text().count("@example.org") == 3
+    assert pl.read_parquet(mailout.home / "archive/*/messages-*.parquet")["email"].len() == 3
+    assert mailout("archive").out == "Nothing to archive.\n"
+
+    said = mailout("status", id).out
+    assert "All 3 messages were sent." in said
+    assert f"its messages are in {mailout('status', id, '--json').data['archived_to']}" in said
+    assert "done; archived" in mailout("queue", "list").out
+    again = mailout("send", mailout.letter(), "--direct")
+    assert (again.code, "mailout_already_sent" in again.err) == (1, True)
+    for arguments in (("queue", "retry", id), ("queue", "settle", id, "--as", "sent", "--yes")):
+        refused = mailout(*arguments)
+        assert refused.code == 2
+        assert "It is archived" in refused.one_line
+    assert "It is archived" in mailout("status", id, "--message", "ana@example.org").one_line
+    assert len(mailout.mails()) == 3
+
+
+def test_a_person_is_forgotten_in_the_archive_and_its_report_too(mailout: Commands) -> None:
+    id = sent_long_ago(mailout)
+    assert mailout("archive", "--out", "elsewhere", "--json").data["archived"][0]["messages"] == 3
+    done = mailout("subscribers", "forget", "ana@example.org", "--json")
+    assert (done.data["messages"], len(done.data["archives"])) == (0, 1)
+    assert done.data["archives_out_of_reach"] == []
+    kept = pl.read_parquet(mailout.folder / "elsewhere/*/messages-*.parquet")["email"].to_list()
+    assert [email for email in kept if email.startswith("forgotten:")] == kept[:1]
+    report = (mailout.home / "reports" / f"{id}.csv").read_text()
+    assert ("ana@example.org" in report, "bo@example.org" in report) == (False, True)
+    (mailout.folder / "elsewhere").rename(mailout.folder / "gone")
+    said = mailout("subscribers", "forget", "bo@example.org")
+    assert "not on this machine" in said.err
+
+
+def test_too_young_is_named_with_its_remedy(mailout: Commands) -> None:
+    ended = mailout("archive", "--older-than", "7")
+    assert ended.code == 2
+    assert "--older-than 30" in ended.one_line
