@@ -97,10 +97,19 @@ class PrefectServer:
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout
 
+    def ask(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What it answers. Its database is SQLite: 503 means that somebody else is writing just now."""
+
+        def answer() -> httpx.Response | None:
+            got = httpx.post(f"{self.url}/{path}", json=body, trust_env=False, timeout=60)
+            return None if got.status_code == 503 else got
+
+        got: httpx.Response = wait_for(answer, f"Prefect answers {path}")
+        got.raise_for_status()
+        return got.json()
+
     def find(self, what: str) -> list[dict[str, Any]]:
-        found = httpx.post(f"{self.url}/{what}/filter", json={}, trust_env=False, timeout=60)
-        found.raise_for_status()
-        rows: list[dict[str, Any]] = found.json()
+        rows: list[dict[str, Any]] = self.ask(f"{what}/filter", {})
         return rows
 
 

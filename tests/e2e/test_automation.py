@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 
-from mailout.queue.model import Status
 from tests.e2e.conftest import Commands
 from tests.prefect_server import PrefectServer, answers, free_port, running, wait_for
 
@@ -69,28 +66,3 @@ def test_a_post_becomes_a_letter(mailout: Commands, deployed: PrefectServer) -> 
     store = mailout.store()
     assert store.asked(waiting=0) == []
     store.close()
-
-
-def test_a_worker_that_is_killed_costs_nobody_his_letter(mailout: Commands, deployed: PrefectServer) -> None:
-    """Worker and flow die together, as when a machine loses power; another worker's `run_queue` goes on."""
-    mailout.settings["SEND_RATE_PER_SEC"] = "0.5"
-    mailout.people(*PEOPLE)
-    ref = str(mailout.letter("second.md"))
-    with worker(mailout, deployed, "doomed") as doomed:
-        deployed.prefect("deployment", "run", "send_mailout/send_mailout", "--param", f"ref={ref}")
-        wait_for(mailout.mails, "the first letter")
-        (before,) = mailout.queue()
-        assert before.status is Status.PROCESSING
-        sender = int((before.locked_by or "").rpartition("-")[2])  # in a session of its own
-        os.kill(sender, signal.SIGKILL)
-        os.killpg(doomed.pid, signal.SIGKILL)
-        doomed.wait()
-    with worker(mailout, deployed, "heir"):
-        wait_for(
-            lambda: mailout.queue()[0].status is Status.COMPLETED, "the queue goes on with it", patience=300
-        )
-    ledger = mailout.queue()[0].ledger
-    assert (ledger.pending, ledger.in_flight, ledger.sent + ledger.unknown) == (0, 0, len(PEOPLE))
-    names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
-    assert set(names.values()) == {1}
-    assert sum(names.values()) >= ledger.sent

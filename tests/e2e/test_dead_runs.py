@@ -81,9 +81,7 @@ def heartbeats(server: PrefectServer, name: str) -> int:
             "resource": {"id": [f"prefect.flow-run.{run['id']}"]},
         }
     }
-    answer = httpx.post(f"{server.url}/events/filter", json=asked, trust_env=False, timeout=60)
-    answer.raise_for_status()
-    return len(answer.json()["events"])
+    return len(server.ask("events/filter", asked)["events"])
 
 
 def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is_not(

@@ -7,13 +7,13 @@ import os
 import signal
 import socket
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psycopg
 import pytest
 
@@ -97,10 +97,8 @@ class Place:
         """Start a flow, as the schedule or a person would; the run's id."""
         (deployment,) = [one for one in self.prefect.find("deployments") if one["name"] == flow]
         asked = {"parameters": parameters, "work_queue_name": QUEUE, "state": {"type": "SCHEDULED"}}
-        address = f"{self.prefect.url}/deployments/{deployment['id']}/create_flow_run"
-        answer = httpx.post(address, json=asked, trust_env=False, timeout=60)
-        answer.raise_for_status()
-        return str(answer.json()["id"])
+        asked["idempotency_key"] = uuid.uuid4().hex  # asked again, it is the same run
+        return str(self.prefect.ask(f"deployments/{deployment['id']}/create_flow_run", asked)["id"])
 
     def state_of(self, run: str) -> str:
         return next(str(one["state_name"]) for one in self.prefect.find("flow_runs") if one["id"] == run)
