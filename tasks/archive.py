@@ -9,9 +9,11 @@ from mailout import wiring
 from mailout.archive import Archived
 from mailout.errors import StoreError
 from mailout.reporting.words import count
+from tasks.logs import discreet
 
 
 @task(name="archive old mailouts", cache_policy=NO_CACHE)
+@discreet
 def archive_old_mailouts(older_than: int) -> str:
     """How many. Repeatable: what was begun is ended first."""
     logger = get_run_logger()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from flows.archive import archive
-from mailout.adapters.sqlite import SqliteStore
 from mailout.engine import Engine
 
 
@@ -16,10 +17,8 @@ def test_old_mailouts_are_archived_and_the_run_says_how_many(
     engine = engine_with()
     id = engine.take_up(letter).id
     engine.deliver(id)
-    store = engine.store
-    assert isinstance(store, SqliteStore)
-    with store.db.write() as tx:
-        tx.execute("UPDATE campaign_queue SET completed_at = completed_at - 40 * 86400")
+    with closing(sqlite3.connect(tmp_path / "home" / "mailout.db")) as db, db:
+        db.execute("UPDATE campaign_queue SET completed_at = completed_at - 40 * 86400")
     assert archive(return_state=True).message == "0 mailouts archived."  # 90 days, if nobody says otherwise
     assert archive(older_than=30, return_state=True).message == "1 mailout archived."
     assert (tmp_path / "home" / "archive" / id / "messages-00000.parquet").is_file()

@@ -6,9 +6,12 @@ and no secret in any case.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import logging
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -17,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect import Flow, Task
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
@@ -30,6 +34,8 @@ from prefect.logging.handlers import APILogHandler
 from prefect.settings import PREFECT_API_URL
 from pydantic import SecretStr
 
+import flows
+import tasks
 from flows.queue_actions import pause_mailout
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
@@ -110,6 +116,18 @@ def chatty(engine_with: Build) -> Iterator[Callable[..., Engine]]:
     for name in ("mailout", "prefect.flow_runs", "prefect.task_runs", "prefect.extra"):
         for handler in logging.getLogger(name).handlers:
             handler.filters.clear()
+
+
+def test_every_flow_and_task_is_discreet() -> None:
+    """A new one that is not would show on Prefect's pages what the others hide."""
+    modules = [
+        importlib.import_module(f"{package.__name__}.{found.name}")
+        for package in (flows, tasks)
+        for found in pkgutil.iter_modules(package.__path__)
+    ]
+    runs = [one for module in modules for one in vars(module).values() if isinstance(one, Flow | Task)]
+    assert len(runs) > 20
+    assert [one.name for one in runs if not inspect.getclosurevars(one.fn).nonlocals.get("function")] == []
 
 
 def test_a_run_shows_no_address_and_no_secret(chatty: Build, letter: str) -> None:
