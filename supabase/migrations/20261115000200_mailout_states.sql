@@ -113,9 +113,12 @@ begin
     if exists (select 1 from old_rows q join email_outbox o on o.campaign_id = q.id) then
         raise foreign_key_violation using message = 'a mailout that has messages stays';
     end if;
+    if exists (select 1 from old_rows q where q.archived_at is not null) then
+        raise exception 'transition refused: an archived mailout stays known' using errcode = 'PT409';
+    end if;
     return null;
 end $$;
-comment on function mailout_keep_campaigns is 'A mailout that has messages is not deleted.';
+comment on function mailout_keep_campaigns is 'A mailout that has messages, here or in an archive, is not deleted.';
 
 create or replace function mailout_keep_ledger() returns trigger
 language plpgsql set search_path = public as $$

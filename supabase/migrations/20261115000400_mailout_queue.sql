@@ -78,13 +78,27 @@ begin
 end $$;
 comment on function mailout_start is 'Takes a mailout up, if it is due.';
 
+create or replace function mailout_release(id text) returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    update campaign_queue q set status = 'PENDING', locked_by = null
+    where q.id = mailout_to_uuid($1) and q.status = 'PROCESSING' and not exists (
+        select 1 from sender_sessions s
+        where s.campaign_id = q.id and s.closed_at is null and s.lease_until > mailout_now());
+    return mailout_get($1);
+end $$;
+comment on function mailout_release is 'Whoever sent it has stopped; nothing changes while another one is sending it.';
+
 create or replace function mailout_defer(id text, reason text, until double precision, note text, held jsonb)
 returns jsonb
 language plpgsql set search_path = public as $$
 begin
-    -- A person's hold is never replaced by a mere wait.
+    -- A person's hold is never replaced by a mere wait. Pauses after transient errors are counted while nothing is sent.
     update campaign_queue q
-    set status = 'PENDING', defer_reason = reason, deferred_until = to_timestamp(until), defer_note = note
+    set status = 'PENDING', defer_reason = reason, deferred_until = to_timestamp(until), defer_note = note,
+        transient_pauses = case when reason <> 'transient_errors' or q.status = 'PENDING' then q.transient_pauses
+                                when q.sent > q.transient_sent then 1 else q.transient_pauses + 1 end,
+        transient_sent = case when reason = 'transient_errors' then q.sent else q.transient_sent end
     where q.id = mailout_to_uuid($1) and q.status in ('PENDING', 'PROCESSING')
       and (until is null or q.defer_reason is null or not held ? q.defer_reason);
     return mailout_get($1);
@@ -94,11 +108,19 @@ comment on function mailout_defer is 'A mailout waits, for a reason. `held`: the
 create or replace function mailout_resume(id text) returns jsonb
 language plpgsql set search_path = public as $$
 begin
-    update campaign_queue q set deferred_until = null, defer_reason = null, defer_note = null
+    update campaign_queue q
+    set deferred_until = null, defer_reason = null, defer_note = null,
+        acknowledged = q.acknowledged || case q.defer_reason
+            when 'reputation' then jsonb_build_object(
+                'sent', q.sent,
+                'bounced', coalesce((q.metrics ->> 'bounced')::integer, 0),
+                'complained', coalesce((q.metrics ->> 'complained')::integer, 0))
+            when 'duplicate_content' then jsonb_build_object('duplicate_content', 1)
+            else '{}'::jsonb end
     where q.id = mailout_to_uuid($1) and q.status = 'PENDING';
     return mailout_get($1);
 end $$;
-comment on function mailout_resume is 'It waits for nothing but its turn.';
+comment on function mailout_resume is 'It waits for nothing but its turn; what held it for a person is acknowledged.';
 
 create or replace function mailout_cancel(id text) returns jsonb
 language plpgsql set search_path = public as $$
@@ -125,6 +147,28 @@ begin
     return mailout_get($1);
 end $$;
 comment on function mailout_complete is 'COMPLETED, if nothing is pending or in flight.';
+
+create or replace function mailout_same_content(id text, since double precision) returns jsonb
+language sql stable set search_path = public as $$
+    select to_jsonb(other)
+    from campaign_queue this
+    join campaign_queue other on other.content_hash = this.content_hash
+     and other.list_key is not distinct from this.list_key and other.ref <> this.ref and not other.is_test
+    where this.id = mailout_to_uuid($1) and other.status <> 'CANCELLED'
+      and (other.status = 'PROCESSING' or other.sent + other.unknown > 0)
+      and coalesce(other.completed_at, other.locked_at, other.started_at) >= to_timestamp(since)
+      and (other.started_at, other.id) < (coalesce(this.started_at, 'infinity'::timestamptz), this.id)
+    order by other.started_at desc, other.id limit 1
+$$;
+comment on function mailout_same_content is 'The latest real mailout from another page that took the same to the same list, and began first.';
+
+create or replace function mailout_last_turns() returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_object_agg(turn.company_id, mailout_seconds(turn.at)), '{}')
+    from (select q.company_id, max(q.locked_at) as at from campaign_queue q
+          where q.locked_at is not null group by q.company_id) turn
+$$;
+comment on function mailout_last_turns is 'When each company last sent.';
 
 create or replace function mailout_set_content(id text, content_id text, subject text) returns jsonb
 language plpgsql set search_path = public as $$

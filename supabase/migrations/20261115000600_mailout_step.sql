@@ -250,21 +250,30 @@ declare
     slots record;
     rows jsonb;
     charges usage[];
+    before campaign_queue;
+    passed campaign_queue;
 begin
     select r.* into room, limited from mailout_room(step, mailout.company_id, at) r;
     select r.* into slots from pace p
     cross join lateral mailout_reserve(p, step -> 'pace', seconds, least((step ->> 'want')::integer, room)) r
     where p.scope = step -> 'pace' ->> 'scope';
+    select * into before from campaign_queue q where q.id = sender.campaign_id;
     select c.rows, c.charges into rows, charges
     from mailout_claim(step, sender, mailout, at, slots.free, slots.next_at, slots.gap) c;
+    select * into passed from campaign_queue q where q.id = sender.campaign_id;
     update pace p
     set next_at = slots.next_at
             + ceil(jsonb_array_length(rows)::numeric / (step -> 'pace' ->> 'group')::integer) * slots.gap,
-        factor = slots.told, factor_at = slots.told_at
+        factor = slots.told, factor_at = slots.told_at,
+        first_day = case when rows = '[]' then p.first_day
+                         else coalesce(p.first_day, mailout_bucket(step, 'day', at)) end
     where p.scope = step -> 'pace' ->> 'scope';
     perform mailout_charge(charges || uncharged);
     return jsonb_build_object(
         'rows', rows,
+        -- The ledger follows the messages within this transaction, and the mailout is ours alone in it.
+        'suppressed', coalesce(passed.suppressed - before.suppressed, 0),
+        'refused', coalesce(passed.failed - before.failed, 0),
         'limited', case when room = 0 then limited end,
         'next_slot_at', case when room > 0 and slots.free = 0 then slots.next_at end,
         'next_due_at', case when rows = '[]' then mailout_next_due(sender.campaign_id, at) end);
@@ -324,6 +333,7 @@ begin
                'id', b.id, 'epoch', b.epoch, 'seq', b.seq, 'number', b.attempts, 'email', b.email,
                'content_id', coalesce(b.content_id, mailout.content_hash), 'campaign_id', b.campaign_id,
                'company_id', b.company_id, 'from_name', b.from_name, 'variables', b.variables,
+               'request_id', b.request_id,
                'slot', case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end) order by b.seq), '[]'),
            array(select (c.scope, c.kind, c.key, sum(n))::usage
                  from (select company_id, count(*) as n from begun group by company_id) by_company,

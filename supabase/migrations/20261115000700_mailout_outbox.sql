@@ -38,6 +38,21 @@ begin
 end $$;
 comment on function mailout_request_stop is 'Asks every open session of a mailout (null: of all) to end.';
 
+create or replace function mailout_stop_machine(machine text) returns integer
+language plpgsql set search_path = public as $$
+declare
+    asked integer;
+begin
+    perform 1 from sender_sessions s
+    where s.closed_at is null and s.lease_until > mailout_now() and rtrim(s.worker, '0123456789') = $1 || '-'
+    order by s.id for update;
+    update sender_sessions s set stop_requested = true
+    where s.closed_at is null and s.lease_until > mailout_now() and rtrim(s.worker, '0123456789') = $1 || '-';
+    get diagnostics asked = row_count;
+    return asked;
+end $$;
+comment on function mailout_stop_machine is 'Asks the living sessions of one machine''s workers (machine-<pid>) to end.';
+
 create or replace function mailout_doubts(session text) returns jsonb
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(jsonb_build_object('id', o.id, 'epoch', o.epoch, 'state', o.state) order by o.seq), '[]')
@@ -220,11 +235,13 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_usage is 'How many attempts one counter holds.';
 
-create or replace function mailout_set_quota(scope text, available bigint, asked_at double precision) returns void
+create or replace function mailout_set_quota(
+    scope text, available bigint, asked_at double precision, most bigint) returns void
 language sql volatile set search_path = public as $$
     -- Attempts begun five minutes before the provider was asked may be missing from its answer: count them too.
-    insert into provider_quota (scope, available, asked_at)
-    values ($1, $2, to_timestamp($3) - interval '5 minutes')
-    on conflict (scope) do update set available = excluded.available, asked_at = excluded.asked_at
+    insert into provider_quota (scope, available, asked_at, most)
+    values ($1, $2, to_timestamp($3) - interval '5 minutes', $4)
+    on conflict (scope) do update
+    set available = excluded.available, asked_at = excluded.asked_at, most = excluded.most
 $$;
-comment on function mailout_set_quota is 'What the provider had left when it was asked; null: unlimited.';
+comment on function mailout_set_quota is 'What the provider had left when it was asked, of how many; null: unlimited.';

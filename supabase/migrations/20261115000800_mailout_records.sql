@@ -30,7 +30,7 @@ comment on function mailout_record_errors is 'Writes errors down, for people.';
 
 create or replace function mailout_errors(mailout text, most integer) returns jsonb
 language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(page) - 'id' order by page.id desc), '[]')
+    select coalesce(jsonb_agg(to_jsonb(page) - '{id,reported_at}'::text[] order by page.id desc), '[]')
     from (select * from error_records e where $1 is null or e.mailout = $1 order by e.id desc limit most) page
 $$;
 comment on function mailout_errors is 'The latest errors, of one mailout or of all.';

@@ -105,20 +105,26 @@ language sql volatile set search_path = public as $$
     update campaign_queue q
     set metrics = jsonb_set(q.metrics, array[metric],
                             to_jsonb(greatest(0, coalesce((q.metrics->>metric)::integer, 0) + n)))
-    where q.id = campaign and metric is not null
+    where q.id = campaign and metric is not null and q.archived_at is null
 $$;
-comment on function mailout_count_event is 'A mailout''s count of messages with some event.';
+comment on function mailout_count_event is 'A mailout''s count of messages with some event; that of an archived one is final.';
 
 create or replace function mailout_event_message(effect jsonb) returns email_outbox
 language plpgsql stable set search_path = public as $$
 declare
     message email_outbox;
+    archived email_outbox;
 begin
     select * into message from email_outbox o where o.id = mailout_to_uuid(effect->>'attempt_id');
     if not found and effect->>'ses_message_id' is not null then
         select * into message from email_outbox o where o.ses_message_id = effect->>'ses_message_id' limit 1;
     end if;
-    return message;
+    -- One in the archive has a name and no state: the event is kept with it, and nothing moves.
+    select coalesce(message.id, mailout_to_uuid(effect->>'attempt_id')), q.id, message.email
+    into archived.id, archived.campaign_id, archived.email
+    from campaign_queue q
+    where q.id = coalesce(message.campaign_id, mailout_to_uuid(effect->>'campaign_id')) and q.archived_at is not null;
+    return case when archived.campaign_id is null then message else archived end;
 end $$;
 comment on function mailout_event_message is 'Which message an event is about: by our tag, else by SES''s own id.';
 

@@ -7,17 +7,6 @@ create table if not exists page_reports (
 );
 comment on table page_reports is 'Whose page has yet to be told how its mailout stands: told runs after asked.';
 
-alter table error_records add column if not exists reported_at timestamptz;
-comment on column error_records.reported_at is 'When it came into the errors database; null: not yet.';
-create index if not exists error_records_unreported on error_records (at) where reported_at is null;
-
-create or replace function mailout_errors(mailout text, most integer) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(page) - '{id,reported_at}'::text[] order by page.id desc), '[]')
-    from (select * from error_records e where $1 is null or e.mailout = $1 order by e.id desc limit most) page
-$$;
-comment on function mailout_errors is 'The latest errors, of one mailout or of all.';
-
 create or replace function mailout_ask_report(mailout text) returns void
 language sql volatile set search_path = public as $$
     insert into page_reports (mailout) values ($1)
@@ -51,28 +40,3 @@ language sql volatile set search_path = public as $$
     from jsonb_array_elements_text(numbers) as number where e.id = number::bigint
 $$;
 comment on function mailout_errors_reported is 'The errors database has them now.';
-
--- Nobody but the service role, as in mailout_rights.
-do $$
-declare
-    thing text;
-    outsider text;
-begin
-    alter table public.page_reports enable row level security;
-    for thing in
-        select 'table public.page_reports'
-        union all
-        select 'function ' || p.oid::regprocedure from pg_proc p
-        where p.pronamespace = 'public'::regnamespace and p.proname in (
-            'mailout_errors', 'mailout_ask_report', 'mailout_due_reports', 'mailout_report_made',
-            'mailout_unreported_errors', 'mailout_errors_reported')
-    loop
-        execute format('revoke all on %s from public', thing);
-        for outsider in select rolname from pg_roles where rolname in ('anon', 'authenticated') loop
-            execute format('revoke all on %s from %I', thing, outsider);
-        end loop;
-        if exists (select 1 from pg_roles where rolname = 'service_role') then
-            execute format('grant all on %s to service_role', thing);
-        end if;
-    end loop;
-end $$;

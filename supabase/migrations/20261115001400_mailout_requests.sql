@@ -33,30 +33,3 @@ language sql volatile set search_path = public as $$
     update requests r set answered_at = mailout_now() where r.ref = $1 and r.how = $2 and r.answered_at is null
 $$;
 comment on function mailout_answered is 'It is in the queue, or was refused for good.';
-
-create or replace function mailout_schema_version() returns integer
-language sql immutable set search_path = '' as $$ select 3 $$;
-
--- Nobody but the service role, as in mailout_rights.
-do $$
-declare
-    thing text;
-    outsider text;
-begin
-    alter table public.requests enable row level security;
-    for thing in
-        select 'table public.requests'
-        union all
-        select 'function ' || p.oid::regprocedure from pg_proc p
-        where p.pronamespace = 'public'::regnamespace and p.proname in (
-            'mailout_ask', 'mailout_asked', 'mailout_answered', 'mailout_schema_version')
-    loop
-        execute format('revoke all on %s from public', thing);
-        for outsider in select rolname from pg_roles where rolname in ('anon', 'authenticated') loop
-            execute format('revoke all on %s from %I', thing, outsider);
-        end loop;
-        if exists (select 1 from pg_roles where rolname = 'service_role') then
-            execute format('grant all on %s to service_role', thing);
-        end if;
-    end loop;
-end $$;

@@ -13,22 +13,6 @@ comment on table alerts is 'What needs a person, and how often it was told. A ro
 comment on column alerts.ended_at is 'Null: it lasts.';
 comment on column alerts.tries is 'To tell it, ever; failed: those since it was last told.';
 
-create index if not exists events_inbox_received on events_inbox (received_at);
-alter table provider_quota add column if not exists most bigint;
-comment on column provider_quota.most is 'What the provider allows in 24 hours; null: no limit, or never told.';
-
-create or replace function mailout_note_quota(
-    scope text, available bigint, asked_at double precision, most bigint) returns void
-language sql volatile set search_path = public as $$
-    -- Attempts begun five minutes before the provider was asked may be missing from its answer: count them too.
-    insert into provider_quota (scope, available, asked_at, most)
-    values ($1, $2, to_timestamp($3) - interval '5 minutes', $4)
-    on conflict (scope) do update
-    set available = excluded.available, asked_at = excluded.asked_at, most = excluded.most
-$$;
-comment on function mailout_note_quota is 'What the provider had left when it was asked, of how many; null: unlimited.';
-drop function if exists mailout_set_quota(text, bigint, double precision);
-
 create or replace function mailout_needing_a_person(held jsonb) returns jsonb
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(to_jsonb(q) order by q.created_at, q.id::text collate "C"), '[]')
@@ -90,31 +74,3 @@ language sql volatile set search_path = public as $$
     update alerts a set failed = 0, told_at = mailout_now() where a.key = $1
 $$;
 comment on function mailout_alert_told is 'The last try to tell it succeeded.';
-
-create or replace function mailout_schema_version() returns integer
-language sql immutable set search_path = '' as $$ select 4 $$;
-
--- Nobody but the service role, as in mailout_rights.
-do $$
-declare
-    thing text;
-    outsider text;
-begin
-    alter table public.alerts enable row level security;
-    for thing in
-        select 'table public.alerts'
-        union all
-        select 'function ' || p.oid::regprocedure from pg_proc p
-        where p.pronamespace = 'public'::regnamespace and p.proname in (
-            'mailout_note_quota', 'mailout_needing_a_person', 'mailout_alert_signs', 'mailout_alerts_hold',
-            'mailout_claim_alert', 'mailout_alert_told', 'mailout_schema_version')
-    loop
-        execute format('revoke all on %s from public', thing);
-        for outsider in select rolname from pg_roles where rolname in ('anon', 'authenticated') loop
-            execute format('revoke all on %s from %I', thing, outsider);
-        end loop;
-        if exists (select 1 from pg_roles where rolname = 'service_role') then
-            execute format('grant all on %s to service_role', thing);
-        end if;
-    end loop;
-end $$;

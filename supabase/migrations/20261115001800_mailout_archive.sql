@@ -1,13 +1,5 @@
 -- Retention: mailouts that are over go to an archive outside; their rows in the queue stay.
 
-alter table campaign_queue add column if not exists archived_at timestamptz;
-alter table campaign_queue add column if not exists archived_to text;
-comment on column campaign_queue.archived_at is 'Since then its messages and events are in the archive; the counts here are final.';
-comment on column campaign_queue.archived_to is 'Where the archive lies: machine and folder.';
-alter table campaign_queue drop constraint if exists campaign_queue_archived_is_over;
-alter table campaign_queue add constraint campaign_queue_archived_is_over
-    check (archived_at is null or (status in ('COMPLETED', 'CANCELLED') and pending + in_flight + unknown = 0));
-
 create table if not exists archivings (
     mailout   uuid primary key references campaign_queue (id),
     owner     text not null,
@@ -35,49 +27,6 @@ create or replace trigger campaign_queue_archived_is_final before update on camp
             (old.id, old.archived_at, old.status, old.outcome, old.metrics, old.recipients, old.sent, old.failed,
              old.suppressed))
     execute function mailout_refuse_archived();
-
-create or replace function mailout_keep_campaigns() returns trigger
-language plpgsql set search_path = public as $$
-begin
-    if exists (select 1 from old_rows q join email_outbox o on o.campaign_id = q.id) then
-        raise foreign_key_violation using message = 'a mailout that has messages stays';
-    end if;
-    if exists (select 1 from old_rows q where q.archived_at is not null) then
-        raise exception 'transition refused: an archived mailout stays known' using errcode = 'PT409';
-    end if;
-    return null;
-end $$;
-comment on function mailout_keep_campaigns is 'A mailout that has messages, here or in an archive, is not deleted.';
-
--- ── Events that come late ──
-
-create or replace function mailout_count_event(campaign uuid, metric text, n integer) returns void
-language sql volatile set search_path = public as $$
-    update campaign_queue q
-    set metrics = jsonb_set(q.metrics, array[metric],
-                            to_jsonb(greatest(0, coalesce((q.metrics->>metric)::integer, 0) + n)))
-    where q.id = campaign and metric is not null and q.archived_at is null
-$$;
-comment on function mailout_count_event is 'A mailout''s count of messages with some event; that of an archived one is final.';
-
-create or replace function mailout_event_message(effect jsonb) returns email_outbox
-language plpgsql stable set search_path = public as $$
-declare
-    message email_outbox;
-    archived email_outbox;
-begin
-    select * into message from email_outbox o where o.id = mailout_to_uuid(effect->>'attempt_id');
-    if not found and effect->>'ses_message_id' is not null then
-        select * into message from email_outbox o where o.ses_message_id = effect->>'ses_message_id' limit 1;
-    end if;
-    -- One in the archive has a name and no state: the event is kept with it, and nothing moves.
-    select coalesce(message.id, mailout_to_uuid(effect->>'attempt_id')), q.id, message.email
-    into archived.id, archived.campaign_id, archived.email
-    from campaign_queue q
-    where q.id = coalesce(message.campaign_id, mailout_to_uuid(effect->>'campaign_id')) and q.archived_at is not null;
-    return case when archived.campaign_id is null then message else archived end;
-end $$;
-comment on function mailout_event_message is 'Which message an event is about: by our tag, else by SES''s own id.';
 
 -- ── Archiving ──
 
@@ -230,30 +179,3 @@ begin
     return gone;
 end $$;
 comment on function mailout_trim_inbox is 'Events that were applied so long ago that nobody will send them again; how many.';
-
-create or replace function mailout_schema_version() returns integer
-language sql immutable set search_path = '' as $$ select 7 $$;
-
--- Nobody but the service role, as in mailout_rights.
-do $$
-declare
-    thing text;
-    outsider text;
-begin
-    alter table public.archivings enable row level security;
-    for thing in
-        select 'table public.archivings'
-        union all
-        select 'function ' || p.oid::regprocedure from pg_proc p
-        where p.pronamespace = 'public'::regnamespace and p.proname like 'mailout\_%'
-    loop
-        execute format('revoke all on %s from public', thing);
-        -- A plain Postgres has none of these roles.
-        for outsider in select rolname from pg_roles where rolname in ('anon', 'authenticated') loop
-            execute format('revoke all on %s from %I', thing, outsider);
-        end loop;
-        if exists (select 1 from pg_roles where rolname = 'service_role') then
-            execute format('grant all on %s to service_role', thing);
-        end if;
-    end loop;
-end $$;

@@ -117,7 +117,7 @@ class SupabaseOutbox:
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
         params = {"scope": scope, "available": available, "asked_at": asked_at, "most": most}
-        self.rpc("mailout_note_quota", params)
+        self.rpc("mailout_set_quota", params)
 
     def quota(self, scope: str) -> int | None:
         left: int | None = self.rpc("mailout_quota_left", {"scope": scope})
