@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from mailout.delivery.lanes import Group
 from mailout.delivery.pacing import calls_a_second, tolerated_lateness
@@ -47,7 +48,7 @@ class Caller:
         self._starts: deque[float] = deque(maxlen=calls_a_second(rate, group_size))
         self.tolerance = tolerated_lateness(rate)
         self._lock = threading.Lock()
-        self._results: list[Result] = []
+        self._results: list[tuple[float, Result]] = []  # and when they were known
         self._withdrawn: list[Attempt] = []
         self.journal: Journal | None = None
         self.lease_until = 0.0
@@ -66,8 +67,10 @@ class Caller:
 
     def peek(self) -> tuple[Sequence[Result], Sequence[Attempt]]:
         """What has ended and is not recorded yet."""
+        now = self._clock.monotonic()
         with self._lock:
-            return list(self._results), list(self._withdrawn)
+            results = [replace(result, age=now - known) for known, result in self._results]
+            return results, list(self._withdrawn)
 
     def forget(self, results: int, withdrawn: int) -> None:
         """The first so many are recorded."""
@@ -133,8 +136,7 @@ class Caller:
                     category="VALIDATION_ERROR",
                     message=f"no value for {error}" if isinstance(error, KeyError) else str(error),
                 )
-                with self._lock:
-                    self._results.append(decide(outcome, row, self._retry, 0))
+                self._ended([decide(outcome, row, self._retry, 0)])
         return mails, good
 
     def _keep(
@@ -147,10 +149,15 @@ class Caller:
                 [row.attempt for row, o in pairs if o.kind not in (OutcomeKind.SENT, OutcomeKind.UNKNOWN)],
             )
         results = [decide(outcome, row, self._retry, round(took * 1000)) for row, outcome in pairs]
+        self._ended(results)
         with self._lock:
-            self._results.extend(results)
             self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took
             self._learn(outcomes)
+
+    def _ended(self, results: Sequence[Result]) -> None:
+        now = self._clock.monotonic()
+        with self._lock:
+            self._results.extend((now, result) for result in results)
 
     def _learn(self, outcomes: Sequence[Outcome]) -> None:
         """What the outcomes of one call say about the calls that follow."""

@@ -51,6 +51,7 @@ class Result:
     original_code: str | None = None
     retry_in: float | None = None  # seconds from the store's now
     duration_ms: int | None = None
+    age: float = 0.0  # seconds since the answer came
     give_back: bool = False  # surely not accepted, and not the message's fault: the attempt is returned
     uncharge: bool = False  # surely not accepted: the counters are returned
 

@@ -114,7 +114,7 @@ def _line_of(row: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _line_now(claimed: Claimed, result: Result, moment: float) -> Sequence[str]:
-    sent_at = moment if result.state is State.SENT else None
+    sent_at = moment - result.age if result.state is State.SENT else None
     return _line(claimed.email, result.state, result.message, result.message_id, sent_at)
 
 

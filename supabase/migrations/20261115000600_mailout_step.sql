@@ -6,7 +6,7 @@ do $$ begin
     if to_regtype('public.mailout_report') is null then
         create type mailout_report as (
             id uuid, epoch integer, state text, message_id text, code text, category text, message text,
-            original_code text, retry_in double precision, duration_ms integer,
+            original_code text, retry_in double precision, duration_ms integer, age double precision,
             give_back boolean, uncharge boolean, withdrawn boolean);
     end if;
 end $$;
@@ -82,15 +82,16 @@ begin
     return array(
         select (r.id, r.epoch, r.state, r.message_id, r.code, r.category,
                 case when r.state = 'UNKNOWN' then coalesce(nullif(r.message, ''), 'no answer') else r.message end,
-                r.original_code, r.retry_in, r.duration_ms,
+                r.original_code, r.retry_in, r.duration_ms, coalesce(r.age, 0),
                 (r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
                 (r.uncharge or r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
                 false)::mailout_report
         from jsonb_to_recordset(step -> 'results') as r (
             id uuid, epoch integer, state text, message_id text, code text, category text, message text,
-            original_code text, retry_in double precision, duration_ms integer, give_back boolean, uncharge boolean)
+            original_code text, retry_in double precision, duration_ms integer, age double precision,
+            give_back boolean, uncharge boolean)
         union all
-        select (w.id, w.epoch, 'PENDING', null, null, null, null, null, null, null, true, true, true)::mailout_report
+        select (w.id, w.epoch, 'PENDING', null, null, null, null, null, null, null, 0, true, true, true)::mailout_report
         from jsonb_to_recordset(step -> 'withdraw') as w (id uuid, epoch integer)
         where not jsonb_path_exists(step, '$.results[*] ? (@.id == $id && @.epoch == $epoch)',
                                     jsonb_build_object('id', w.id, 'epoch', w.epoch)));
@@ -137,7 +138,8 @@ create or replace function mailout_record(reports mailout_report[], at timestamp
 language plpgsql set search_path = public as $$
 begin
     update email_outbox o
-    set state = 'SENT', ses_message_id = r.message_id, sent_at = at, duration_ms = r.duration_ms,
+    set state = 'SENT', ses_message_id = r.message_id, duration_ms = r.duration_ms,
+        sent_at = greatest(o.attempt_at, at - make_interval(secs => r.age)),
         next_attempt_at = null, unknown_at = null,
         charged_hour = case when not r.uncharge then o.charged_hour end,
         charged_day = case when not r.uncharge then o.charged_day end,
@@ -169,7 +171,8 @@ begin
         error_code = r.code, error_category = r.category, error_message = r.message, original_code = r.original_code,
         charged_hour = case when not r.uncharge then o.charged_hour end,
         charged_day = case when not r.uncharge then o.charged_day end,
-        failed_at = case when r.state = 'RETRY_SCHEDULED' then o.failed_at else at end,
+        failed_at = case when r.state = 'RETRY_SCHEDULED' then o.failed_at
+                         else greatest(o.attempt_at, at - make_interval(secs => r.age)) end,
         next_attempt_at = case when r.state = 'RETRY_SCHEDULED' then
             at + make_interval(secs => coalesce(r.retry_in, 0)) else o.next_attempt_at end,
         history = case when r.state = 'RETRY_SCHEDULED' then

@@ -148,6 +148,19 @@ def test_a_result_is_written_down_with_all_it_knows(store: Store) -> None:
     assert (row["duration_ms"], row["failed_at"]) == (31, NOON)
 
 
+@pytest.mark.parametrize(("state", "column"), [(State.SENT, "sent_at"), (State.FAILED, "failed_at")])
+def test_a_result_that_had_to_wait_tells_when_it_was_known(
+    store: Store, factory: StoreFactory, state: State, column: str
+) -> None:
+    """Else a thousand messages of one second all seem to have left when the next step was taken."""
+    sender = Sender(store, mailout(store, ANN, BOB))
+    first, second = sender.begin(2)
+    factory.set_now(NOON + 5.0)
+    sender.step(results=[result(first, state, age=1.5), result(second, state, age=60.0)])
+    moments = [store.message(one.attempt.id)[column] for one in (first, second)]
+    assert moments == [NOON + 3.5, NOON]  # never before its attempt
+
+
 def test_results_count_once_however_often_they_come(store: Store) -> None:
     """A sender repeats its results until it hears that they are recorded."""
     id = mailout(store, ANN, BOB)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mailout.delivery.protocol import Result
+from mailout.delivery.protocol import Attempt, Result
 from mailout.delivery.states import COLUMN_OF, Column, State, allowed
 from mailout.errors import TransitionRefused
 
@@ -59,16 +59,19 @@ class Movement:
             failed_at=self.now,
         )
 
-    def accept(self, rows: Sequence[sqlite3.Row], answers: Sequence[tuple[str | None, int | None]]) -> None:
+    def accept(self, rows: Sequence[sqlite3.Row], results: Sequence[Result]) -> None:
         """→ SENT with SES's id and the call's time, all at once: it is what nearly every message does."""
-        accepted = [(row["seq"], *answer) for row, answer in zip(rows, answers, strict=True)]
+        accepted = [
+            (row["seq"], result.message_id, result.duration_ms, self._answered_at(row, result))
+            for row, result in zip(rows, results, strict=True)
+        ]
         self.tx.execute(
-            "UPDATE email_outbox SET state = 'SENT', sent_at = :now,"
-            " ses_message_id = a.value ->> 1, duration_ms = a.value ->> 2,"
+            "UPDATE email_outbox SET state = 'SENT', ses_message_id = a.value ->> 1,"
+            " duration_ms = a.value ->> 2, sent_at = a.value ->> 3,"
             " next_attempt_at = NULL, unknown_at = NULL, error_code = NULL, error_category = NULL,"
             " error_message = NULL, original_code = NULL"
             " FROM json_each(:accepted) AS a WHERE seq = a.value ->> 0",
-            {"now": self.now, "accepted": json.dumps(accepted)},
+            {"accepted": json.dumps(accepted)},
         )
         for row in rows:
             self._count(row, State.SENT)
@@ -92,7 +95,7 @@ class Movement:
             self._to(
                 row,
                 result.state,
-                failed_at=self.now,
+                failed_at=self._answered_at(row, result),
                 unknown_at=None,
                 duration_ms=result.duration_ms,
                 **_error_of(result),
@@ -152,7 +155,9 @@ class Movement:
 
     def confirm(self, row: sqlite3.Row, message_id: str | None) -> None:
         """An event knows that this attempt was accepted."""
-        self.accept([row], [(message_id or row["ses_message_id"], row["duration_ms"])])
+        known = message_id or row["ses_message_id"]
+        attempt = Attempt(row["id"], row["epoch"])
+        self.accept([row], [Result(attempt, State.SENT, known, duration_ms=row["duration_ms"])])
 
     def revoke(self, row: sqlite3.Row, code: str, message: str) -> None:
         """SENT → FAILED: the provider took it and then rejected it."""
@@ -169,6 +174,10 @@ class Movement:
         )
 
     # ── what they share ──
+
+    def _answered_at(self, row: sqlite3.Row, result: Result) -> float:
+        """Results wait for the next step: they are older than it, and never older than the attempt."""
+        return max(row["attempt_at"] or 0.0, self.now - result.age)
 
     def _retry_later(self, row: sqlite3.Row, result: Result) -> None:
         delay = result.retry_in or 0.0

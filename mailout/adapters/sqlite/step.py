@@ -107,9 +107,7 @@ def _record(tx: sqlite3.Connection, move: Movement, step: Step) -> None:
                 move.result(row, result)
         elif attempt is not None and attempt.epoch == row["epoch"]:
             move.withdraw(row)
-    move.accept(
-        [row for row, _ in accepted], [(result.message_id, result.duration_ms) for _, result in accepted]
-    )
+    move.accept([row for row, _ in accepted], [result for _, result in accepted])
 
 
 def _campaign(tx: sqlite3.Connection, campaign_id: str | None) -> sqlite3.Row | None:

@@ -77,6 +77,7 @@ def _result(result: Result) -> dict[str, Any]:
         "original_code": result.original_code,
         "retry_in": result.retry_in,
         "duration_ms": result.duration_ms,
+        "age": result.age,
         "give_back": result.give_back,
         "uncharge": result.uncharge,
     }

@@ -77,6 +77,15 @@ def test_a_slow_transport_is_late_and_never_catches_up_in_a_burst(directory: Pat
     assert it.transport.accepted.total() == 60
 
 
+def test_a_message_was_sent_when_it_was_answered_not_when_that_was_written_down(directory: Path) -> None:
+    it = scene(directory, 30, latency=0.01)
+    it.sender(rate=14).run(MAILOUT)
+    difference = it.clock.wall - it.clock.steady
+    answered = [start + 0.01 + difference for start in it.transport.starts]
+    sent = [row["sent_at"] for row in it.store.messages(MAILOUT, limit=100)]
+    assert sent == pytest.approx(answered, abs=1e-6)
+
+
 class Drowsy(FakeClock):
     """As machines are: it wakes late, now and then by much."""
 
