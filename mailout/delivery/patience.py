@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -19,6 +20,16 @@ PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 def pause_after(tries: int) -> float:
     """How long to wait before asking once more."""
     return PAUSES[max(0, min(tries, len(PAUSES)) - 1)]
+
+
+def pause(clock: Clock, stop: threading.Event, seconds: float) -> None:
+    """Sleep, but hear a stop within half a second."""
+    until = clock.monotonic() + seconds
+    while not stop.is_set():
+        left = until - clock.monotonic()
+        if left <= 0:
+            return
+        clock.sleep(min(left, 0.5))
 
 
 def patiently(ask: Callable[[], T], clock: Clock) -> T:

@@ -17,6 +17,7 @@ from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import Claimed
 from mailout.delivery.recovery import recover
 from mailout.delivery.run import Run
+from mailout.delivery.session import Session
 from mailout.ports import Clock, Journals, Mail, Outbox, Transport
 
 
@@ -61,9 +62,9 @@ class Sender:
             options.retry,
         )
         lanes: Lanes = InlineLanes(caller) if options.inline else ThreadLanes(options.concurrency, caller)
-        run = Run(
+        session = Session(
             store=self._store,
-            transport=self._transport,
+            transport=self._transport.name,
             journals=self._journals,
             clock=self._clock,
             options=options,
@@ -73,6 +74,16 @@ class Sender:
             lanes=lanes,
             group_size=group_size,
             campaign_id=campaign_id,
+        )
+        run = Run(
+            session,
+            store=self._store,
+            clock=self._clock,
+            options=options,
+            stop=self._stop,
+            caller=caller,
+            lanes=lanes,
+            group_size=group_size,
             deadline=deadline,
         )
         # A full collection would walk over everything loaded so far: 50 ms in which no call keeps its slot.

@@ -1,0 +1,234 @@
+"""A sender's session with the store: one step after another, and all it must remember between them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+
+from mailout.delivery.calls import Caller
+from mailout.delivery.lanes import Group, Lanes
+from mailout.delivery.options import Observer, SenderOptions
+from mailout.delivery.patience import pause, pause_after
+from mailout.delivery.protocol import Attempt, Claimed, Ledger, Pace, Result, Step, StepReply
+from mailout.errors import StoreUnavailable
+from mailout.ports import Clock, Journal, Journals, Outbox
+
+log = logging.getLogger("mailout.sender")
+
+LEAD = 0.05
+HORIZON = 1.0
+CURSOR_SECONDS = 30.0
+"""The cursor spares the store from walking over what is done; now and then it starts again from 0."""
+
+
+class Session:
+    """Given up by the store, it begins anew under another id: who uses it need not know."""
+
+    def __init__(
+        self,
+        *,
+        store: Outbox,
+        transport: str,
+        journals: Journals,
+        clock: Clock,
+        options: SenderOptions,
+        observer: Observer | None,
+        stop: threading.Event,
+        caller: Caller,
+        lanes: Lanes,
+        group_size: int,
+        campaign_id: str | None,
+    ) -> None:
+        self._store = store
+        self._transport = transport
+        self._journals = journals
+        self._clock = clock
+        self._options = options
+        self._observer = observer
+        self._stop = stop
+        self._caller = caller
+        self._lanes = lanes
+        self._group_size = group_size
+        self._campaign_id = campaign_id
+        self._id = ""
+        self._journal: Journal | None = None
+        self._n = 0
+        self._cursor = 0
+        self._cursor_since = 0.0
+        self._offsets: list[float] = []
+        self.begun: dict[Attempt, Claimed] = {}  # what the store believes is in our hands
+        self.withdraw: list[Attempt] = []
+        self.recover = False  # a step was lost: what it began is not known yet
+        self.outages = 0
+        self.last_good = 0.0
+        self.round_trip = 0.0
+        self.ledger: Ledger | None = None
+
+    # ── from its beginning to its end ──
+
+    def open_when_it_answers(self) -> None:
+        while True:
+            try:
+                self._open()
+            except StoreUnavailable as error:
+                if self._stop.is_set():
+                    raise
+                self._away(error)
+                pause(self._clock, self._stop, pause_after(self.outages))
+            else:
+                return self._back()
+
+    def _open(self) -> None:
+        self._id = self._store.open_session(
+            self._campaign_id,
+            worker=self._options.worker,
+            transport=self._transport,
+            lease=self._options.timing.lease,
+        )
+        self.recover = False
+        self._journal = self._journals.open(self._id)
+        self._caller.journal = self._journal
+        self._n = 0
+        self._compare_clocks()
+        self._cursor, self._cursor_since = 0, self._clock.monotonic()
+        self.last_good = self._clock.monotonic()
+        self._caller.lease_until = self.last_good + self._options.timing.lease
+
+    def _compare_clocks(self) -> None:
+        """Slots are on the store's clock; a step's answer alone, with its commit, would place them late."""
+        for _ in range(3):
+            moment = self._store.now()
+            self._offsets.append(self._clock.monotonic() - moment)
+
+    def _reopen(self) -> None:
+        """Fenced: somebody gave us up. End calls in hand, keep their results, begin as a new session."""
+        log.warning("the session was given up (this process was away too long); a new one begins")
+        self.release_unstarted()
+        self._lanes.join(self._options.timing.call_limit + self._options.timing.margin)
+        self._drain_results_into_store()
+        self.close_journal()
+        self.open_when_it_answers()
+
+    def close_journal(self) -> None:
+        """All that it knows is in the store."""
+        if self._journal is not None:
+            self._journal.close(self._n)
+
+    def release_unstarted(self) -> None:
+        for group in self._lanes.take_back():
+            self.withdraw.extend(row.attempt for row in group.rows)
+
+    def _drain_results_into_store(self) -> None:
+        """Results count by epoch, also from a session that was given up; keep trying until they are in."""
+        while True:
+            results, withdrawn = self._caller.peek()
+            if not results and not withdrawn and not self.withdraw:
+                return
+            if self.step(0, fenced_is_fine=True) is None:
+                self._clock.sleep(pause_after(self.outages))
+
+    # ── one step ──
+
+    def step(self, want: int, *, close: bool = False, fenced_is_fine: bool = False) -> StepReply | None:
+        """One round trip. None: the store is away, and nothing of this step may be used."""
+        self._lanes.look()
+        results, slipped = self._caller.peek()
+        withdraw = [*self.withdraw, *slipped]
+        self._n += 1
+        throttled = self._caller.throttled.is_set()
+        self._caller.throttled.clear()
+        asked_at = self._clock.monotonic()
+        try:
+            reply = self._store.step(
+                Step(
+                    session=self._id,
+                    n=self._n,
+                    lease=self._options.timing.lease,
+                    pace=Pace(
+                        scope=self._options.pace_scope,
+                        rate=self._options.rate,
+                        lead=LEAD + self.round_trip,
+                        horizon=HORIZON,
+                        group=self._group_size,
+                        throttled=throttled,
+                    ),
+                    results=results,
+                    withdraw=withdraw,
+                    want=want,
+                    cursor=self._cursor,
+                    buckets=self._options.buckets(self._store_time(asked_at)),
+                    recover=self.recover,
+                    close=close,
+                )
+            )
+        except StoreUnavailable as error:
+            self._away(error)
+            self.recover = True
+            if throttled:
+                self._caller.throttled.set()
+            return None
+        self._back()
+        self._recorded(results, withdraw, reply)
+        if reply.fenced:
+            if not fenced_is_fine:
+                self._reopen()
+                return None
+            return reply
+        self._good(reply, asked_at)
+        return reply
+
+    def _away(self, error: StoreUnavailable) -> None:
+        if self.outages == 0:
+            log.warning("waiting for the store: %s", error)
+        self.outages += 1
+
+    def _back(self) -> None:
+        if self.outages:
+            log.warning("the store is back after %d tries", self.outages)
+            self.outages = 0
+
+    def _recorded(self, results: Sequence[Result], withdraw: Sequence[Attempt], reply: StepReply) -> None:
+        """These are durable now: forget them here, tell whoever watches."""
+        self._caller.forget(len(results), len(withdraw) - len(self.withdraw))
+        self.withdraw.clear()
+        for attempt in withdraw:
+            self.begun.pop(attempt, None)
+        pairs = [(self.begun.pop(r.attempt), r) for r in results if r.attempt in self.begun]
+        if reply.ledger is not None:
+            self.ledger = reply.ledger
+        if self._observer is not None and (pairs or reply.ledger):
+            self._observer.recorded(pairs, reply.ledger)
+
+    def _good(self, reply: StepReply, asked_at: float) -> None:
+        """Learn from the answer: the lease, the clocks, and what the lost step had begun."""
+        received = self._clock.monotonic()
+        self.last_good = asked_at
+        self._caller.lease_until = asked_at + self._options.timing.lease
+        trip = received - asked_at
+        self.round_trip = trip if not self.round_trip else 0.8 * self.round_trip + 0.2 * trip
+        self._offsets = [*self._offsets[-19:], received - reply.now]
+        if self.recover:
+            self.recover = False
+            self.withdraw.extend(a for a in reply.recovered if a not in self.begun)
+        for row in reply.rows:
+            self.begun[row.attempt] = row
+            self._cursor = max(self._cursor, row.seq)
+        if received - self._cursor_since > CURSOR_SECONDS:
+            self._cursor, self._cursor_since = 0, received
+
+    def look_again(self) -> None:
+        """Something is due, and behind the cursor."""
+        self._cursor = 0
+
+    def _store_time(self, monotonic: float) -> float:
+        return monotonic - min(self._offsets)
+
+    def groups(self, reply: StepReply) -> Sequence[Group]:
+        offset = min(self._offsets)
+        groups = []
+        for start in range(0, len(reply.rows), self._group_size):
+            rows = reply.rows[start : start + self._group_size]
+            slot = rows[0].slot
+            groups.append(Group(rows, None if slot is None else slot + offset))
+        return groups
