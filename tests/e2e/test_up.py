@@ -43,10 +43,10 @@ def one_that(home: Path, does: str) -> int | None:
 
 
 @contextmanager
-def up(mailout: Commands, port: int, prefect_port: int) -> Iterator[Any]:
+def up(mailout: Commands, port: int, prefect_port: int, *more: str) -> Iterator[Any]:
     """It, once it says that it is."""
     options = ["--port", str(port), "--prefect-port", str(prefect_port)]
-    command = [sys.executable, "-m", "cli", "up", *options]
+    command = [sys.executable, "-m", "cli", "up", *options, *more]
     log = mailout.folder / "up.log"
     with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
         wait_for(lambda: "mailout is up" in log.read_text() or process.poll() is not None, "it starts")
@@ -72,9 +72,10 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     port, prefect_port = free_port(), free_port()
     gateway, prefect = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{prefect_port}/api"
     log = mailout.folder / "up.log"
-    with up(mailout, port, prefect_port) as process:
+    with up(mailout, port, prefect_port, "--workers", "3") as process:
         assert answers(f"{gateway}/health")
-        assert answers(f"{prefect}/health")
+        server = PrefectServer(mailout.home / "prefect", prefect)
+        wait_for(lambda: len(server.find("work_pools/mailout/workers")) == 3, "three workers")
 
         first = one_that(mailout.home, "cli gateway")
         assert first is not None
