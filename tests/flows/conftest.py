@@ -14,6 +14,7 @@ from mailout import wiring
 from mailout.engine import Engine
 from mailout.ports import SubscriberRow
 from mailout.settings import load_settings
+from tasks.logs import OURS, PREFECTS
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,13 +25,20 @@ def prefect() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def console() -> Iterator[None]:
-    """A flow run sets logging up for its process, which here is the tests': it ends with the test."""
-    loggers = [logging.getLogger(name) for name in (None, "mailout", "httpx")]
+    """A flow run sets logging up for its process, which here is the tests': it ends with the test.
+
+    The handlers too: pytest hangs its own, the same for all tests, on Prefect's loggers.
+    """
+    loggers = [logging.getLogger(name) for name in (None, OURS, *PREFECTS, "httpx")]
     before = [(logger, logger.handlers[:], logger.level) for logger in loggers]
+    handlers = [(one, one.filters[:], one.formatter) for _, all, _ in before for one in all]
     yield
-    for logger, handlers, level in before:
-        logger.handlers[:] = handlers
+    for logger, all, level in before:
+        logger.handlers[:] = all
         logger.setLevel(level)
+    for handler, filters, formatter in handlers:
+        handler.filters[:] = filters
+        handler.setFormatter(formatter)
 
 
 @pytest.fixture

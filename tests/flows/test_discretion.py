@@ -15,7 +15,7 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ def shown(text: str) -> list[str]:
 
 
 @pytest.fixture
-def chatty(engine_with: Build) -> Iterator[Callable[..., Engine]]:
+def chatty(engine_with: Build) -> Callable[..., Engine]:
     def build(**settings: Any) -> Engine:
         engine = engine_with(**SECRETS | settings)
         key = {"supabase_service_role_key": SecretStr(SERVICE_KEY)}
@@ -112,10 +112,7 @@ def chatty(engine_with: Build) -> Iterator[Callable[..., Engine]]:
         engine._transport = Chatty(engine.settings.mailout_home / "outbox", engine.clock)
         return engine
 
-    yield build
-    for name in ("mailout", "prefect.flow_runs", "prefect.task_runs", "prefect.extra"):
-        for handler in logging.getLogger(name).handlers:
-            handler.filters.clear()
+    return build
 
 
 def test_every_flow_and_task_is_discreet() -> None:
