@@ -24,20 +24,6 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_session_step is 'The last step a session made; null: never heard of it.';
 
-create or replace function mailout_request_stop(campaign_id text) returns integer
-language plpgsql set search_path = public as $$
-declare
-    asked integer;
-begin
-    perform 1 from sender_sessions s
-    where s.closed_at is null and ($1 is null or s.campaign_id = mailout_to_uuid($1)) order by s.id for update;
-    update sender_sessions s set stop_requested = true
-    where s.closed_at is null and ($1 is null or s.campaign_id = mailout_to_uuid($1));
-    get diagnostics asked = row_count;
-    return asked;
-end $$;
-comment on function mailout_request_stop is 'Asks every open session of a mailout (null: of all) to end.';
-
 create or replace function mailout_stop_machine(machine text) returns integer
 language plpgsql set search_path = public as $$
 declare

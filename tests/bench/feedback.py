@@ -29,6 +29,7 @@ from mailout.feedback.model import Received
 from mailout.ids import mailout_id, uuid_of
 from mailout.ports import SubscriberRow
 from mailout.queue.model import Kind, NewMailout
+from tests.ports import free_port
 from tests.ses_events import ses_event
 from tests.sns_messages import CERTIFICATE_URL, TOPIC, Signer, Topic
 
@@ -40,8 +41,7 @@ CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else
 @contextmanager
 def gateway(home: Path) -> Iterator[int]:
     """`mailout gateway`, on one core if the system can hold it there."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "MAILOUT_HOME": str(home)}
     env |= {"SNS_TOPIC_ARNS": TOPIC, "UNSUBSCRIBE_SECRET": "bench"}
     process = subprocess.Popen(

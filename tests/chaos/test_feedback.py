@@ -20,6 +20,7 @@ from mailout.feedback.model import Received
 from mailout.ids import uuid_of
 from tests.contract.scenes import Sender, mailout, result
 from tests.e2e.conftest import Commands
+from tests.ports import free_port
 from tests.ses_events import ses_event
 from tests.sns_messages import CERTIFICATE_URL, TOPIC, Signer, Topic
 
@@ -105,8 +106,7 @@ def test_what_the_gateway_has_answered_it_has_kept(tmp_path: Path) -> None:
 
 
 def _gateway(commands: Commands) -> tuple[int, subprocess.Popen[bytes]]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "cli", "gateway", "--port", str(port)],
         cwd=commands.folder,

@@ -23,16 +23,6 @@ from tests.contract.scenes import (
 ANN, BOB, CAT = "ann@example.org", "bob@example.org", "cat@example.org"
 
 
-def test_a_stop_asked_through_the_store_reaches_its_sessions(store: Store) -> None:
-    one, other = mailout(store, ANN, ref="one"), mailout(store, ref="other")
-    mine, second, theirs = Sender(store, one), Sender(store, one), Sender(store, other)
-    assert store.request_stop(one) == 2
-    assert [sender.step(want=1).halt for sender in (mine, second, theirs)] == [Halt.STOP, Halt.STOP, None]
-    mine.step(close=True)
-    assert store.request_stop(None) == 2
-    assert theirs.step(want=1).halt is Halt.STOP
-
-
 def test_stopping_a_machine_leaves_the_others_at_work(store: Store) -> None:
     """A machine that is updated must not end what another one is sending, be it the same mailout."""
     id = mailout(store, ANN, BOB, CAT)
@@ -47,9 +37,9 @@ def test_stopping_a_machine_leaves_the_others_at_work(store: Store) -> None:
 
 def test_a_stopped_session_still_records(store: Store) -> None:
     id = mailout(store, ANN, BOB)
-    sender = Sender(store, id)
+    sender = Sender(store, id, worker="web-1")
     ann = sender.begin_one()
-    store.request_stop(id)
+    store.stop_machine("web")
     reply = sender.step(results=[result(ann)], want=1)
     assert (reply.halt, list(reply.rows), reply.ledger.sent) == (Halt.STOP, [], 1)
 

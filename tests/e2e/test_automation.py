@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from tests.e2e.conftest import Commands
-from tests.prefect_server import PrefectServer, answers, free_port, running, wait_for
+from tests.ports import free_port
+from tests.prefect_server import PrefectServer, answers, running, wait_for
 
 TOKEN = "a token for these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]

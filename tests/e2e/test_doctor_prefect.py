@@ -14,7 +14,8 @@ import pytest
 
 from cli.prefect_checks import prefect_checks
 from mailout.doctor import checked
-from tests.prefect_server import PrefectServer, free_port
+from tests.ports import free_port
+from tests.prefect_server import PrefectServer
 
 
 def levels(url: str | None, **env: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from mailout.content.tokens import make_token
 from mailout.delivery.protocol import Attempt
 from mailout.feedback.model import Received
 from tests.e2e.conftest import Commands
+from tests.ports import free_port
 from tests.ses_events import ses_event
 from tests.sns_messages import CERTIFICATE_URL, TOPIC, Signer, Topic
 
@@ -26,8 +26,7 @@ SECRET = "a secret of some length"
 
 @contextmanager
 def gateway(mailout: Commands, **settings: str) -> Iterator[httpx.Client]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "cli", "gateway", "--port", str(port)],
         cwd=mailout.folder,

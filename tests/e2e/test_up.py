@@ -8,7 +8,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ import pytest
 
 from mailout.queue.model import Status
 from tests.e2e.conftest import Commands
-from tests.prefect_server import PrefectServer, answers, free_port, running, wait_for
+from tests.ports import free_port
+from tests.prefect_server import PrefectServer, answers, running, wait_for
 
 TOKEN = "a token for these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
@@ -90,9 +91,9 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
     assert "Traceback" not in log.read_text()
 
-    store = mailout.store()
-    assert store.request_stop(None) == 0, "a sender was cut off instead of being asked to end"
-    store.close()
+    with closing(mailout.store()) as store:
+        cut_off = store.db.read("SELECT id FROM sender_sessions WHERE closed_at IS NULL")
+    assert not cut_off, "a sender was cut off instead of being asked to end"
     (stopped,) = mailout.queue()
     names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
     assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)

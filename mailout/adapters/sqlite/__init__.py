@@ -12,6 +12,7 @@ from mailout.adapters.sqlite.counts import SqliteCounts
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
 from mailout.adapters.sqlite.feedback import SqliteFeedback
+from mailout.adapters.sqlite.freezing import SqliteFreezing
 from mailout.adapters.sqlite.leaving import SqliteLeaving
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
@@ -27,6 +28,7 @@ WAL_RESET_MENDED = (3, 51, 3)
 class SqliteStore(
     SqliteOutbox,
     SqliteQueue,
+    SqliteFreezing,
     SqliteSubscribers,
     SqliteRecords,
     SqliteDueReports,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mailout.adapters.sqlite.tally import Tally
 from mailout.delivery.protocol import Attempt, Result
-from mailout.delivery.states import COLUMN_OF, Column, State, allowed
+from mailout.delivery.states import State, allowed
 from mailout.errors import TransitionRefused
 
 _REMEMBER = "history = json_insert(coalesce(history, '[]'), '$[#]', json(:entry))"
@@ -17,13 +17,12 @@ _NO_ERROR = {"error_code": None, "error_category": None, "error_message": None, 
 
 
 class Movement:
-    """Collects what the rows' steps do to ledger and counters; `write` puts it down once."""
+    """Each way that a row moves; ledger and counters follow when `write` puts them down, once."""
 
     def __init__(self, tx: sqlite3.Connection, now: float) -> None:
         self.tx = tx
         self.now = now
-        self._ledger: Counter[tuple[str, Column]] = Counter()
-        self._usage: Counter[tuple[str, str, str]] = Counter()
+        self._tally = Tally(tx)
 
     # ── one way of moving each ──
 
@@ -36,8 +35,8 @@ class Movement:
             (session, self.now, hour, day, json.dumps([row["seq"] for row in rows])),
         )
         for row in rows:
-            self._count(row, State.SENT_ATTEMPT)
-            self._charge(row["company_id"], self.now, hour, day, +1)
+            self._tally.count(row, State.SENT_ATTEMPT)
+            self._tally.charge(row["company_id"], self.now, hour, day, +1)
 
     def suppress(self, rows: Sequence[sqlite3.Row], why: str) -> None:
         self.tx.execute(
@@ -46,7 +45,7 @@ class Movement:
             (why, json.dumps([row["seq"] for row in rows])),
         )
         for row in rows:
-            self._count(row, State.SUPPRESSED)
+            self._tally.count(row, State.SUPPRESSED)
 
     def refuse(self, row: sqlite3.Row, code: str, message: str) -> None:
         """PENDING → VALIDATION_FAILED, without an attempt."""
@@ -74,7 +73,7 @@ class Movement:
             {"accepted": json.dumps(accepted)},
         )
         for row in rows:
-            self._count(row, State.SENT)
+            self._tally.count(row, State.SENT)
 
     def result(self, row: sqlite3.Row, result: Result) -> None:
         """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it, unless it is SENT."""
@@ -215,7 +214,7 @@ class Movement:
             f"UPDATE email_outbox SET {', '.join(assignments)} WHERE seq = :seq",  # noqa: S608
             {**columns, "seq": row["seq"]},
         )
-        self._count(row, state)
+        self._tally.count(row, state)
 
     def _entry(self, row: sqlite3.Row, columns: Mapping[str, Any]) -> dict[str, Any]:
         """What every line of the history holds. The first one of an epoch also tells when it began."""
@@ -227,54 +226,16 @@ class Movement:
             "attempt_at": None if _last_entry(row).get("epoch") == epoch else row["attempt_at"],
         }
 
-    def _count(self, row: sqlite3.Row, after: State) -> None:
-        if row["campaign_id"] is not None:
-            self._ledger[row["campaign_id"], COLUMN_OF[State(row["state"])]] -= 1
-            self._ledger[row["campaign_id"], COLUMN_OF[after]] += 1
-
     def _uncharge(self, row: sqlite3.Row) -> None:
-        self._charge(row["company_id"], row["attempt_at"], row["charged_hour"], row["charged_day"], -1)
+        self._tally.charge(row["company_id"], row["attempt_at"], row["charged_hour"], row["charged_day"], -1)
         self.tx.execute(
             "UPDATE email_outbox SET charged_hour = NULL, charged_day = NULL WHERE seq = ?", (row["seq"],)
         )
 
-    def _charge(self, company: str, at: float, hour: str | None, day: str | None, n: int) -> None:
-        self._usage["all", "minute", minute_key(at)] += n
-        for kind, key in (("hour", hour), ("day", day)):
-            if key is not None:
-                self._usage["all", kind, key] += n
-                self._usage[company, kind, key] += n
-
     def write(self) -> None:
-        """Ledger and counters, in key order. A completed mailout follows its ledger back into the queue."""
-        self.tx.executemany(
-            "INSERT INTO usage VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (scope, kind, key) DO UPDATE SET n = n + excluded.n",
-            [(*key, n) for key, n in sorted(self._usage.items()) if n],
-        )
-        campaigns = sorted({campaign for campaign, _ in self._ledger})
-        for campaign in campaigns:
-            self._write_ledger(campaign)
-        self._ledger.clear()
-        self._usage.clear()
-        for campaign in campaigns:
+        """Ledgers and counters, for all that was moved."""
+        for campaign in self._tally.write():
             self._sweep_cancelled(campaign)
-
-    def _write_ledger(self, campaign: str) -> None:
-        delta = {column.value: self._ledger[campaign, column] for column in Column}
-        self.tx.execute(
-            "UPDATE campaign_queue SET pending = pending + :pending, in_flight = in_flight + :in_flight,"
-            " sent = sent + :sent, failed = failed + :failed, suppressed = suppressed + :suppressed,"
-            " unknown = unknown + :unknown,"
-            " status = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
-            "               THEN 'PENDING' ELSE status END,"
-            " completed_at = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
-            "                     THEN NULL ELSE completed_at END,"
-            " outcome = CASE WHEN outcome IS NULL OR pending + :pending > 0 THEN NULL"
-            "                WHEN failed + :failed + unknown + :unknown = 0 THEN 'sent' ELSE 'failed' END"
-            " WHERE id = :id",
-            {**delta, "id": campaign},
-        )
 
     def _sweep_cancelled(self, campaign: str) -> None:
         """What came back to a cancelled mailout waits for nothing."""
@@ -292,10 +253,6 @@ class Movement:
 def _last_entry(row: sqlite3.Row) -> Mapping[str, Any]:
     history: list[Mapping[str, Any]] = json.loads(row["history"] or "[]")
     return history[-1] if history else {}
-
-
-def minute_key(moment: float) -> str:
-    return f"{int(moment // 60):010d}"
 
 
 def _error_of(result: Result) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.movement import Movement, minute_key
-from mailout.adapters.sqlite.step import quota_left, take_step
+from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.room import quota_left
+from mailout.adapters.sqlite.step import take_step
+from mailout.adapters.sqlite.tally import minute_key
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import DOUBTFUL, WAITING, State
 from mailout.errors import NotFound, StoreError
@@ -62,14 +64,6 @@ class SqliteOutbox:
             (json.dumps(list(ids)),),
         )
         return {row["id"]: row["epoch"] for row in rows}
-
-    def request_stop(self, campaign_id: str | None) -> int:
-        with self.db.write() as tx:
-            return tx.execute(
-                "UPDATE sender_sessions SET stop_requested = 1"
-                " WHERE closed_at IS NULL AND (? IS NULL OR campaign_id = ?)",
-                (campaign_id, campaign_id),
-            ).rowcount
 
     def stop_machine(self, machine: str) -> int:
         with self.db.write() as tx:

@@ -1,4 +1,4 @@
-"""The queue on SQLite: mailouts, why they wait, and the freezing of their audience."""
+"""The queue on SQLite: mailouts, and why they wait."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from mailout.adapters.sqlite.movement import Movement
 from mailout.delivery.protocol import Ledger
 from mailout.delivery.states import Column
 from mailout.errors import NotFound, StoreError
-from mailout.ids import message_id
-from mailout.ports import Recipient
 from mailout.queue.model import (
     WAITS_FOR_A_PERSON,
     DeferReason,
@@ -29,7 +27,7 @@ _NEW = [field.name for field in fields(NewMailout)]
 
 
 class SqliteQueue:
-    """Fulfils `ports.Queue`."""
+    """Fulfils `ports.Queue`, together with `SqliteFreezing`."""
 
     db: Database
 
@@ -40,10 +38,10 @@ class SqliteQueue:
                 f" VALUES ({', '.join('?' * len(_NEW))}, ?) ON CONFLICT (id) DO NOTHING",
                 (*(getattr(new, name) for name in _NEW), self.db.clock.now()),
             )
-            return _get(tx, new.id)
+            return get_mailout(tx, new.id)
 
     def mailout(self, id: str) -> Mailout:
-        return mailout_of(_only(self.db.read("SELECT * FROM campaign_queue WHERE id = ?", (id,)), id))
+        return mailout_of(only_row(self.db.read("SELECT * FROM campaign_queue WHERE id = ?", (id,)), id))
 
     def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
         rows = self.db.read(
@@ -79,7 +77,7 @@ class SqliteQueue:
                 "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now))))",
                 {"id": id, "worker": worker, "now": now},
             )
-            return _get(tx, id)
+            return get_mailout(tx, id)
 
     def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
         if (until is None) != (reason in WAITS_FOR_A_PERSON):
@@ -99,7 +97,7 @@ class SqliteQueue:
                 "  OR defer_reason NOT IN (SELECT value FROM json_each(:held)))",
                 {"id": id, "reason": reason, "until": until, "note": note, "held": _HELD},
             )
-            return _get(tx, id)
+            return get_mailout(tx, id)
 
     def resume(self, id: str) -> Mailout:
         with self.db.write() as tx:
@@ -114,7 +112,7 @@ class SqliteQueue:
                 " WHERE id = ? AND status = 'PENDING'",
                 (id,),
             )
-            return _get(tx, id)
+            return get_mailout(tx, id)
 
     def release(self, id: str) -> Mailout:
         with self.db.write() as tx:
@@ -125,12 +123,12 @@ class SqliteQueue:
                 "   AND s.lease_until > :now)",
                 {"id": id, "now": self.db.clock.now()},
             )
-            return _get(tx, id)
+            return get_mailout(tx, id)
 
     def cancel(self, id: str) -> Mailout:
         with self.db.write() as tx:
             now = self.db.clock.now()
-            _get(tx, id)
+            get_mailout(tx, id)
             tx.execute(
                 "UPDATE campaign_queue SET status = 'CANCELLED', completed_at = ?,"
                 " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
@@ -147,7 +145,7 @@ class SqliteQueue:
                 move = Movement(tx, now)
                 move.suppress(waiting, "the mailout was cancelled")
                 move.write()
-            return _get(tx, id)
+            return get_mailout(tx, id)
 
     def complete(self, id: str) -> Mailout:
         with self.db.write() as tx:
@@ -159,7 +157,7 @@ class SqliteQueue:
                 " AND pending + in_flight = 0",
                 (self.db.clock.now(), id),
             )
-            return _get(tx, id)
+            return get_mailout(tx, id)
 
     def same_content(self, id: str, since: float) -> Mailout | None:
         rows = self.db.read(
@@ -212,93 +210,14 @@ class SqliteQueue:
                 " WHERE id = ? AND content_hash IS NULL",
                 (content_id, subject, id),
             )
-            return _get(tx, id)
-
-    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            mailout = tx.execute(
-                "UPDATE campaign_queue SET freeze_started_at = coalesce(freeze_started_at, ?)"
-                " WHERE id = ? RETURNING *",
-                (now, id),
-            ).fetchone()
-            mailout = _only([mailout] if mailout else [], id)
-            if mailout["frozen_at"] is not None or mailout["status"] == Status.CANCELLED:
-                return None
-            parameters = {
-                "id": id,
-                "company": mailout["company_id"],
-                "list_key": mailout["list_key"],
-                "cursor": mailout["freeze_cursor"],
-                "began": mailout["freeze_started_at"],
-                "chunk": chunk,
-                "now": now,
-            }
-            last = tx.execute(f"SELECT max(email_norm) FROM ({_CHUNK})", parameters).fetchone()[0]  # noqa: S608
-            if last is None:
-                tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
-                return None
-            added = tx.execute(
-                "INSERT INTO email_outbox (id, campaign_id, company_id, email, from_name, created_at)"  # noqa: S608
-                " SELECT mailout_uuid(:id, email_norm), :id, :company, email_norm, from_name, :now"
-                f" FROM ({_CHUNK}) WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
-                parameters,
-            ).rowcount
-            _add_pending(tx, id, added, cursor=last)
-            return added
-
-    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            mailout = _get(tx, id)
-            if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
-                return 0
-            before = tx.total_changes
-            tx.executemany(
-                "INSERT INTO email_outbox (id, campaign_id, company_id, recipient_id, email, from_name,"
-                " content_id, variables, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (id) DO NOTHING",
-                [
-                    (
-                        message_id(id, r.email),
-                        id,
-                        mailout.company_id,
-                        r.recipient_id,
-                        r.email,
-                        r.from_name,
-                        r.content_id,
-                        json.dumps(dict(r.variables)) if r.variables else None,
-                        now,
-                    )
-                    for r in sorted(recipients, key=lambda r: r.email)
-                ],
-            )
-            added = tx.total_changes - before
-            _add_pending(tx, id, added, cursor="")
-            tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
-            return added
+            return get_mailout(tx, id)
 
 
-_CHUNK = """SELECT s.email_norm, s.from_name FROM subscribers s
-    WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began
-      AND (:list_key IS NULL OR EXISTS (SELECT 1 FROM subscriptions l
-           WHERE l.email = s.email_norm AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))
-    ORDER BY s.email_norm LIMIT :chunk"""
+def get_mailout(tx: sqlite3.Connection, id: str) -> Mailout:
+    return mailout_of(only_row(tx.execute("SELECT * FROM campaign_queue WHERE id = ?", (id,)).fetchall(), id))
 
 
-def _add_pending(tx: sqlite3.Connection, id: str, added: int, *, cursor: str) -> None:
-    tx.execute(
-        "UPDATE campaign_queue SET recipients = recipients + ?, pending = pending + ?, freeze_cursor = ?"
-        " WHERE id = ?",
-        (added, added, cursor, id),
-    )
-
-
-def _get(tx: sqlite3.Connection, id: str) -> Mailout:
-    return mailout_of(_only(tx.execute("SELECT * FROM campaign_queue WHERE id = ?", (id,)).fetchall(), id))
-
-
-def _only(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
+def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
     if not rows:
         raise NotFound(
             f"There is no mailout {id}.", remedy="`mailout queue list` shows those that there are."

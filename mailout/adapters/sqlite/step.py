@@ -6,15 +6,14 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from mailout.adapters.sqlite.movement import Movement, minute_key
-from mailout.delivery.pacing import PaceState, reserve
+from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.room import begin_warmup, bucket_key, read_pace, room_left, slow_down, write_pace
+from mailout.delivery.pacing import reserve
 from mailout.delivery.protocol import (
     Attempt,
-    Bucket,
     Claimed,
     Halt,
     Ledger,
-    Pace,
     Step,
     StepReply,
 )
@@ -56,20 +55,20 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     halt = _halt(tx, campaign, bool(session["stop_requested"]))
     if halt is not None or step.want <= 0 or step.close:
         if step.pace.throttled:
-            _slow_down(tx, step.pace, now)
+            slow_down(tx, step.pace, now)
         move.write()
         return StepReply(
             now=now, halt=halt, recovered=recovered, ledger=_ledger(tx, campaign_id, now, step.close)
         )
 
     company = campaign["company_id"] if campaign else None
-    room, limited = _room(tx, step, now, company)
-    reservation = reserve(_pace_state(tx, step.pace.scope), step.pace, now, min(step.want, room))
+    room, limited = room_left(tx, step, now, company)
+    reservation = reserve(read_pace(tx, step.pace.scope), step.pace, now, min(step.want, room))
     rows, left, wrong = _begin(tx, move, step, campaign, campaign_id, now, reservation.slots_free)
     slots = reservation.take(len(rows))
-    _write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
+    write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
     if rows:
-        _begin_warmup(tx, step, now)
+        begin_warmup(tx, step, now)
     move.write()
     due = None if rows else _next_due(tx, campaign_id, now)
     return StepReply(
@@ -107,7 +106,8 @@ def _record(tx: sqlite3.Connection, move: Movement, step: Step) -> None:
                 move.result(row, result)
         elif attempt is not None and attempt.epoch == row["epoch"]:
             move.withdraw(row)
-    move.accept([row for row, _ in accepted], [result for _, result in accepted])
+    if accepted:
+        move.accept([row for row, _ in accepted], [result for _, result in accepted])
 
 
 def _campaign(tx: sqlite3.Connection, campaign_id: str | None) -> sqlite3.Row | None:
@@ -156,66 +156,6 @@ def _halt(tx: sqlite3.Connection, campaign: sqlite3.Row | None, stop: bool) -> H
     return None
 
 
-def _room(tx: sqlite3.Connection, step: Step, now: float, company: str | None) -> tuple[int, str | None]:
-    """How many more the counters allow, and which of them is the tightest."""
-    room, limited = step.want, None
-    for bucket in step.buckets:
-        if bucket.limit is None or not bucket.starts_at <= now < bucket.ends_at:
-            continue
-        for scope in ("all", company):
-            row = tx.execute(
-                "SELECT n FROM usage WHERE scope = ? AND kind = ? AND key = ?",
-                (scope, bucket.kind, bucket.key),
-            ).fetchone()
-            left = bucket.limit - (row["n"] if row else 0)
-            if left < room:
-                room, limited = max(0, left), bucket.kind
-    quota = quota_left(tx, step.pace.scope)
-    if quota is not None and quota < room:
-        room, limited = quota, "quota"
-    return room, limited
-
-
-def quota_left(tx: sqlite3.Connection, scope: str) -> int | None:
-    """What the provider had, less what was begun here since it was asked (by the minute)."""
-    row = tx.execute("SELECT available, asked_at FROM provider_quota WHERE scope = ?", (scope,)).fetchone()
-    if row is None or row["available"] is None:
-        return None
-    begun: int = tx.execute(
-        "SELECT coalesce(sum(n), 0) AS begun FROM usage WHERE scope = 'all' AND kind = 'minute' AND key >= ?",
-        (minute_key(row["asked_at"]),),
-    ).fetchone()["begun"]
-    available: int = row["available"]
-    return max(0, available - begun)
-
-
-def _pace_state(tx: sqlite3.Connection, scope: str) -> PaceState:
-    row = tx.execute("SELECT next_at, factor, factor_at FROM pace WHERE scope = ?", (scope,)).fetchone()
-    return PaceState(*row) if row else PaceState()
-
-
-def _write_pace(tx: sqlite3.Connection, scope: str, state: PaceState) -> None:
-    tx.execute(
-        "INSERT INTO pace (scope, next_at, factor, factor_at) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (scope) DO UPDATE SET"
-        " next_at = excluded.next_at, factor = excluded.factor, factor_at = excluded.factor_at",
-        (scope, state.next_at, state.factor, state.factor_at),
-    )
-
-
-def _begin_warmup(tx: sqlite3.Connection, step: Step, now: float) -> None:
-    """The day on which an account's first message left stays the first."""
-    tx.execute(
-        "UPDATE pace SET first_day = ? WHERE scope = ? AND first_day IS NULL",
-        (_bucket_key(step.buckets, "day", now), step.pace.scope),
-    )
-
-
-def _slow_down(tx: sqlite3.Connection, pace: Pace, now: float) -> None:
-    """A step that begins nothing may still be the one that tells of a throttle."""
-    _write_pace(tx, pace.scope, reserve(_pace_state(tx, pace.scope), pace, now, 0).state_after(0))
-
-
 def _begin(
     tx: sqlite3.Connection,
     move: Movement,
@@ -258,13 +198,9 @@ def _begin(
         move.refuse(row, "RECIPIENT_NOT_FOUND", "The recipient is not there, or not this company's.")
     ready = [row for row in rows if not row["has_left"] and not row["no_recipient"]]
     if ready:
-        hour, day = (_bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
+        hour, day = (bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
         move.begin(ready, step.session, hour, day)
     return ready, len(gone), len(wrong)
-
-
-def _bucket_key(buckets: Sequence[Bucket], kind: str, now: float) -> str | None:
-    return next((b.key for b in buckets if b.kind == kind and b.starts_at <= now < b.ends_at), None)
 
 
 def _next_due(tx: sqlite3.Connection, campaign_id: str | None, now: float) -> float | None:

@@ -42,9 +42,6 @@ class SupabaseOutbox:
             known |= self.rpc("mailout_epochs", {"ids": list(ids[start : start + PART])})
         return known
 
-    def request_stop(self, campaign_id: str | None) -> int:
-        return int(self.rpc("mailout_request_stop", {"campaign_id": campaign_id}))
-
     def stop_machine(self, machine: str) -> int:
         return int(self.rpc("mailout_stop_machine", {"machine": machine}))
 

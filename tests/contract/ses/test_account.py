@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from mailout.adapters.ses import SesMode
 from mailout.errors import MailoutError, Unseen
 from tests.contract.ses.letters import mail
+from tests.ports import free_port
 
 BOTH = pytest.mark.parametrize("mode", list(SesMode))
 
@@ -25,10 +24,9 @@ def test_the_account_tells_what_is_left(stub, open_transport):
 
 
 def test_an_account_that_cannot_be_read_says_why(open_transport):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    nobody = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(MailoutError, match="Could not connect"):
-        open_transport(endpoint_url=url).account()
+        open_transport(endpoint_url=nobody).account()
 
 
 def test_who_may_send_need_not_be_allowed_to_ask(stub, open_transport):

@@ -15,14 +15,14 @@ from mailout.delivery.error_map import remedy_for
 from mailout.delivery.protocol import OutcomeKind
 from mailout.errors import MailoutError, SettingsError
 from tests.contract.ses.letters import mail, one
+from tests.ports import free_port
 
 BOTH = pytest.mark.parametrize("mode", list(SesMode))
 
 
 def test_a_refused_connection_is_surely_not_sent(open_transport):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-    outcome = one(open_transport(endpoint_url=url).send([mail()]))
+    nobody = f"http://127.0.0.1:{free_port()}"
+    outcome = one(open_transport(endpoint_url=nobody).send([mail()]))
     assert (outcome.kind, outcome.code) == (OutcomeKind.TRANSIENT, "NETWORK_ERROR")
 
 

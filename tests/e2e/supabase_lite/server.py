@@ -5,14 +5,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import random
 import re
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,6 +20,7 @@ import psycopg
 from mailout.adapters import supabase
 from tests.contract.postgres import database, migrate
 from tests.needs import missing
+from tests.ports import free_port
 
 HERE = Path(__file__).parent
 PUBLISHABLE, SECRET = "sb_publishable_for_tests_only", "sb_secret_for_tests_only"
@@ -75,7 +74,7 @@ class Lite:
     """One server; it can be away for a while, and comes back where it was."""
 
     def __init__(self, command: Path, folder: Path, database: str) -> None:
-        port = _free_port()
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self.database = database  # the address of its Postgres
         self._command = command
@@ -163,15 +162,6 @@ def _install(npm: str, folder: Path, command: Path) -> None:
         made = subprocess.run([npm, "ci", *flags], cwd=folder, capture_output=True, text=True, check=False)
         if made.returncode != 0:
             missing(f"npm could not install @supabase/lite: {made.stderr[-300:]}")
-
-
-def _free_port() -> int:
-    """Below those that the system hands out: nobody may take it while the server is away."""
-    for port in random.sample(range(20_000, 32_000), 100):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise RuntimeError("there is no free port")
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

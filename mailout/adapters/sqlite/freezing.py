@@ -1,0 +1,97 @@
+"""Freezing on SQLite: a mailout's audience written into the outbox, once, a chunk at a time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.queue import get_mailout, only_row
+from mailout.ids import message_id
+from mailout.ports import Recipient
+from mailout.queue.model import Status
+
+_CHUNK = """SELECT s.email_norm, s.from_name FROM subscribers s
+    WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began
+      AND (:list_key IS NULL OR EXISTS (SELECT 1 FROM subscriptions l
+           WHERE l.email = s.email_norm AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))
+    ORDER BY s.email_norm LIMIT :chunk"""
+
+
+class SqliteFreezing:
+    """Fulfils the part of `ports.Queue` that freezes."""
+
+    db: Database
+
+    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            mailout = tx.execute(
+                "UPDATE campaign_queue SET freeze_started_at = coalesce(freeze_started_at, ?)"
+                " WHERE id = ? RETURNING *",
+                (now, id),
+            ).fetchone()
+            mailout = only_row([mailout] if mailout else [], id)
+            if mailout["frozen_at"] is not None or mailout["status"] == Status.CANCELLED:
+                return None
+            parameters = {
+                "id": id,
+                "company": mailout["company_id"],
+                "list_key": mailout["list_key"],
+                "cursor": mailout["freeze_cursor"],
+                "began": mailout["freeze_started_at"],
+                "chunk": chunk,
+                "now": now,
+            }
+            last = tx.execute(f"SELECT max(email_norm) FROM ({_CHUNK})", parameters).fetchone()[0]  # noqa: S608
+            if last is None:
+                tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
+                return None
+            added = tx.execute(
+                "INSERT INTO email_outbox (id, campaign_id, company_id, email, from_name, created_at)"  # noqa: S608
+                " SELECT mailout_uuid(:id, email_norm), :id, :company, email_norm, from_name, :now"
+                f" FROM ({_CHUNK}) WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
+                parameters,
+            ).rowcount
+            _add_pending(tx, id, added, cursor=last)
+            return added
+
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            mailout = get_mailout(tx, id)
+            if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
+                return 0
+            before = tx.total_changes
+            tx.executemany(
+                "INSERT INTO email_outbox (id, campaign_id, company_id, recipient_id, email, from_name,"
+                " content_id, variables, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO NOTHING",
+                [
+                    (
+                        message_id(id, r.email),
+                        id,
+                        mailout.company_id,
+                        r.recipient_id,
+                        r.email,
+                        r.from_name,
+                        r.content_id,
+                        json.dumps(dict(r.variables)) if r.variables else None,
+                        now,
+                    )
+                    for r in sorted(recipients, key=lambda r: r.email)
+                ],
+            )
+            added = tx.total_changes - before
+            _add_pending(tx, id, added, cursor="")
+            tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
+            return added
+
+
+def _add_pending(tx: sqlite3.Connection, id: str, added: int, *, cursor: str) -> None:
+    tx.execute(
+        "UPDATE campaign_queue SET recipients = recipients + ?, pending = pending + ?, freeze_cursor = ?"
+        " WHERE id = ?",
+        (added, added, cursor, id),
+    )

@@ -1,0 +1,65 @@
+"""What moving messages does to the ledgers of their mailouts and to the counters of the limits."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+
+from mailout.delivery.states import COLUMN_OF, Column, State
+
+
+class Tally:
+    """Collects it within one transaction; `write` puts it down once."""
+
+    def __init__(self, tx: sqlite3.Connection) -> None:
+        self.tx = tx
+        self._ledger: Counter[tuple[str, Column]] = Counter()
+        self._usage: Counter[tuple[str, str, str]] = Counter()
+
+    def count(self, row: sqlite3.Row, after: State) -> None:
+        if row["campaign_id"] is not None:
+            self._ledger[row["campaign_id"], COLUMN_OF[State(row["state"])]] -= 1
+            self._ledger[row["campaign_id"], COLUMN_OF[after]] += 1
+
+    def charge(self, company: str, at: float, hour: str | None, day: str | None, n: int) -> None:
+        self._usage["all", "minute", minute_key(at)] += n
+        for kind, key in (("hour", hour), ("day", day)):
+            if key is not None:
+                self._usage["all", kind, key] += n
+                self._usage[company, kind, key] += n
+
+    def write(self) -> Sequence[str]:
+        """Ledgers and counters, in key order; the mailouts whose ledgers have moved."""
+        self.tx.executemany(
+            "INSERT INTO usage VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (scope, kind, key) DO UPDATE SET n = n + excluded.n",
+            [(*key, n) for key, n in sorted(self._usage.items()) if n],
+        )
+        campaigns = sorted({campaign for campaign, _ in self._ledger})
+        for campaign in campaigns:
+            self._write_ledger(campaign)
+        self._ledger.clear()
+        self._usage.clear()
+        return campaigns
+
+    def _write_ledger(self, campaign: str) -> None:
+        """A completed mailout follows its ledger back into the queue."""
+        delta = {column.value: self._ledger[campaign, column] for column in Column}
+        self.tx.execute(
+            "UPDATE campaign_queue SET pending = pending + :pending, in_flight = in_flight + :in_flight,"
+            " sent = sent + :sent, failed = failed + :failed, suppressed = suppressed + :suppressed,"
+            " unknown = unknown + :unknown,"
+            " status = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
+            "               THEN 'PENDING' ELSE status END,"
+            " completed_at = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
+            "                     THEN NULL ELSE completed_at END,"
+            " outcome = CASE WHEN outcome IS NULL OR pending + :pending > 0 THEN NULL"
+            "                WHEN failed + :failed + unknown + :unknown = 0 THEN 'sent' ELSE 'failed' END"
+            " WHERE id = :id",
+            {**delta, "id": campaign},
+        )
+
+
+def minute_key(moment: float) -> str:
+    return f"{int(moment // 60):010d}"
