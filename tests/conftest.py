@@ -1,17 +1,23 @@
-"""What tests of several folders share."""
+"""How the tests are shared out between processes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
-from tests.prefect_server import PrefectServer, deploy, prefect_server
+TOGETHER = ("tests/flows/", "tests/e2e/deployed/")
+"""Folders with one Prefect server for all their tests: in two processes it would be started twice."""
 
 
-@pytest.fixture(scope="session")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
-    """A Prefect server to which everything is deployed; started once, when the first test asks for it."""
-    with prefect_server(tmp_path_factory.mktemp("prefect")) as server:
-        deploy(server)
-        yield server
+class ByFolder(LoadFileScheduling):
+    """A file's tests stay together, and those of a folder that shares what is dear."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
+    return ByFolder(config, log)

@@ -138,7 +138,7 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str] | Non
             return False
         if time.monotonic() > until:
             raise AssertionError("it never came to that")
-        time.sleep(0.001)
+        time.sleep(0.005)
     return True
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from mailout.queue.model import Status
 from tests.e2e.conftest import Commands
+from tests.e2e.processes import needs_proc, one_that, processes_of
 from tests.ports import free_port
 from tests.prefect_server import PrefectServer, answers, running, wait_for
 
@@ -24,23 +25,6 @@ TOKEN = "a token for these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
 
 pytestmark = pytest.mark.timeout(600)
-
-
-def processes_of(home: Path) -> dict[int, str]:
-    """Whoever was started with this MAILOUT_HOME, and lives."""
-    found = {}
-    mark = f"MAILOUT_HOME={home}".encode()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (process / "environ").read_bytes().split(b"\0"):
-                found[int(process.name)] = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-    return found
-
-
-def one_that(home: Path, does: str) -> int | None:
-    return next((pid for pid, command in processes_of(home).items() if does in command), None)
 
 
 @contextmanager
@@ -65,7 +49,7 @@ def ask(port: int, letter: Path) -> None:
     assert asked.status_code == 202
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+@needs_proc
 def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     """Stopped in the middle of a mailout, it leaves neither a process nor a message in doubt."""
     mailout.people(*PEOPLE)
@@ -102,7 +86,7 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     assert stopped.defer_reason is None, "it goes on by itself when everything is up again"
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+@needs_proc
 def test_killed_in_the_middle_of_a_mailout_it_leaves_no_process_behind(mailout: Commands) -> None:
     """A sender that nobody can see any more, and ports that the next `mailout up` finds taken."""
     mailout.people(*PEOPLE)
@@ -119,28 +103,6 @@ def test_killed_in_the_middle_of_a_mailout_it_leaves_no_process_behind(mailout: 
     assert set(names.values()) == {1}
     assert stopped.ledger.balances
     assert stopped.ledger.pending > 0
-
-
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
-def test_one_more_machine_works_for_the_server_and_goes_politely(
-    mailout: Commands, deployed: PrefectServer
-) -> None:
-    """A bare worker that is ended cuts off its sender, and its last messages are in doubt."""
-    mailout.people(*PEOPLE)
-    mailout.settings |= deployed.env | {"SEND_RATE_PER_SEC": "0.5", "LOCK_SECONDS": "30"}
-    command = [sys.executable, "-m", "cli", "up", "--only-workers"]
-    log = mailout.folder / "up.log"
-    with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
-        letter = mailout.letter("machine.md")
-        deployed.prefect("deployment", "run", "send_mailout/send_mailout", "--param", f"ref={letter}")
-        wait_for(mailout.mails, "the first letter")
-        assert one_that(mailout.home, "cli gateway") is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0, log.read_text()
-    assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
-    (stopped,) = mailout.queue()
-    assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
-    assert stopped.ledger.sent == len(mailout.mails()) < len(PEOPLE)
 
 
 def test_workers_alone_need_a_server(mailout: Commands) -> None:

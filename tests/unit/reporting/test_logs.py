@@ -17,11 +17,10 @@ log = logging.getLogger("mailout.test_logs")
 @pytest.fixture(autouse=True)
 def restore() -> Iterator[None]:
     root = logging.getLogger()
-    ours = logging.getLogger("mailout")
-    levels = root.level, ours.level
+    levels = [(logger, logger.level) for logger in map(logging.getLogger, ("root", "mailout", "httpx"))]
     yield
-    root.setLevel(levels[0])
-    ours.setLevel(levels[1])
+    for logger, level in levels:
+        logger.setLevel(level)
     for handler in [h for h in root.handlers if isinstance(h, MailoutHandler)]:
         root.removeHandler(handler)
 

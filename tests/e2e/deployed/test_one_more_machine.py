@@ -1,0 +1,38 @@
+"""`mailout up --only-workers`: a machine more, for a server that runs elsewhere."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import pytest
+
+from tests.e2e.conftest import Commands
+from tests.e2e.processes import needs_proc, one_that, processes_of
+from tests.prefect_server import PrefectServer, running, wait_for
+
+PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@needs_proc
+def test_one_more_machine_works_for_the_server_and_goes_politely(
+    mailout: Commands, deployed: PrefectServer
+) -> None:
+    """A bare worker that is ended cuts off its sender, and its last messages are in doubt."""
+    mailout.people(*PEOPLE)
+    mailout.settings |= deployed.env | {"SEND_RATE_PER_SEC": "0.5", "LOCK_SECONDS": "30"}
+    command = [sys.executable, "-m", "cli", "up", "--only-workers"]
+    log = mailout.folder / "up.log"
+    with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
+        letter = mailout.letter("machine.md")
+        deployed.prefect("deployment", "run", "send_mailout/send_mailout", "--param", f"ref={letter}")
+        wait_for(mailout.mails, "the first letter")
+        assert one_that(mailout.home, "cli gateway") is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0, log.read_text()
+    assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
+    (stopped,) = mailout.queue()
+    assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
+    assert stopped.ledger.sent == len(mailout.mails()) < len(PEOPLE)
