@@ -208,9 +208,9 @@ def why_it_ended(
 
 def _told(outcome: Outcome) -> str:
     """The code, what the provider said, and what a person can do."""
-    said = f"{outcome.code}: {outcome.message}" if outcome.message else f"{outcome.code}."
+    said = f"{outcome.code}: {outcome.message}" if outcome.message else f"{outcome.code}"
     remedy = remedy_for(outcome.code or "")
-    return f"{said} {remedy}" if remedy else said
+    return f"{said.rstrip('. ')}. {remedy}" if remedy else said
 
 
 def quota_frees(begun: Sequence[tuple[float, int]], pending: int, now: float) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,9 @@ from mailout.errors import MailoutError, Unseen
 from mailout.ports import Allowance
 
 UNLIMITED = -1.0
+ASK_AGAIN = (1.0, 2.0)
+"""SES takes about one question a second, of all who share the account: pauses before the next try."""
+TOO_FAST = (error_map.THROTTLING.code, error_map.MAX_SEND_RATE.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,18 @@ def read(client: Any) -> Account:
     )
 
 
+def read_patiently(client: Any) -> Account:
+    """Asked too fast, it asks again: whoever does not know the account's rate may well exceed it."""
+    for pause in ASK_AGAIN:
+        try:
+            return read(client)
+        except MailoutError as error:
+            if our_code(error.__cause__) not in TOO_FAST:
+                raise
+        time.sleep(pause)
+    return read(client)
+
+
 def allowance(account: Account) -> Allowance:
     """The account's standing as the sender heeds it."""
     paused = not account.sending_enabled or account.enforcement == "SHUTDOWN"
@@ -71,7 +87,7 @@ def allowance(account: Account) -> Allowance:
     )
 
 
-def our_code(error: Exception) -> str:
+def our_code(error: BaseException | None) -> str:
     """As for a mail that was refused: the same codes, the same remedies."""
     if isinstance(error, ClientError):
         return answered(error).code or ""

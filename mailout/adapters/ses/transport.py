@@ -78,7 +78,7 @@ class SesTransport:
 
     def account(self) -> ses_account.Account:
         """Quota and standing, fresh from SES."""
-        return ses_account.read(self._client)
+        return ses_account.read_patiently(self._client)
 
     def call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""
