@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from mailout.adapters.ses.answers import answered
+from mailout.adapters.ses.answers import answered, plain
 from mailout.delivery import error_map
 from mailout.errors import MailoutError, Unseen
 from mailout.ports import Allowance
@@ -41,11 +41,11 @@ def read(client: Any) -> Account:
     try:
         answer = client.get_account()
     except Exception as error:  # whatever it was, botocore could not make an answer of it
-        code = our_code(error)
+        code, said = our_code(error), plain(f"SES: {error}")
         if code == error_map.ACCESS.code:  # whoever may send need not be allowed to ask
             remedy = "Allow ses:GetAccount to these AWS credentials."
-            raise Unseen(f"SES: {error}", remedy=remedy) from error
-        raise MailoutError(f"SES: {error}", remedy=error_map.remedy_for(code) or None) from error
+            raise Unseen(said, remedy=remedy) from error
+        raise MailoutError(said, remedy=error_map.remedy_for(code) or None) from error
     quota = answer.get("SendQuota")
     if not quota or "SendingEnabled" not in answer:  # read as an answer, it would say: paused, and no quota
         raise MailoutError(

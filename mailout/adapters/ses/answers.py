@@ -8,9 +8,11 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from mailout.adapters.ses.connections import FAILED_TO_REACH, Call
+from mailout.adapters.ses.headers import one_line
 from mailout.delivery.error_map import TABLE, classify
 from mailout.delivery.protocol import Outcome, OutcomeKind
 
+MOST = 500  # characters of what was said: a proxy may answer with a whole page
 PASSING = (OutcomeKind.THROTTLED, OutcomeKind.TRANSIENT)
 
 
@@ -41,7 +43,7 @@ def refused(error: ClientError, call: Call) -> Outcome:
         return answered(error)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     passing = (status or 0) >= 500 or answered(error).kind in PASSING
-    return classify("NeverLeft" if passing else "CredentialRetrievalError", str(error), None, False)
+    return classify("NeverLeft" if passing else "CredentialRetrievalError", plain(str(error)), None, False)
 
 
 def answered(error: ClientError) -> Outcome:
@@ -62,10 +64,15 @@ def unanswered(error: Exception, call: Call) -> Outcome:
         name = "ClientFault"
     elif call.left and name not in ("ReadTimeoutError", "ConnectionClosedError"):
         name = "UnexpectedAnswer"
-    return classify(name, f"{type(error).__name__}: {error}", None, False)
+    return classify(name, plain(f"{type(error).__name__}: {error}"), None, False)
 
 
 def _text(told: Mapping[str, Any] | None, name: str) -> str:
     """What stands there, if it is text: an answer may hold anything."""
     value = (told or {}).get(name)
-    return value if isinstance(value, str) else ""
+    return plain(value) if isinstance(value, str) else ""
+
+
+def plain(said: str) -> str:
+    """As every store can keep it: short, on one line, and nothing that is no character."""
+    return one_line(said[:MOST]).encode("utf-8", "replace").decode()

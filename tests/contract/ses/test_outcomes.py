@@ -154,6 +154,21 @@ def test_a_refusal_without_words_is_still_understood(stub, transport):
 
 
 @BOTH
+@pytest.mark.parametrize(
+    "body",
+    ["<html>" + "x" * 100_000, '{"message": "' + "x" * 100_000 + '"}', '{"message": "a\\u0000\\ud800"}'],
+)
+def test_what_was_said_is_kept_as_every_store_can_keep_it(body, stub, transport):
+    """Postgres takes no NUL and no half character: the outcome could never be recorded."""
+    stub.script({"do": "answer", "status": 400, "code": "BadRequestException", "body": body})
+    message = one(transport.send([mail()])).message
+    assert message is not None
+    assert len(message) <= 500
+    assert message.isprintable()
+    assert message.encode().decode() == message
+
+
+@BOTH
 def test_the_daily_quota_and_the_sending_rate_are_told_apart(stub, transport):
     stub.script(quota=1)
     assert [one(transport.send([mail(n)])).kind for n in range(2)] == [OutcomeKind.SENT, OutcomeKind.QUOTA]
