@@ -17,6 +17,7 @@ QUOTA_ERROR = "QUOTA_ERROR"  # too fast, or too much for today
 TRANSIENT_ERROR = "TRANSIENT_ERROR"  # surely not accepted; will pass
 TIMEOUT_ERROR = "TIMEOUT_ERROR"  # asked, and no answer in time
 UNKNOWN_ERROR = "UNKNOWN_ERROR"  # it may have been accepted
+VALIDATION_ERROR = "VALIDATION_ERROR"  # never handed over: the message is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,8 @@ TABLE: Mapping[str, Row] = {
     "OptInRequired": ACCESS,
     "UnrecognizedClientException": CREDENTIALS,
     "InvalidClientTokenId": CREDENTIALS,
+    "InvalidAccessKeyId": CREDENTIALS,
+    "InvalidToken": CREDENTIALS,
     "InvalidSignatureException": CREDENTIALS,
     "SignatureDoesNotMatch": CREDENTIALS,
     "IncompleteSignature": CREDENTIALS,
@@ -152,33 +155,35 @@ TABLE: Mapping[str, Row] = {
     "ClientFault": CLIENT_FAULT,
 }
 
-TEXTS: tuple[tuple[str, Row], ...] = (
+Texts = tuple[tuple[str, Row], ...]
+
+_TOO_MUCH: Texts = (
     ("maximum sending rate exceeded", MAX_SEND_RATE),
     ("daily message quota exceeded", DAILY_QUOTA),
+)
+_NOBODY_MAY: Texts = (
     ("sending suspended for this account", ACCOUNT_SUSPENDED),
+    ("sending paused for this account", ACCOUNT_PAUSED),
     ("address is not verified", IDENTITY),
     ("addresses are not verified", IDENTITY),
-    ("configuration set is paused", SET_PAUSED),
-    ("sending paused for configuration set", SET_PAUSED),
-    ("signature expired", CLOCK),
-    ("signature not yet current", CLOCK),
+    ("paused for configuration set", SET_PAUSED),
 )
-"""In what SES writes, lower-case; it tells apart what shares a code."""
+_WRONG_TIME: Texts = (("signature expired", CLOCK), ("signature not yet current", CLOCK))
 
-SHARED_CODES = frozenset(
-    {
-        "MessageRejected",
-        "MESSAGE_REJECTED",
-        "TooManyRequestsException",
-        "Throttling",
-        "ThrottlingException",
-        "LimitExceededException",
-        "SendingPausedException",
-        "InvalidSignatureException",
-        "SignatureDoesNotMatch",
-    }
-)
-"""Codes whose text is read. The others mean one thing, whatever their text quotes."""
+TEXTS: Mapping[str, Texts] = {
+    **{code: _TOO_MUCH for code, row in TABLE.items() if row in (THROTTLING, LIMIT)},
+    "MessageRejected": (*_TOO_MUCH, *_NOBODY_MAY),
+    "MESSAGE_REJECTED": (*_TOO_MUCH, *_NOBODY_MAY),
+    "SendingPausedException": (("configuration set", SET_PAUSED), *_NOBODY_MAY),
+    "NotFoundException": (("configuration set", SET_MISSING), ("template", TEMPLATE_MISSING)),
+    "InvalidSignatureException": _WRONG_TIME,
+    "SignatureDoesNotMatch": _WRONG_TIME,
+}
+"""Codes that mean several things: what SES then writes, in lower case. The others mean one thing, whatever
+their text quotes."""
+
+REFUSALS: Mapping[int, Row] = {401: ACCESS, 403: ACCESS, 404: NOT_SES, 405: NOT_SES, 429: THROTTLING}
+"""What SES's refusal means by its status alone, under a code that nobody knows: not the mail's own fault."""
 
 REMEDIES: Mapping[str, str] = {
     REJECTED.code: "Read what SES says of the content, and change it before you retry.",
@@ -231,14 +236,14 @@ def _row(code: str, message: str, status: int | None, from_ses: bool) -> Row:
         return _row_of_5xx(known, status, from_ses)
     if known is not None:
         return known if from_ses or known.kind is not OutcomeKind.TRANSIENT else INTERNAL
-    if status == 429:
-        return THROTTLING
     if status == 408:
         return TIMEOUT
     if status < 300:
         return UNEXPECTED
+    if from_ses and status >= 400:
+        return REFUSALS.get(status, BAD_REQUEST)
     # A refusal that is not SES's own comes from a proxy or a wrong address, and would fail every message.
-    return BAD_REQUEST if from_ses and status >= 400 else NOT_SES
+    return THROTTLING if status == 429 else NOT_SES
 
 
 def _row_of_5xx(known: Row | None, status: int, from_ses: bool) -> Row:
@@ -251,7 +256,5 @@ def _row_of_5xx(known: Row | None, status: int, from_ses: bool) -> Row:
 
 
 def _read_text(code: str, message: str) -> Row | None:
-    if code not in SHARED_CODES:
-        return None
     text = message.lower()
-    return next((row for fragment, row in TEXTS if fragment in text), None)
+    return next((row for fragment, row in TEXTS.get(code, ()) if fragment in text), None)

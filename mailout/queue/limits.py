@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from mailout.delivery.error_map import remedy_for
 from mailout.delivery.options import Ended, RunReport
-from mailout.delivery.protocol import Bucket
+from mailout.delivery.protocol import Bucket, Outcome
 from mailout.queue.hours import instant, is_open, opening
 from mailout.queue.model import DeferReason
 from mailout.setting_values import DAY, SendWindow
@@ -187,11 +188,10 @@ def why_it_ended(
 ) -> Defer | None:
     """What a sender's run means for its mailout; None: nothing keeps it from going on."""
     if report.ended is Ended.REFUSED and report.outcome is not None:
-        code, message = report.outcome.code, report.outcome.message
-        return Defer(DeferReason.CONFIGURATION_ERROR, None, f"{code}: {message}")
+        return Defer(DeferReason.CONFIGURATION_ERROR, None, _told(report.outcome))
     if report.ended is Ended.CIRCUIT:
         pause = CIRCUIT_PAUSES[min(pauses_in_a_row, len(CIRCUIT_PAUSES) - 1)]
-        last = f"{report.outcome.code}: {report.outcome.message}" if report.outcome else None
+        last = _told(report.outcome) if report.outcome else None
         return Defer(DeferReason.TRANSIENT_ERRORS, now + pause, last)
     if report.ended is Ended.DEADLINE:
         return why_not_now(limits, now)
@@ -204,6 +204,13 @@ def why_it_ended(
             return Defer(DeferReason.DAILY_LIMIT, next_day(limits, now))
         case _:
             return Defer(DeferReason.QUOTA_EXHAUSTED, quota_frees_at or now + QUOTA_PAUSE)
+
+
+def _told(outcome: Outcome) -> str:
+    """The code, what the provider said, and what a person can do."""
+    said = f"{outcome.code}: {outcome.message}" if outcome.message else f"{outcome.code}"
+    remedy = remedy_for(outcome.code or "")
+    return f"{said.rstrip('. ')}. {remedy}" if remedy else said
 
 
 def quota_frees(begun: Sequence[tuple[float, int]], pending: int, now: float) -> float | None:

@@ -138,6 +138,9 @@ class Ses:
             reply = error(rule.status, rule.code, rule.message, aws=rule.aws)
             if not rule.request_id:
                 del reply.headers["x-amzn-RequestId"]
+            if rule.body is not None:
+                reply.body = rule.body.encode()
+            reply.cut = rule.cut
         else:
             reply = Reply(drop=rule.do == "drop", hang=rule.do == "hang")
         reply.delay = rule.seconds
@@ -214,7 +217,8 @@ class Ses:
         if parts[:1] and parts[0] in self.world.denied:
             return error(403, "AccessDeniedException", "not authorized to perform this")
         if parts == ["account"]:
-            return _json(self._account())
+            rule = self.script.for_question("GetAccount")
+            return self._misbehave(rule) if rule else _json(self._account())
         if parts[:1] == ["identities"]:
             return self._identity(parts[1])
         if parts[:1] == ["configuration-sets"]:

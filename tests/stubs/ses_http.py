@@ -25,6 +25,7 @@ class Reply:
     delay: float = 0.0
     drop: bool = False  # close the connection without a word
     hang: bool = False  # say nothing until the client gives up
+    cut: bool = False  # promise more than comes, and close
 
 
 Handler = Callable[[str, str, bytes], Reply]
@@ -92,9 +93,13 @@ class Connection(asyncio.Protocol):
         if reply.drop:
             self._transport.abort()
             return
-        lines = [f"HTTP/1.1 {reply.status} .", f"Content-Length: {len(reply.body)}"]
+        promised = len(reply.body) + (100 if reply.cut else 0)
+        lines = [f"HTTP/1.1 {reply.status} .", f"Content-Length: {promised}"]
         lines += [f"{name}: {value}" for name, value in reply.headers.items()]
         self._transport.write("\r\n".join([*lines, "", ""]).encode("latin-1") + reply.body)
+        if reply.cut:
+            self._transport.close()
+            return
         self._busy = False
         self._used = time.monotonic()
         if self._manners.close_after is not None:

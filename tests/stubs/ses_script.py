@@ -15,9 +15,10 @@ class Rule:
     """One misbehaviour.
 
     do           answer (status, code, message), drop the connection, hang, delay, or fail one bulk entry
+    body, cut    answer this body, whatever it is; cut: promise more of it, and close the connection
     accept       the mail is taken before that (for answer, drop and hang)
     aws          answer with AWS's error body; without, as a proxy would; request_id: and with a request id
-    operation    only for this one; to: only if this is part of an address
+    operation    only for this one (GetAccount: only if it is named); to: only if this is part of an address
     skip, times  leave the first ones alone; follow it so often (None: always)
     probability  of being followed, drawn from the script's seed
     """
@@ -29,6 +30,8 @@ class Rule:
     message: str = ""
     aws: bool = True
     request_id: bool = True
+    body: str | None = None
+    cut: bool = False
     seconds: float = 0.0
     operation: str | None = None
     to: str | None = None
@@ -61,6 +64,12 @@ class Script:
     def for_call(self, operation: str, addresses: Sequence[str]) -> Rule | None:
         for rule in self._rules:
             if rule.do != "entry" and rule.fits(operation, addresses) and rule.due(self._chance):
+                return rule
+        return None
+
+    def for_question(self, operation: str) -> Rule | None:
+        for rule in self._rules:
+            if rule.operation == operation and rule.due(self._chance):
                 return rule
         return None
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
+from mailout.adapters.ses.answers import answered, plain
 from mailout.delivery import error_map
 from mailout.errors import MailoutError, Unseen
 from mailout.ports import Allowance
 
 UNLIMITED = -1.0
+ASK_AGAIN = (1.0, 2.0)
+"""SES takes about one question a second, of all who share the account: pauses before the next try."""
+TOO_FAST = (error_map.THROTTLING.code, error_map.MAX_SEND_RATE.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +40,38 @@ def read(client: Any) -> Account:
     """Raises `MailoutError` with a remedy: no mail hangs on it."""
     try:
         answer = client.get_account()
-    except (ClientError, BotoCoreError) as error:
-        code = our_code(error)
+    except Exception as error:  # whatever it was, botocore could not make an answer of it
+        code, said = our_code(error), plain(f"SES: {error}")
         if code == error_map.ACCESS.code:  # whoever may send need not be allowed to ask
             remedy = "Allow ses:GetAccount to these AWS credentials."
-            raise Unseen(f"SES: {error}", remedy=remedy) from error
-        raise MailoutError(f"SES: {error}", remedy=error_map.remedy_for(code) or None) from error
-    quota = answer.get("SendQuota", {})
+            raise Unseen(said, remedy=remedy) from error
+        raise MailoutError(said, remedy=error_map.remedy_for(code) or None) from error
+    quota = answer.get("SendQuota")
+    if not quota or "SendingEnabled" not in answer:  # read as an answer, it would say: paused, and no quota
+        raise MailoutError(
+            "SES: the account's standing was asked for, and something else came back.",
+            remedy=error_map.remedy_for(error_map.NOT_SES.code),
+        )
     return Account(
         max_24h=float(quota.get("Max24HourSend", 0.0)),
         sent_24h=float(quota.get("SentLast24Hours", 0.0)),
         max_rate=float(quota.get("MaxSendRate", 0.0)),
-        sending_enabled=bool(answer.get("SendingEnabled", False)),
+        sending_enabled=bool(answer["SendingEnabled"]),
         production=bool(answer.get("ProductionAccessEnabled", False)),
         enforcement=str(answer.get("EnforcementStatus", "")),
     )
+
+
+def read_patiently(client: Any) -> Account:
+    """Asked too fast, it asks again: whoever does not know the account's rate may well exceed it."""
+    for pause in ASK_AGAIN:
+        try:
+            return read(client)
+        except MailoutError as error:
+            if our_code(error.__cause__) not in TOO_FAST:
+                raise
+        time.sleep(pause)
+    return read(client)
 
 
 def allowance(account: Account) -> Allowance:
@@ -65,11 +87,8 @@ def allowance(account: Account) -> Allowance:
     )
 
 
-def our_code(error: ClientError | BotoCoreError) -> str:
+def our_code(error: BaseException | None) -> str:
     """As for a mail that was refused: the same codes, the same remedies."""
-    if not isinstance(error, ClientError):
-        return error_map.classify(type(error).__name__, str(error), None, False).code or ""
-    told, about = error.response["Error"], error.response["ResponseMetadata"]
-    from_ses = bool(about.get("RequestId"))
-    status = about.get("HTTPStatusCode")
-    return error_map.classify(told.get("Code", ""), told.get("Message", ""), status, from_ses).code or ""
+    if isinstance(error, ClientError):
+        return answered(error).code or ""
+    return error_map.classify(type(error).__name__, str(error), None, False).code or ""

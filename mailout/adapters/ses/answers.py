@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from mailout.adapters.ses.connections import FAILED_TO_REACH, Call
+from mailout.adapters.ses.headers import one_line
 from mailout.delivery.error_map import TABLE, classify
 from mailout.delivery.protocol import Outcome, OutcomeKind
 
+MOST = 500  # characters of what was said: a proxy may answer with a whole page
+PASSING = (OutcomeKind.THROTTLED, OutcomeKind.TRANSIENT)
 
-def accepted(message_id: str | None) -> Outcome:
-    if message_id:
+
+def accepted(message_id: Any) -> Outcome:
+    if message_id and isinstance(message_id, str):
         return Outcome(OutcomeKind.SENT, message_id=message_id)
     return classify("", "SES answered without a message id.", 200, True)
 
 
-def bulk_entry(entry: Mapping[str, str]) -> Outcome:
-    status = entry.get("Status", "")
+def bulk_entries(entries: Any, asked: int) -> Sequence[Outcome] | Outcome:
+    """One outcome for each entry of the call. More or fewer answers than entries belong to nobody."""
+    count = len(entries) if isinstance(entries, list) else 0
+    if count != asked:
+        return classify("", f"SES answered for {count} of {asked} entries.", 200, True)
+    return [_bulk_entry(entry) for entry in entries]
+
+
+def _bulk_entry(entry: Mapping[str, Any] | None) -> Outcome:
+    status = _text(entry, "Status")
     if status == "SUCCESS":
-        return accepted(entry.get("MessageId"))
-    return classify(status, entry.get("Error", ""), 200, True)
+        return accepted(_text(entry, "MessageId"))
+    return classify(status, _text(entry, "Error"), 200, True)
 
 
 def refused(error: ClientError, call: Call) -> Outcome:
     """An error was answered: by SES, by something in between, or by whoever gives us credentials."""
-    told = error.response.get("Error", {})
+    if call.left:
+        return answered(error)
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    passing = (status or 0) >= 500 or answered(error).kind in PASSING
+    return classify("NeverLeft" if passing else "CredentialRetrievalError", plain(str(error)), None, False)
+
+
+def answered(error: ClientError) -> Outcome:
+    """What the answer itself says. Without a code and a request id it is not SES's."""
+    told = error.response.get("Error")
     about = error.response.get("ResponseMetadata", {})
-    code, status = str(told.get("Code", "")), about.get("HTTPStatusCode")
-    if not call.left:
-        code = "NeverLeft" if status is not None and status >= 500 else "CredentialRetrievalError"
-        return classify(code, str(error), None, False)
+    code = _text(told, "Code")
     from_ses = bool(code) and not code.isdigit() and bool(about.get("RequestId"))
-    return classify(code, str(told.get("Message", "")), status, from_ses)
+    return classify(code, _text(told, "Message"), about.get("HTTPStatusCode"), from_ses)
 
 
 def unanswered(error: Exception, call: Call) -> Outcome:
@@ -45,4 +64,15 @@ def unanswered(error: Exception, call: Call) -> Outcome:
         name = "ClientFault"
     elif call.left and name not in ("ReadTimeoutError", "ConnectionClosedError"):
         name = "UnexpectedAnswer"
-    return classify(name, f"{type(error).__name__}: {error}", None, False)
+    return classify(name, plain(f"{type(error).__name__}: {error}"), None, False)
+
+
+def _text(told: Mapping[str, Any] | None, name: str) -> str:
+    """What stands there, if it is text: an answer may hold anything."""
+    value = (told or {}).get(name)
+    return plain(value) if isinstance(value, str) else ""
+
+
+def plain(said: str) -> str:
+    """As every store can keep it: short, on one line, and nothing that is no character."""
+    return one_line(said[:MOST]).encode("utf-8", "replace").decode()

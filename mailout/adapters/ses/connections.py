@@ -85,6 +85,8 @@ class Connections:
         call = getattr(self._here, "call", None) or Call(now + self._call_limit)
         if isinstance(request.body, bytes):
             request.body = _Body(request.body, call, now + self._connect_limit)
+        else:
+            call.left = True  # nothing tells when it leaves: it may have
         # Both limits together never pass the deadline, on which the sender's lease depends.
         read_limit = max(0.001, call.deadline - now - self._connect_limit)
         request.context = {**(getattr(request, "context", None) or {}), "read_timeout": read_limit}

@@ -8,13 +8,14 @@ from functools import lru_cache
 
 import idna
 
+from mailout.audience.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
 from mailout.ports import Mail
 
 MAX_HEADER_VALUE = 995  # SES refuses more
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
-_LOCAL = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}"
-_ASCII_ADDRESS = re.compile(rf"{_LOCAL}@[A-Za-z0-9][A-Za-z0-9.-]{{0,254}}")
-_ASCII_LOCAL = re.compile(_LOCAL)
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})+")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
 _LINK = re.compile(r"[!-;=?-~]+")  # printable ASCII without blanks and angle brackets
 _NOT_IN_TAGS = re.compile(r"[^A-Za-z0-9_-]")
@@ -28,21 +29,19 @@ def one_line(text: str) -> str:
 
 def address(email: str) -> str | None:
     """As SES takes it, the domain in punycode; None where SES cannot take it at all."""
-    if _ASCII_ADDRESS.fullmatch(email):
-        return email
-    local, at, domain = email.rpartition("@")
-    if not at or not _ASCII_LOCAL.fullmatch(local):
-        return None
-    ascii_domain = _punycode(domain)
-    return f"{local}@{ascii_domain}" if ascii_domain else None
+    local, _, domain = email.rpartition("@")
+    taken = email if domain.isascii() else f"{local}@{_punycode(domain)}"
+    fits = len(local) <= MAX_LOCAL_LENGTH and len(taken) <= MAX_LENGTH
+    return taken if fits and _ADDRESS.fullmatch(taken) else None
 
 
 @lru_cache(maxsize=1024)
-def _punycode(domain: str) -> str | None:
+def _punycode(domain: str) -> str:
+    """Empty: there is none."""
     try:
         return idna.encode(domain, uts46=True).decode("ascii")
     except idna.IDNAError:
-        return None
+        return ""
 
 
 @lru_cache(maxsize=1024)

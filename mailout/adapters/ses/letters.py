@@ -8,6 +8,7 @@ from functools import cached_property
 
 from mailout.adapters.ses import headers
 from mailout.adapters.ses.prepared import Prepared, prepare
+from mailout.audience.addresses import Dropped, checked
 from mailout.delivery import error_map
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.ports import Mail
@@ -50,7 +51,7 @@ def letter_of(index: int, mail: Mail) -> Letter | Outcome:
     """The letter, or why SES is not even asked."""
     to = headers.address(mail.to)
     if to is None:
-        return _invalid("INVALID_EMAIL", "SES cannot take this address.")
+        return _invalid("INVALID_EMAIL", _why_not(mail.to))
     sender = headers.sender(mail.from_name, mail.from_email)
     reply_to = headers.address(mail.reply_to) if mail.reply_to else None
     if sender is None or (mail.reply_to and reply_to is None):
@@ -59,7 +60,7 @@ def letter_of(index: int, mail: Mail) -> Letter | Outcome:
     if unsubscribe is None:
         return _invalid("INVALID_PAYLOAD", "The unsubscribe link does not fit into a header.")
     prepared = prepare(mail.content)
-    missing = prepared.names - mail.values.keys()
+    missing = [name for name in prepared.names if not isinstance(mail.values.get(name), str)]
     if missing:
         return _invalid("INVALID_TEMPLATE", f"No value for {', '.join(sorted(missing))}.")
     return Letter(index, to, sender, reply_to, unsubscribe, headers.tags(mail), prepared, mail.values)
@@ -92,5 +93,22 @@ def _cut(group: Sequence[Letter]) -> Iterable[list[Letter]]:
         yield batch
 
 
+WHY_NOT = {
+    Dropped.EMPTY: "there is none",
+    Dropped.NO_AT: "it has no @-sign",
+    Dropped.DISPLAY_NAME: "it has a name beside it",
+    Dropped.BAD_LOCAL: "what stands before the @-sign is wrong",
+    Dropped.NON_ASCII_LOCAL: "SES takes only ASCII before the @-sign",
+    Dropped.BAD_DOMAIN: "what stands after the @-sign is wrong",
+    Dropped.TOO_LONG: "it is too long",
+}
+
+
+def _why_not(address: str) -> str:
+    dropped = checked(address)
+    why = WHY_NOT.get(dropped) if isinstance(dropped, Dropped) else None
+    return f"SES cannot take this address: {why or 'it holds what no address may hold'}."
+
+
 def _invalid(code: str, message: str) -> Outcome:
-    return Outcome(OutcomeKind.INVALID, code=code, category=error_map.PERMANENT_ERROR, message=message)
+    return Outcome(OutcomeKind.INVALID, code=code, category=error_map.VALIDATION_ERROR, message=message)

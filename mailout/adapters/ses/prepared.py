@@ -76,13 +76,14 @@ class BulkTemplate:
         }
         content = {part: text for part, text in content.items() if text or part == "Subject"}
         runs = {name: run for run, name in fixed.items()}
+        default_data = json.dumps(runs)
         return cls(
             content=content,
             variables=tuple((theirs, ours) for ours, theirs in in_body.items()),
             subject_variables=tuple((theirs, ours) for ours, theirs in in_subject.items()),
             fixed=runs,
-            default_data=json.dumps(runs),
-            size=len(json.dumps(content)),
+            default_data=default_data,
+            size=len(json.dumps(content)) + len(json.dumps(default_data)),
         )
 
     def data(self, values: Mapping[str, str]) -> str:

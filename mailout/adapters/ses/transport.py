@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.adapters.aws import AwsAccess
 from mailout.adapters.ses import account as ses_account
-from mailout.adapters.ses.answers import accepted, bulk_entry, refused, unanswered
+from mailout.adapters.ses.answers import accepted, bulk_entries, refused, unanswered
 from mailout.adapters.ses.connections import Connections, session_opener
 from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
 from mailout.delivery import error_map
@@ -78,7 +78,7 @@ class SesTransport:
 
     def account(self) -> ses_account.Account:
         """Quota and standing, fresh from SES."""
-        return ses_account.read(self._client)
+        return ses_account.read_patiently(self._client)
 
     def call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""
@@ -88,8 +88,7 @@ class SesTransport:
         answer = self._ask(self._client.send_bulk_email, self._bulk(batch), deadline)
         if isinstance(answer, Outcome):
             return answer
-        entries = answer.get("BulkEmailEntryResults") or []
-        return [bulk_entry(entries[n] if n < len(entries) else {}) for n in range(len(batch))]
+        return bulk_entries(answer.get("BulkEmailEntryResults"), len(batch))
 
     def _batches(self, letters: Sequence[Letter]) -> Iterable[list[Letter]]:
         if self.config.mode is SesMode.SINGLE:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.adapters.ses import SesMode
+from mailout.delivery.protocol import OutcomeKind
 from mailout.errors import MailoutError, Unseen
 from tests.contract.ses.letters import mail
 from tests.ports import free_port
-
-BOTH = pytest.mark.parametrize("mode", list(SesMode))
 
 
 def test_the_account_tells_what_is_left(stub, open_transport):
@@ -35,3 +33,29 @@ def test_who_may_send_need_not_be_allowed_to_ask(stub, open_transport):
     with pytest.raises(Unseen) as raised:
         open_transport().account()
     assert "ses:GetAccount" in raised.value.remedy
+
+
+NO_ACCOUNT = ["", "{}", "<html>Welcome</html>", "[]", "null", '{"SendQuota": {}}', '{"SendingEnabled": true}']
+
+
+@pytest.mark.parametrize("body", NO_ACCOUNT)
+def test_an_answer_that_is_no_account_pauses_nothing(body, stub, open_transport):
+    """Read as one it would say "paused, and no quota left": the mailout would wait for a person."""
+    stub.script({"do": "answer", "operation": "GetAccount", "status": 200, "body": body})
+    with pytest.raises(MailoutError):
+        open_transport().allowance()
+
+
+def test_whoever_answers_instead_of_ses_is_not_taken_for_it(stub, open_transport):
+    stub.script({"do": "answer", "operation": "GetAccount", "status": 403, "aws": False})
+    with pytest.raises(MailoutError) as raised:
+        open_transport().allowance()
+    assert "AWS_ENDPOINT_URL_SESV2" in raised.value.remedy
+
+
+@pytest.mark.parametrize("standing", [{"SendingEnabled": False}, {"EnforcementStatus": "SHUTDOWN"}])
+def test_a_paused_account_is_known_before_the_first_mail(standing, stub, open_transport):
+    stub.script(account=standing)
+    refused = open_transport().allowance().refused
+    assert refused is not None
+    assert (refused.kind, refused.code) == (OutcomeKind.STOP, "SES_ACCOUNT_SENDING_PAUSED")

@@ -116,8 +116,16 @@ def test_names_and_subjects_in_any_script_arrive(stub, transport):
     [
         ({"to": "почта@example.org"}, OutcomeKind.INVALID, "INVALID_EMAIL"),
         ({"to": "a@example.org,b@example.org"}, OutcomeKind.INVALID, "INVALID_EMAIL"),
+        ({"to": "a..b@example.org"}, OutcomeKind.INVALID, "INVALID_EMAIL"),
+        ({"to": ""}, OutcomeKind.INVALID, "INVALID_EMAIL"),
         ({"unsubscribe_url": "https://e.org/ " + "x"}, OutcomeKind.INVALID, "INVALID_PAYLOAD"),
         ({"values": {"name": "no link"}}, OutcomeKind.INVALID, "INVALID_TEMPLATE"),
+        (
+            {"values": {"name": None, UNSUBSCRIBE_URL: "https://e.org"}},
+            OutcomeKind.INVALID,
+            "INVALID_TEMPLATE",
+        ),
+        ({"values": {"name": 5, UNSUBSCRIBE_URL: "https://e.org"}}, OutcomeKind.INVALID, "INVALID_TEMPLATE"),
         ({"from_email": "news"}, OutcomeKind.STOP, "SES_FROM_ADDRESS_INVALID"),
     ],
 )
@@ -126,3 +134,23 @@ def test_what_ses_cannot_take_is_said_without_a_call(changes, kind, code, stub, 
     assert (outcome.kind, outcome.code) == (kind, code)
     assert remedy_for(code)
     assert stub.calls() == []
+
+
+@pytest.mark.parametrize("mode", [SesMode.SINGLE])
+@pytest.mark.parametrize(
+    ("to", "why"),
+    [
+        ("", "there is none"),
+        ("nobody", "it has no @-sign"),
+        ("Ann <ann@example.org>", "it has a name beside it"),
+        ("a..b@example.org", "what stands before the @-sign is wrong"),
+        ("почта@example.org", "SES takes only ASCII before the @-sign"),
+        ("a@example..org", "what stands after the @-sign is wrong"),
+        ("a" * 64 + "@" + ("b" * 63 + ".") * 3 + "c" * 63, "it is too long"),
+    ],
+)
+def test_an_address_that_ses_cannot_take_fails_with_its_reason(to, why, stub, transport):
+    """Whoever keeps the list has to know what to correct."""
+    outcome = one(transport.send([mail(to=to)]))
+    assert outcome.message == f"SES cannot take this address: {why}."
+    assert outcome.category == "VALIDATION_ERROR"

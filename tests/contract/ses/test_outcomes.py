@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from mailout.adapters.ses import SesMode
@@ -52,6 +55,21 @@ WIRE = [
     ({"do": "drop", "accept": True}, OutcomeKind.UNKNOWN, "SES_CONNECTION_LOST"),
     ({"do": "hang"}, OutcomeKind.UNKNOWN, "SES_TIMEOUT"),
     ({"do": "hang", "accept": True}, OutcomeKind.UNKNOWN, "SES_TIMEOUT"),
+    (
+        {"do": "answer", "status": 403, "code": "Unheard", "message": "Who are you?"},
+        OutcomeKind.STOP,
+        "SES_ACCESS_DENIED",
+    ),
+    (
+        {"do": "answer", "status": 404, "code": "UnknownOperationException"},
+        OutcomeKind.STOP,
+        "SES_NOT_REACHED",
+    ),
+    (
+        {"do": "answer", "status": 200, "body": '{"MessageId": "half', "cut": True, "accept": True},
+        OutcomeKind.UNKNOWN,
+        "SES_UNEXPECTED_ANSWER",
+    ),
 ]
 
 
@@ -73,9 +91,81 @@ def test_a_slow_answer_is_waited_for(stub, transport):
 
 
 @BOTH
-def test_an_answer_without_a_message_id_proves_nothing(stub, transport):
-    stub.script({"do": "answer", "status": 200, "code": "x"})
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("{}", "", "<html>Welcome to this network</html>", "[]", "null", "5", '"SUCCESS"'),
+        *('{"MessageId": null}', '{"MessageId": ""}', '{"MessageId": 5}', '{"MessageId": {"a": 1}}'),
+        *('{"BulkEmailEntryResults": null}', '{"BulkEmailEntryResults": {"Status": "SUCCESS"}}'),
+    ],
+)
+def test_an_answer_without_a_message_id_proves_nothing(body, stub, transport):
+    stub.script({"do": "answer", "status": 200, "body": body, "accept": True})
     assert one(transport.send([mail()])).kind is OutcomeKind.UNKNOWN
+
+
+TAKEN = {"Status": "SUCCESS", "MessageId": "a"}
+TOO_FAST = {"Status": "ACCOUNT_THROTTLED", "Error": "slower"}
+
+
+def bulk_answer(*entries: Any) -> dict[str, Any]:
+    return {"do": "answer", "status": 200, "body": json.dumps({"BulkEmailEntryResults": entries})}
+
+
+@pytest.mark.parametrize("mode", [SesMode.BULK])
+@pytest.mark.parametrize("entries", [(), (TAKEN,), (TAKEN, TOO_FAST), (TAKEN, TOO_FAST, TAKEN, TAKEN)])
+def test_answers_that_are_not_one_for_each_recipient_say_nothing_of_any(entries, stub, transport):
+    """Read by their place, they could call an accepted mail throttled: it would be sent again."""
+    stub.script(bulk_answer(*entries))
+    outcomes = transport.send([mail(number) for number in range(3)])
+    assert [outcome.kind for outcome in outcomes] == [OutcomeKind.UNKNOWN] * 3
+    assert outcomes[0].message == f"SES answered for {len(entries)} of 3 entries."
+    assert len(stub.calls()) == 1
+
+
+@pytest.mark.parametrize("mode", [SesMode.BULK])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        {},
+        {"Status": None},
+        {"Status": 5, "Error": 7},
+        {"Status": "SOMETHING_NEW", "Error": "?"},
+        {"Status": "SUCCESS"},
+        {"Status": "SUCCESS", "MessageId": 5},
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_in_doubt_alone(entry, stub, transport):
+    """Raised instead, it would end the run and put the whole call in doubt."""
+    stub.script(bulk_answer(TAKEN, entry, TAKEN))
+    outcomes = transport.send([mail(number) for number in range(3)])
+    assert [outcome.kind for outcome in outcomes] == [OutcomeKind.SENT, OutcomeKind.UNKNOWN, OutcomeKind.SENT]
+
+
+@BOTH
+def test_a_refusal_without_words_is_still_understood(stub, transport):
+    stub.script(
+        {"do": "answer", "status": 400, "code": "SendingPausedException", "body": '{"message": null}'}
+    )
+    outcome = one(transport.send([mail()]))
+    assert (outcome.kind, outcome.code) == (OutcomeKind.STOP, "SES_ACCOUNT_SENDING_PAUSED")
+    assert outcome.message is None
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "body",
+    ["<html>" + "x" * 100_000, '{"message": "' + "x" * 100_000 + '"}', '{"message": "a\\u0000\\ud800"}'],
+)
+def test_what_was_said_is_kept_as_every_store_can_keep_it(body, stub, transport):
+    """Postgres takes no NUL and no half character: the outcome could never be recorded."""
+    stub.script({"do": "answer", "status": 400, "code": "BadRequestException", "body": body})
+    message = one(transport.send([mail()])).message
+    assert message is not None
+    assert len(message) <= 500
+    assert message.isprintable()
+    assert message.encode().decode() == message
 
 
 @BOTH

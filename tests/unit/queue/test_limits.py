@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailout.delivery.error_map import remedy_for
 from mailout.delivery.options import Ended, RunReport
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.queue.limits import (
@@ -265,6 +266,18 @@ def test_a_refusal_waits_for_a_person() -> None:
     assert why_it_ended(Limits(UTC), refused, NOW) == Defer(
         DeferReason.CONFIGURATION_ERROR, None, "PAUSED: no"
     )
+
+
+@pytest.mark.parametrize("message", ["Sending paused for this account.", None])
+def test_whoever_is_waited_for_reads_what_to_do(message: str | None) -> None:
+    """A code alone sends him to the manual while the mailout waits; and "None" is no reason."""
+    outcome = Outcome(OutcomeKind.STOP, code="SES_ACCOUNT_SENDING_PAUSED", message=message)
+    wait = why_it_ended(Limits(UTC), RunReport(Ended.REFUSED, None, outcome=outcome), NOW)
+    assert wait is not None
+    assert wait.note is not None
+    assert wait.note.startswith("SES_ACCOUNT_SENDING_PAUSED")
+    assert wait.note.endswith(remedy_for("SES_ACCOUNT_SENDING_PAUSED"))
+    assert "None" not in wait.note
 
 
 @pytest.mark.parametrize("ended", [Ended.DONE, Ended.STOPPED, Ended.HALTED, Ended.DEADLINE])

@@ -61,6 +61,17 @@ def test_a_from_line_is_one_ascii_line_with_one_address_and_the_same_name(name):
         ("@example.org", None),
         ("reader@", None),
         ("reader@exa mple.org", None),
+        ("re..ader@example.org", None),
+        (".reader@example.org", None),
+        ("reader.@example.org", None),
+        ("reader@example..org", None),
+        ("reader@example.org.", None),
+        ("reader@example-.org", None),
+        ("reader@localhost", None),
+        ("reader@" + "b" * 64 + ".org", None),
+        ("a" * 65 + "@example.org", None),
+        ("a" * 64 + "@" + ("b" * 61 + ".") * 3 + "org", "a" * 64 + "@" + ("b" * 61 + ".") * 3 + "org"),
+        ("a" * 64 + "@" + ("b" * 62 + ".") * 3 + "org", None),
     ],
 )
 def test_only_what_ses_can_take_reaches_it_and_never_two_recipients_in_one(email, taken):

@@ -44,3 +44,10 @@ def test_a_subject_never_has_a_second_line(content):
 def test_one_shared_template_is_made_once_for_all_recipients():
     content = Content("s", "h" + mark("name"), "t")
     assert prepare(content).template is prepare(Content("s", "h" + mark("name"), "t")).template
+
+
+def test_a_templates_size_counts_the_braces_that_it_carries():
+    """A call over SES's 1 MB is refused for all its recipients."""
+    template = prepare(Content("s", " ".join("{" * n for n in range(2, 300)), "")).template
+    sent = {"TemplateContent": template.content, "TemplateData": template.default_data}
+    assert template.size >= len(json.dumps(sent)) - 100
