@@ -61,7 +61,7 @@ def test_a_frozen_sender_that_wakes_after_it_was_given_up(tmp_path: Path) -> Non
     home = make_home(tmp_path / "home", 120, SEND_RATE_PER_SEC="60", LOCK_SECONDS="3")
     frozen = home.send()
     assert wait_for(lambda: len(home.files()) >= 10, frozen)
-    frozen.send_signal(signal.SIGSTOP)
+    home.freeze(frozen)
     home.finish()
     assert home.mailout().status is Status.COMPLETED
     frozen.send_signal(signal.SIGCONT)
@@ -75,8 +75,13 @@ def test_a_frozen_sender_that_wakes_after_it_was_given_up(tmp_path: Path) -> Non
 def test_two_senders_share_one_mailout_and_one_rate(tmp_path: Path) -> None:
     """Two machines by mistake or by design: every message once, and no faster than agreed."""
     rate = 50
-    home = make_home(tmp_path / "home", 200, SEND_RATE_PER_SEC=str(rate))
-    both = [home.send(), home.send()]
+    home = make_home(tmp_path / "home", 200, SEND_RATE_PER_SEC=str(rate), LOCK_SECONDS="60")
+    both = [home.send()]
+    assert wait_for(lambda: home.senders() == 1, both[0])
+    home.freeze(both[0])  # however long the other takes to start
+    both.append(home.send())
+    assert wait_for(lambda: home.senders() == 2, both[1])
+    both[0].send_signal(signal.SIGCONT)
     for process in both:
         process.communicate(timeout=60)
     assert [process.returncode for process in both] == [0, 0]
