@@ -44,7 +44,7 @@ def test_killed_at_thirty_moments(tmp_path: Path) -> None:
 
 def test_terminated_it_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
     """A deploy or a reboot asks politely: nothing may be in doubt afterwards."""
-    home = make_home(tmp_path / "home", 200, SEND_RATE_PER_SEC=str(RATE))
+    home = make_home(tmp_path / "home", 200, SEND_RATE_PER_SEC="50")
     for stop_at in (20, 60, 100):
         process = home.send()
         assert wait_for(lambda stop_at=stop_at: len(home.files()) >= stop_at, process)
@@ -52,6 +52,7 @@ def test_terminated_it_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
         ledger = home.mailout().ledger
         assert (ledger.in_flight, ledger.unknown) == (0, 0)
         assert ledger.sent == len(home.files())
+    home.settings = {**home.settings, "SEND_RATE_PER_SEC": "0"}
     assert home.finish() == 0
     nobody_twice_and_nobody_lost(home, home.accepted(), unknown=0)
 
