@@ -32,7 +32,7 @@ def wait_for(what: Callable[[], Any], why: str, patience: float = PATIENCE) -> A
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url, trust_env=False).status_code == 200
+        return httpx.get(url, trust_env=False, timeout=30).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +64,11 @@ class Home:
         finally:
             store.close()
 
+    def senders(self) -> int:
+        """How many are at it just now."""
+        with closing(self.store()) as store:
+            return store.vitals("folder").sessions
+
     @property
     def environment(self) -> dict[str, str]:
         return {**_plain_environment(), **self.settings}
@@ -77,6 +84,24 @@ class Home:
             text=True,
             start_new_session=True,
         )
+
+    def freeze(self, process: subprocess.Popen[str]) -> None:
+        """SIGSTOP, but not within a transaction: that would keep everybody else out of the store."""
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        while not self._can_be_written_to():
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+
+    def _can_be_written_to(self) -> bool:
+        with closing(sqlite3.connect(self.path / "mailout.db", timeout=0)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            return True
 
     def finish(self) -> int:
         """The same command, to its end; its exit code."""

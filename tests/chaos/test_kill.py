@@ -44,7 +44,7 @@ def test_killed_at_thirty_moments(tmp_path: Path) -> None:
 
 def test_terminated_it_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
     """A deploy or a reboot asks politely: nothing may be in doubt afterwards."""
-    home = make_home(tmp_path / "home", 200, SEND_RATE_PER_SEC=str(RATE))
+    home = make_home(tmp_path / "home", 200, SEND_RATE_PER_SEC="50")
     for stop_at in (20, 60, 100):
         process = home.send()
         assert wait_for(lambda stop_at=stop_at: len(home.files()) >= stop_at, process)
@@ -52,6 +52,7 @@ def test_terminated_it_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
         ledger = home.mailout().ledger
         assert (ledger.in_flight, ledger.unknown) == (0, 0)
         assert ledger.sent == len(home.files())
+    home.settings = {**home.settings, "SEND_RATE_PER_SEC": "0"}
     assert home.finish() == 0
     nobody_twice_and_nobody_lost(home, home.accepted(), unknown=0)
 
@@ -61,7 +62,7 @@ def test_a_frozen_sender_that_wakes_after_it_was_given_up(tmp_path: Path) -> Non
     home = make_home(tmp_path / "home", 120, SEND_RATE_PER_SEC="60", LOCK_SECONDS="3")
     frozen = home.send()
     assert wait_for(lambda: len(home.files()) >= 10, frozen)
-    frozen.send_signal(signal.SIGSTOP)
+    home.freeze(frozen)
     home.finish()
     assert home.mailout().status is Status.COMPLETED
     frozen.send_signal(signal.SIGCONT)
@@ -75,8 +76,13 @@ def test_a_frozen_sender_that_wakes_after_it_was_given_up(tmp_path: Path) -> Non
 def test_two_senders_share_one_mailout_and_one_rate(tmp_path: Path) -> None:
     """Two machines by mistake or by design: every message once, and no faster than agreed."""
     rate = 50
-    home = make_home(tmp_path / "home", 200, SEND_RATE_PER_SEC=str(rate))
-    both = [home.send(), home.send()]
+    home = make_home(tmp_path / "home", 200, SEND_RATE_PER_SEC=str(rate), LOCK_SECONDS="60")
+    both = [home.send()]
+    assert wait_for(lambda: home.senders() == 1, both[0])
+    home.freeze(both[0])  # however long the other takes to start
+    both.append(home.send())
+    assert wait_for(lambda: home.senders() == 2, both[1])
+    both[0].send_signal(signal.SIGCONT)
     for process in both:
         process.communicate(timeout=60)
     assert [process.returncode for process in both] == [0, 0]

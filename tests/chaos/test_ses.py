@@ -35,6 +35,7 @@ def ses_home(path: Path, stub: SesStub, recipients: int, **settings: str) -> Hom
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_REGION": "eu-west-1",
             "SEND_RATE_PER_SEC": str(RATE),
+            "LOCK_SECONDS": "60",  # a quarter of it is a call's limit
             **settings,
         },
     )

@@ -298,7 +298,7 @@ NEWS = [
 ]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(order=st.permutations(NEWS), cuts=st.sets(st.integers(1, 5)))
 def test_any_order_in_any_batches_ends_in_the_same_state(
     factory: StoreFactory, order: list[str], cuts: set[int]

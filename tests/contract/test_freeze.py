@@ -142,7 +142,7 @@ def test_no_audience_without_a_mailout(store: Store) -> None:
 LOCAL = st.text("abcxyz019._+-", min_size=1, max_size=4)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(names=st.sets(LOCAL, max_size=12), chunk=st.integers(1, 5))
 def test_in_parts_of_any_size_the_audience_is_the_same(
     factory: StoreFactory, names: set[str], chunk: int

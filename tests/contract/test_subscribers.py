@@ -147,7 +147,7 @@ def test_a_subscriber_who_is_not_there_is_named(store: Store) -> None:
     assert store.subscriber_counts() == {"active": 0, "unsubscribed": 0, "bounced": 0}
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(STATUSES), st.booleans()), min_size=1, max_size=6))
 def test_in_any_order_the_strongest_word_wins(factory: StoreFactory, words: list[tuple[str, bool]]) -> None:
     """Invariant 6, through events and imports alike."""

@@ -18,6 +18,7 @@ from mailout import ids, wiring
 from mailout.delivery.protocol import Pace, Result, Step
 from mailout.delivery.states import State
 from mailout.settings import load_settings
+from tests.clocks import zone_at_noon
 from tests.e2e.conftest import PROJECT, Commands
 
 LETTER = ids.mailout_id("letter")
@@ -155,7 +156,7 @@ def test_a_test_run_goes_to_the_testers_alone_and_blocks_nothing(mailout: Comman
 
 def test_a_limit_defers_the_rest_and_says_until_when(mailout: Commands) -> None:
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
-    ended = mailout("send", mailout.letter(), "--direct", LIMIT_PER_DAY="2")
+    ended = mailout("send", mailout.letter(), "--direct", LIMIT_PER_DAY="2", SEND_TIMEZONE=zone_at_noon())
     assert ended.code == 75
     assert "today's limit is used up" in ended.out
     assert len(mailout.mails()) == 2
@@ -257,7 +258,7 @@ def test_messages_in_doubt_are_settled_by_a_person_and_by_nobody_else(waiting: C
     one = waiting("queue", "settle", "letter.md", "--as", "sent", "--message", doubtful[0], "--yes", "--json")
     assert (one.code, one.data["ledger"]["unknown"], one.data["ledger"]["sent"]) == (0, 1, 2)
     again = ("queue", "settle", LETTER[:6], "--as", "pending", "--yes")
-    early = waiting(*again)
+    early = waiting(*again, LOCK_SECONDS="120")  # a quarter of an hour, however slow these commands are
     assert early.code == 1
     assert "Their outcome may still arrive" in early.one_line
     assert waiting(*again, LOCK_SECONDS="0.01").code == 0

@@ -84,8 +84,15 @@ def test_killed_on_the_way_the_same_command_completes_it(new_machine: NewMachine
 
 def test_two_machines_share_one_mailout_and_one_rate(new_machine: NewMachine) -> None:
     """By mistake or by design: every message once, and no faster than agreed with SES."""
-    machines = [new_machine(name, 250, SEND_RATE_PER_SEC=str(RATE)) for name in ("here", "there")]
-    senders = [one.send() for one in machines]
+    here, there = machines = [
+        new_machine(name, 250, SEND_RATE_PER_SEC=str(RATE), LOCK_SECONDS="60") for name in ("here", "there")
+    ]
+    senders = [here.send()]
+    assert wait_for(lambda: here.senders() == 1, senders[0])
+    here.freeze(senders[0])  # however long the other takes to start
+    senders.append(there.send())
+    assert wait_for(lambda: here.senders() == 2, senders[1])
+    senders[0].send_signal(signal.SIGCONT)
     for sender in senders:
         output, _ = sender.communicate(timeout=PATIENCE)
         assert sender.returncode == 0, output

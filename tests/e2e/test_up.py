@@ -45,6 +45,7 @@ def ask(port: int, letter: Path) -> None:
         json={"ref": str(letter)},
         headers={"Authorization": f"Bearer {TOKEN}"},
         trust_env=False,
+        timeout=60,
     )
     assert asked.status_code == 202
 

@@ -12,14 +12,14 @@ from prefect.testing.utilities import prefect_test_harness
 
 from mailout import wiring
 from mailout.engine import Engine
-from mailout.ports import SubscriberRow
+from mailout.ports import Clock, SubscriberRow
 from mailout.settings import load_settings
 from tasks.logs import OURS, PREFECTS
 
 
 @pytest.fixture(scope="session", autouse=True)
 def prefect() -> Iterator[None]:
-    with prefect_test_harness(server_startup_timeout=60):
+    with prefect_test_harness(server_startup_timeout=240):
         yield
 
 
@@ -46,7 +46,7 @@ def engine_with(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
     """An engine with these settings, for this process's flows. Asked again, another over the same store."""
     engines: list[Engine] = []
 
-    def build(**settings: Any) -> Engine:
+    def build(clock: Clock | None = None, **settings: Any) -> Engine:
         env = {
             "MAILOUT_HOME": str(tmp_path / "home"),
             "FROM_EMAIL": "news@example.org",
@@ -57,7 +57,8 @@ def engine_with(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
             "TEST_EMAILS": "editor@example.org",
             "SEND_RATE_PER_SEC": "0",
         }
-        engine = wiring.build(load_settings(env=env | {name: str(value) for name, value in settings.items()}))
+        chosen = load_settings(env=env | {name: str(value) for name, value in settings.items()})
+        engine = wiring.build(chosen, clock)
         engines.append(engine)
         emails = ("ana@example.org", "bo@example.org", "cy@example.org")
         engine.store.import_subscribers([SubscriberRow(email, email) for email in emails])

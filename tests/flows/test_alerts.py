@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -22,6 +21,7 @@ from mailout.engine import Engine
 from mailout.errors import StoreUnavailable
 from mailout.queue.model import DeferReason
 from tests.flows.test_send_mailout import Build, run
+from tests.prefect_server import wait_for
 
 COPY = ids.mailout_id("copy")
 ADMIN = "admin@example.org"
@@ -36,13 +36,12 @@ def letters(engine: Engine) -> list[EmailMessage]:
 def events(name: str, id: str) -> Sequence[Any]:
     """Those that Prefect's server has; it takes a moment to write them down."""
     wanted = {"filter": {"event": {"name": [name]}, "resource": {"id": [f"mailout.{id}"]}}}
-    found: Sequence[Any] = ()
+
+    def there(client: Any) -> Any:
+        return client.request("POST", "/events/filter", json=wanted).json()["events"]
+
     with get_client(sync_client=True) as client:
-        for _ in range(300):
-            found = client.request("POST", "/events/filter", json=wanted).json()["events"]
-            if found:
-                break
-            time.sleep(0.1)
+        found: Sequence[Any] = wait_for(lambda: there(client), f"{name} is written down")
     return found
 
 

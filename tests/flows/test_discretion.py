@@ -227,6 +227,7 @@ def test_a_worker_s_own_process_logs_as_set(engine_with: Build, letter: str, tmp
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     env |= {
         "PREFECT_API_URL": PREFECT_API_URL.value() or "",
+        "PREFECT_HOME": str(tmp_path / "prefect"),
         "PYTHONPATH": str(PROJECT),
         "MAILOUT_HOME": str(home),
         "FROM_EMAIL": "news@example.org",

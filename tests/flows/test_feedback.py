@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from mailout import ids, wiring
 from mailout.engine import Engine
 from mailout.feedback.ingest import QueueMessage
 from mailout.feedback.model import Received
+from tests.prefect_server import wait_for
 from tests.ses_events import ses_event
 
 ANA = "ana@example.org"
@@ -65,11 +66,8 @@ def test_what_the_gateway_emits_is_an_event_to_prefect(engine_with: Build) -> No
     asyncio.run(emit())
     wanted = {"filter": {"event": {"name": ["ses.events.received"]}}}
     with get_client(sync_client=True) as client:
-        for _ in range(300):
-            found = client.request("POST", "/events/filter", json=wanted).json()["events"]
-            if found:
-                break
-            time.sleep(0.1)
+        ask = partial(client.request, "POST", "/events/filter", json=wanted)
+        found = wait_for(lambda: ask().json()["events"], "it is written down")
     assert [(event["resource"]["prefect.resource.id"], event["payload"]) for event in found] == [
         ("mailout.gateway", {"n": 1})
     ]

@@ -26,6 +26,7 @@ from mailout.engine import Engine
 from mailout.ports import Mail
 from mailout.queue.acts import Verdict
 from mailout.queue.model import DeferReason, Status
+from tests.clocks import FromNoon
 
 LETTER = ids.mailout_id("letter")
 Build = Callable[..., Engine]
@@ -45,7 +46,7 @@ def use(engine: Engine, transport: type[FolderTransport]) -> None:
 def test_a_deferred_run_says_why_and_until_when_and_the_report_foretells_the_end(
     engine_with: Build, letter: str
 ) -> None:
-    engine = engine_with(LIMIT_PER_DAY=2, SEND_TIMEZONE="Europe/Berlin")
+    engine = engine_with(FromNoon(), LIMIT_PER_DAY=2, SEND_TIMEZONE="Europe/Berlin")
     state = run(send_mailout, letter)
     assert state.name == "Deferred"
     assert state.message.startswith("daily_limit: until 20")

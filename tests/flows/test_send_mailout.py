@@ -24,6 +24,7 @@ from mailout.engine import Engine
 from mailout.errors import Abort, AbortCode
 from mailout.ports import Mail
 from mailout.queue.model import DeferReason, Status
+from tests.clocks import FromNoon
 
 LETTER = ids.mailout_id("letter")
 PROJECT = Path(__file__).resolve().parents[2]
@@ -64,7 +65,7 @@ def test_a_test_run_leaves_the_real_one_to_come(engine_with: Build, letter: str)
 
 
 def test_a_limit_ends_the_run_as_deferred_not_as_failed(engine_with: Build, letter: str) -> None:
-    engine = engine_with(LIMIT_PER_HOUR=2)
+    engine = engine_with(FromNoon(), LIMIT_PER_HOUR=2)
     state = run(send_mailout, letter)
     assert (state.is_completed(), state.name) == (True, "Deferred")
     assert "rate_per_hour" in state.message

@@ -26,5 +26,5 @@ def served(app: FastAPI) -> Iterator[httpx.Client]:
             yield client
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join()
         listening.close()

@@ -7,6 +7,7 @@ It says where it listens in one line of JSON, keeps what SES would take, and mis
                     "latency_ms": n, "rate": n, "quota": n}
   GET  /_accepted  counts by address, and who was accepted twice; ?messages=1: the mails, rendered; ?to=
   GET  /_times     every call as [when, operation, how many mails]
+  GET  /_open      how many connections are open, this one among them
   POST /_reset     forget everything, scripts included
 """
 
@@ -65,7 +66,7 @@ class Ses:
         self.script = Script()
         self.accepted: list[Accepted] = []
         self.times: list[tuple[float, str, int]] = []
-        self._last_second: deque[float] = deque()
+        self._lately: deque[float] = deque()
         return Reply()
 
     # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────
@@ -87,6 +88,8 @@ class Ses:
             return self._control(json.loads(body))
         if path == "/_times":
             return _json(self.times)
+        if path == "/_open":
+            return _json(self._manners.open)
         if path == "/_accepted":
             return _json(self._report("messages" in query, query.get("to", [None])[0]))
         return error(404, "NotFoundException", path)
@@ -185,12 +188,12 @@ class Ses:
             return QUOTA_TEXT
         if not self.world.rate:
             return None
-        now = time.monotonic()
-        while self._last_second and now - self._last_second[0] >= 1.0:
-            self._last_second.popleft()
-        if len(self._last_second) >= self.world.rate:
+        now, window = time.monotonic(), max(1.0, 1 / self.world.rate)
+        while self._lately and now - self._lately[0] >= window:
+            self._lately.popleft()
+        if len(self._lately) >= self.world.rate * window:
             return RATE_TEXT
-        self._last_second.append(now)
+        self._lately.append(now)
         return None
 
     def _keep(

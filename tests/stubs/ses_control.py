@@ -38,6 +38,10 @@ class SesStub:
     def calls(self) -> list[tuple[float, str, int]]:
         return [(at, operation, mails) for at, operation, mails in self._get("/_times")]
 
+    def open(self) -> int:
+        """How many connections others have to it."""
+        return int(self._get("/_open")) - 1
+
     def _get(self, path: str, **query: str) -> Any:
         return self._http.get(path, params=query).json()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import math
 import os
 import re
 import time
@@ -37,6 +38,7 @@ class Manners:
 
     stale_after: float | None = None  # a request on a connection idle for longer is met with a reset
     close_after: float | None = None  # an idle connection is closed after so long
+    open: int = 0  # how many there are
 
 
 class Connection(asyncio.Protocol):
@@ -45,15 +47,16 @@ class Connection(asyncio.Protocol):
         self._manners = manners
         self._buffer = bytearray()
         self._busy = False
-        self._used = time.monotonic()
+        self._used = math.inf  # when it was last used: one that has never been is not stale
         self._closing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._used = time.monotonic()
+        self._manners.open += 1
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._manners.open -= 1
         if self._closing:
             self._closing.cancel()
 

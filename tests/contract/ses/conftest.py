@@ -61,6 +61,7 @@ def shared(running: SesStub) -> Iterator[dict[SesMode, SesTransport]]:
 @pytest.fixture
 def transport(mode: SesMode, shared: dict[SesMode, SesTransport], stub: SesStub) -> SesTransport:
     if mode not in shared:
-        config = SesConfig(from_email="news@example.org", mode=mode, endpoint_url=stub.url, call_limit=1.5)
-        shared[mode] = SesTransport(config)
+        shared[mode] = SesTransport(
+            SesConfig(from_email="news@example.org", mode=mode, endpoint_url=stub.url)
+        )
     return shared[mode]

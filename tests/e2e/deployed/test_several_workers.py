@@ -34,6 +34,7 @@ from tests.stubs.ses_control import SesStub, ses_stub
 RATE = 14
 PEOPLE = 180
 LOCK = 6.0
+"""Of machines that die: so long the others wait."""
 SLOW_MS, BRISK_MS = 400, 100
 """Either way one lane of one machine cannot keep the pace. Slow while the next machine starts, however long
 that takes; brisk once it is there."""
@@ -73,8 +74,8 @@ class Place:
     folder: Path
 
     @contextmanager
-    def worker(self, name: str) -> Iterator[Worker]:
-        """As deployments/README.md starts one."""
+    def worker(self, name: str, lock: float = 60.0) -> Iterator[Worker]:
+        """As deployments/README.md starts one. A quarter of `lock` is a call's limit."""
         made = machine(
             self.lite,
             self.folder / name,
@@ -85,7 +86,7 @@ class Place:
             AWS_SECRET_ACCESS_KEY="test",
             AWS_REGION="eu-west-1",
             SEND_RATE_PER_SEC=str(RATE),
-            LOCK_SECONDS=str(LOCK),
+            LOCK_SECONDS=str(lock),
         )
         options = ["--pool", "mailout", "--work-queue", QUEUE, "--name", name, "--limit", "1"]
         command = [sys.executable, "-m", "prefect", "worker", "start", *options]
@@ -155,7 +156,7 @@ def test_two_workers_share_a_mailout_and_keep_the_rate(place: Place) -> None:
 
 def test_machines_that_die_cost_nobody_his_letter(place: Place) -> None:
     """First the only one that sends, then one of two: the queue goes on, and nothing is said twice."""
-    with place.worker("first") as first:
+    with place.worker("first", LOCK) as first:
         place.run("send_mailout", ref=str(first.machine.letter))
         dead = {sender_joins(place, set())}
         wait_for(lambda: len(place.accepted()) > 5, "some letters")
@@ -163,7 +164,7 @@ def test_machines_that_die_cost_nobody_his_letter(place: Place) -> None:
     with closing(first.machine.store()) as store:
         assert store.mailout(LETTER).status is Status.PROCESSING  # nobody could say that it had ended
         wait_for(lambda: store.due_mailouts(LOCK), "its lock runs out")
-    with place.worker("second") as second, place.worker("third") as third:
+    with place.worker("second", LOCK) as second, place.worker("third", LOCK) as third:
         place.run("run_queue")
         heir = sender_joins(place, dead)
         place.run("run_queue")

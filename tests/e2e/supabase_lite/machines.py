@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -26,6 +27,10 @@ class Machine(Home):
 
     def store(self) -> SupabaseStore:  # type: ignore[override]
         return SupabaseStore(PostgresRpc(self.database))
+
+    def freeze(self, process: subprocess.Popen[str]) -> None:
+        """At any moment: its transactions are the server's."""
+        process.send_signal(signal.SIGSTOP)
 
     def __call__(self, *arguments: str | Path, **settings: str) -> Ended:
         ended = subprocess.run(

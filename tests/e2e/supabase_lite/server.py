@@ -168,7 +168,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            httpx.get(f"{url}/rest/v1/", headers={"apikey": SECRET})
+            httpx.get(f"{url}/rest/v1/", headers={"apikey": SECRET}, trust_env=False, timeout=30)
         except httpx.TransportError:
             time.sleep(0.2)
         else:

@@ -43,11 +43,9 @@ def test_a_server_that_does_not_answer_is_asked_once() -> None:
         for _ in range(3):
             with pytest.raises(Unseen, match="could not be asked"):
                 dns_records.txt("example.org")
-        assert set(server.asked) == {("TXT", "example.org")}
-        before = len(server.asked)
         with pytest.raises(Unseen):
             dns_records.cname("other.example.org")
-        assert len(server.asked) == before
+    assert set(server.asked) == {("TXT", "example.org")}
 
 
 @pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])

@@ -29,14 +29,15 @@ class Stub(BaseHTTPRequestHandler):
     """Answers every call with what the test has set, and remembers it."""
 
     answer: ClassVar[tuple[int, Any]] = (200, None)
-    delay: ClassVar[float] = 0.0
+    silence: ClassVar[threading.Event | None] = None
+    """No answer until it ends, when nobody listens any more."""
     calls: ClassVar[list[tuple[str, dict[str, str], Any]]] = []
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.calls.append((self.path, {key.lower(): value for key, value in self.headers.items()}, body))
-        if self.delay:
-            time.sleep(self.delay)  # and then nobody listens any more
+        if self.silence:
+            self.silence.wait()
             return
         status, answer = self.answer
         content = json.dumps(answer).encode()
@@ -60,16 +61,21 @@ def stub() -> type[Stub]:
 
 
 @pytest.fixture
-def rpc(stub: type[Stub]) -> Iterator[SupabaseRpc]:
+def url(stub: type[Stub]) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), stub)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    made = SupabaseRpc(f"http://127.0.0.1:{server.server_port}", SECRET, timeout=httpx.Timeout(0.3))
-    yield made
-    made.close()
+    yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def rpc(url: str) -> Iterator[SupabaseRpc]:
+    made = SupabaseRpc(url, SECRET, timeout=httpx.Timeout(30))
+    yield made
+    made.close()
 
 
 def test_a_call_names_the_function_its_parameters_and_the_key(rpc: SupabaseRpc, stub: type[Stub]) -> None:
@@ -98,11 +104,16 @@ def test_an_outage_is_worth_waiting_for_and_never_asked_twice(
     assert len(stub.calls) == 1
 
 
-def test_no_answer_in_time_is_an_outage_too(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+def test_no_answer_in_time_is_an_outage_too(url: str, stub: type[Stub]) -> None:
     """A timeout under a second must be one: the client's own setting would have made it 0."""
-    stub.delay = 0.6
+    stub.silence = threading.Event()
+    hasty = SupabaseRpc(url, SECRET, timeout=httpx.Timeout(0.3))
     with pytest.raises(StoreUnavailable, match="does not answer"):
-        rpc("mailout_step", {"step": {}})
+        hasty("mailout_step", {"step": {}})
+    stub.silence.set()
+    hasty.close()
+    while not stub.calls:  # it may be busy still with taking it
+        time.sleep(0.01)
     assert len(stub.calls) == 1
 
 

@@ -147,7 +147,7 @@ rows_ = st.lists(
 
 
 @given(rows_)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_whatever_the_csv_module_writes_is_accounted_for(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
     """Rows = people + dropped: no row vanishes between the two lists."""
     path = tmp_path / "any.csv"

@@ -44,7 +44,7 @@ def test_a_slow_answer_is_given_up_and_asked_for_again(start: Start) -> None:
     notion = start(timeout=0.2)
     notion.stub.script({"delay": 1.0})
     assert notion.source.load_page(LETTER).subject
-    assert notion.source.calls == 2
+    assert notion.source.calls > 1
 
 
 @pytest.mark.parametrize(
