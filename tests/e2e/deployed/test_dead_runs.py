@@ -17,7 +17,7 @@ import yaml
 from tests.prefect_server import ROOT, PrefectServer, running, wait_for
 
 AUTOMATION = yaml.safe_load((ROOT / "deployments" / "unresponsive-runs.yaml").read_text(encoding="utf-8"))
-WITHIN = 45.0
+WITHIN = 60.0
 """A run's heart beats every 30 seconds, which is Prefect's fastest; a busy machine may be late."""
 SLEEPER = """\
 import time
