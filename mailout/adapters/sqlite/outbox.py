@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.database import Database, dicts
 from mailout.adapters.sqlite.movement import Movement
 from mailout.adapters.sqlite.room import quota_left
 from mailout.adapters.sqlite.step import take_step
@@ -181,10 +181,7 @@ class SqliteOutbox:
             " AND state IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
             (campaign_id, after, json.dumps(list(states or State)), limit),
         )
-        names = rows[0].keys() if rows else []
-        return [
-            dict(zip(names, row, strict=True)) for row in rows
-        ]  # dict(row) looks up each name: 4 × slower
+        return dicts(rows)
 
     def usage(self, scope: str, kind: str, key: str) -> int:
         rows = self.db.read(
@@ -204,7 +201,7 @@ class SqliteOutbox:
             )
 
     def quota(self, scope: str) -> int | None:
-        with self.db.write() as tx:
+        with self.db.reading() as tx:
             return quota_left(tx, scope)
 
     def first_day(self, scope: str) -> str | None:

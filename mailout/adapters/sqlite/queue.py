@@ -26,7 +26,8 @@ _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
 _NEW = [field.name for field in fields(NewMailout)]
 _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
     FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id
-    WHERE o.campaign_id = ? AND q.status = 'CANCELLED' AND o.state IN ('PENDING', 'RETRY_SCHEDULED') LIMIT ?"""
+    WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
+      AND o.state IN ('PENDING', 'RETRY_SCHEDULED') LIMIT ?"""
 CANCEL_PART = 20_000
 """How many are in memory at a time; they are taken back in one transaction all the same."""
 
