@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.answers import Ok, errors, read_body, refusal
 from gateway.pages import HEADERS, Page, Pages
+from mailout.audience.addresses import address_of
 from mailout.content.tokens import TokenData, Tokens
-from mailout.feedback.events import address_of
 from mailout.ports import Store
 from mailout.settings import Settings
 
