@@ -159,16 +159,16 @@ def _table(element: Element) -> str:
     lines = []
     for elements, row in zip(cells, texts, strict=True):
         right = [cell.attributes.get("align") == "right" for cell in elements]
-        padded = [
-            " " * (widths[i] - screen_width(text)) + text
-            if right[i]
-            else text + " " * (widths[i] - screen_width(text))
-            for i, text in enumerate(row)
-        ]
+        padded = [_padded(text, widths[i], right[i]) for i, text in enumerate(row)]
         lines.append("  ".join(padded).rstrip())
         if len(lines) == 1 and all(cell.tag == "th" for cell in elements):
             lines.append("  ".join("-" * width for width in widths))
     return "\n".join(lines)
+
+
+def _padded(text: str, width: int, to_the_right: bool) -> str:
+    room = " " * (width - screen_width(text))
+    return room + text if to_the_right else text + room
 
 
 def _rows(element: Element) -> Iterable[Element]:
