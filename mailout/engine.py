@@ -17,10 +17,10 @@ from mailout.audience.test_emails import parse_test_emails
 from mailout.content.media import MediaStore
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
-from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
+from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.patience import patiently
-from mailout.delivery.protocol import Bucket, Claimed, Ledger, Result, RetryPlan, Timing
+from mailout.delivery.protocol import Bucket, RetryPlan, Timing
 from mailout.delivery.sender import Sender
 from mailout.errors import MailoutError
 from mailout.ports import Allowance, Clock, Journals, PageReporter, Store, Transport
@@ -140,7 +140,7 @@ class Engine(TakingUp):
             self._journals,
             self.clock,
             patiently(lambda: self._options(allowance), self.clock),
-            _All(watchers),
+            Observers(watchers),
         )
         try:
             report = self._sender.run(id, deadline=self._deadline(seconds))
@@ -230,9 +230,7 @@ class Engine(TakingUp):
         return buckets(self.limits, now, first_day)
 
     def tokens(self) -> Tokens:
-        secret = self.settings.unsubscribe_secret
-        current = secret.get_secret_value() if secret else ""
-        return Tokens([current, *(old.get_secret_value() for old in self.settings.unsubscribe_secrets_old)])
+        return Tokens(self.settings.unsubscribe_keys)
 
     # ── conclude and report ──
 
@@ -287,25 +285,20 @@ class Engine(TakingUp):
 
     # ── the whole story ──
 
-    def deliver(self, id: str, observer: Observer | None = None) -> Mailout:
+    def deliver(self, id: str) -> None:
         """Freeze, send, conclude, report: until it is complete, or waits, or was stopped."""
         self.freeze(id)
-        mailout = self.start(id)
-        going_on = mailout.status is Status.PROCESSING
-        while going_on:
-            report = self.send_for(id, STRETCH_SECONDS, observer)
-            mailout = self.conclude(id, report)
-            going_on = report.ended is Ended.DEADLINE and mailout.status is Status.PROCESSING
+        if self.start(id).status is Status.PROCESSING:
+            while self.stretch(id):
+                continue
         self.report(id)
-        return mailout
+
+    def stretch(self, id: str) -> bool:
+        """Send for a while; True while there is more to do."""
+        report = self.send_for(id, STRETCH_SECONDS)
+        return goes_on(report, self.conclude(id, report))
 
 
-@dataclass(frozen=True, slots=True)
-class _All:
-    """Several observers as one."""
-
-    observers: Sequence[Observer]
-
-    def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
-        for observer in self.observers:
-            observer.recorded(results, ledger)
+def goes_on(report: RunReport, mailout: Mailout) -> bool:
+    """Its time was up, and nothing else keeps it from being sent."""
+    return report.ended is Ended.DEADLINE and mailout.status is Status.PROCESSING

@@ -160,6 +160,14 @@ class Settings(BaseSettings):
         return tuple(one.get_secret_value() for one in single if isinstance(one, SecretStr))
 
     @property
+    def unsubscribe_keys(self) -> tuple[str, ...]:
+        """What links are signed with, the current one first; none without a current one."""
+        if self.unsubscribe_secret is None:
+            return ()
+        keys = (self.unsubscribe_secret, *self.unsubscribe_secrets_old)
+        return tuple(key.get_secret_value() for key in keys)
+
+    @property
     def region(self) -> str | None:
         """Both names are in use; boto3 itself reads only the second."""
         return self.aws_region or self.aws_default_region
