@@ -128,7 +128,7 @@ class Engine(TakingUp):
     def send_for(self, id: str, seconds: float | None = None, observer: Observer | None = None) -> RunReport:
         """Send for so long (None: to the end). What was sent stands in the CSV as it goes."""
         mailout = patiently(lambda: self.store.mailout(id), self.clock)
-        allowance = patiently(self._ask_provider, self.clock)
+        allowance = patiently(self.ask_provider, self.clock)
         if allowance is not None and allowance.refused is not None:
             return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
         part = CsvPart(self.reports, self.worker, self.clock)
@@ -183,12 +183,9 @@ class Engine(TakingUp):
             list_key=mailout.list_key,
         )
 
-    def refresh_quota(self) -> None:
-        """Ask the provider, if it was not asked just now, so that limits go by what is true."""
-        self._ask_provider()
-
-    def _ask_provider(self) -> Allowance | None:
-        """The provider's quota and rate, every few minutes. Without an answer the last one holds."""
+    def ask_provider(self) -> Allowance | None:
+        """Its quota and rate, every few minutes, so that limits go by what is true. Without an answer the
+        last one holds."""
         now = self.clock.monotonic()
         if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
             asked_at = self.store.now()  # before the question: what leaves meanwhile must not be lost
@@ -205,7 +202,7 @@ class Engine(TakingUp):
 
     def rate(self) -> float:
         """Messages a second that may leave, by our own setting and the provider's word; 0: no limit."""
-        return self._rate(self._ask_provider())
+        return self._rate(self.ask_provider())
 
     def _rate(self, allowance: Allowance | None) -> float:
         rates = [self.settings.send_rate_per_sec, (allowance.max_rate if allowance else None) or 0.0]
