@@ -79,9 +79,8 @@ def run_flow(engine: Engine, ref: str, test: bool | None) -> str:
     wiring.use(engine)
     state: Any = send_mailout(ref, test, return_state=True)
     ended = state.result(raise_on_failure=False)
-    if isinstance(ended, BaseException) and not isinstance(
-        ended, FailedRun
-    ):  # that one the store tells better
+    # What a failed run has to say the store tells better.
+    if isinstance(ended, BaseException) and not isinstance(ended, FailedRun):
         raise ended
     return str(state.state_details.flow_run_id)
 

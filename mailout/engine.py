@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from mailout.alerts.alarm import Alarm
@@ -20,7 +19,7 @@ from mailout.delivery.compose import Composer
 from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.patience import patiently
-from mailout.delivery.protocol import Bucket, RetryPlan, Timing
+from mailout.delivery.protocol import RetryPlan, Timing
 from mailout.delivery.sender import Sender
 from mailout.errors import MailoutError
 from mailout.ports import Allowance, Clock, Journals, PageReporter, Store, Transport
@@ -210,7 +209,7 @@ class Engine(TakingUp):
         return self.outlook.rate
 
     def _options(self, allowance: Allowance | None) -> SenderOptions:
-        settings = self.settings
+        settings, first_day = self.settings, self.store.first_day(self._transport.scope)
         return SenderOptions(
             worker=self.worker,
             rate=self._rate(allowance),
@@ -220,11 +219,8 @@ class Engine(TakingUp):
             retry=RetryPlan(settings.max_attempts, settings.retry_delays),
             pace_scope=self._transport.scope,
             circuit_failures=settings.circuit_failures,
-            buckets=partial(self._buckets, self.store.first_day(self._transport.scope)),
+            buckets=lambda now: buckets(self.limits, now, first_day),
         )
-
-    def _buckets(self, first_day: str | None, now: float) -> Sequence[Bucket]:
-        return buckets(self.limits, now, first_day)
 
     def tokens(self) -> Tokens:
         return Tokens(self.settings.unsubscribe_keys)
