@@ -96,7 +96,7 @@ def _named(engine: Engine, emails: list[str]) -> Iterator[tuple[str, suppression
     """Those that a person named, known to us or not: SES has two reasons only, and they want no mail."""
     addresses = {email: address_of(email) for email in emails}
     if wrong := [email for email, address in addresses.items() if address is None]:
-        raise UsageError(f"No address: {', '.join(wrong)}.", remedy="Nobody was told of; correct it.")
+        raise UsageError(f"{wrong[0]} is no address.", remedy="Correct it; nobody was told of so far.")
     for address in filter(None, addresses.values()):
         try:
             known = suppression.reason_for(engine.store.subscriber(address))

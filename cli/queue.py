@@ -156,7 +156,9 @@ def _confirm(question: str, verdict: Verdict, yes: bool) -> None:
 
 def _everything(id: str | None, all_: bool) -> bool:
     if all_ == (id is not None):
-        raise UsageError("Name one mailout, or say --all.")
+        raise UsageError(
+            "It is one mailout or everything.", remedy="Name one as `queue list` shows it, or say --all."
+        )
     return all_
 
 

@@ -240,7 +240,7 @@ def _read_file(path: Path) -> tuple[dict[str, str], list[str]]:
     except FileNotFoundError:
         if path == DOTENV:
             return {}, []
-        raise SettingsError(f"There is no file {path}.") from None
+        raise SettingsError(f"There is no file {path}.", remedy="Check the name and the folder.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}.", remedy="It has to be a UTF-8 file.") from None
     unread = [

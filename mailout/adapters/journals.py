@@ -125,5 +125,9 @@ def _read(path: Path) -> DeadJournal:
             case ["closed", step]:
                 closed = int(step)
             case _:
-                raise StoreError(f"The journal {path.name} has a line that it should not have: {line!r}.")
+                raise StoreError(
+                    f"The journal {path} has a line that it should not have: {line!r}.",
+                    remedy="Nothing is sent: see who else writes there. Without the file, what its session"
+                    " had begun is unknown.",
+                )
     return DeadJournal(path.name, frozenset(called), accepted, frozenset(void), closed)

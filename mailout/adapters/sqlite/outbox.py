@@ -10,6 +10,7 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database, dicts
 from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.queue import get_mailout
 from mailout.adapters.sqlite.room import quota_left
 from mailout.adapters.sqlite.step import take_step
 from mailout.adapters.sqlite.tally import minute_key
@@ -32,9 +33,7 @@ class SqliteOutbox:
         with self.db.write() as tx:
             now = self.db.clock.now()
             if campaign_id is not None:
-                known = tx.execute("SELECT 1 FROM campaign_queue WHERE id = ?", (campaign_id,)).fetchone()
-                if known is None:
-                    raise NotFound(f"There is no mailout {campaign_id}.")
+                get_mailout(tx, campaign_id)
             tx.execute(
                 "INSERT INTO sender_sessions (id, campaign_id, worker, transport, lease_until, opened_at)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -157,7 +156,9 @@ class SqliteOutbox:
     def message(self, id: str) -> Mapping[str, Any]:
         rows = self.db.read("SELECT * FROM email_outbox WHERE id = ?", (id,))
         if not rows:
-            raise NotFound(f"There is no message {id}.")
+            raise NotFound(
+                f"There is no message {id}.", remedy="With its mailout, its recipient's address is enough."
+            )
         return dict(rows[0])
 
     def message_events(self, id: str) -> Sequence[Mapping[str, Any]]:
