@@ -11,7 +11,7 @@ import typer
 from cli.engine import open_engine
 from cli.names import SHORT
 from cli.output import Json, note, print_json, say
-from cli.show import near
+from cli.show import near, titled
 from mailout import wiring
 from mailout.archive import DEFAULT_DAYS, Archived, Kept
 from mailout.queue.model import Mailout
@@ -49,7 +49,7 @@ def archive(
     for one in archiving.run(older_than):
         if isinstance(one, Archived):
             done.append(one)
-            _say_unless(json, _line(one.mailout, one.messages, f"{count(one.events, 'event')}"))
+            _say_unless(json, _line(one.mailout, one.messages, count(one.events, "event")))
         else:
             stays.append(one)
     freed = archiving.give_space_back() if done else 0
@@ -68,8 +68,7 @@ def _say_unless(json: bool, text: str) -> None:
 
 
 def _line(mailout: Mailout, messages: int, more: str) -> str:
-    title = f"(test) {mailout.subject}" if mailout.is_test else mailout.subject
-    return f"  {mailout.id[:SHORT]}  {count(messages, 'message'):>18}  {more:>18}  {title}"
+    return f"  {mailout.id[:SHORT]}  {count(messages, 'message'):>18}  {more:>18}  {titled(mailout)}"
 
 
 def _sum_up(done: list[Archived], freed: int, folder: Path) -> None:

@@ -16,6 +16,8 @@ from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
 from mailout.errors import MailoutError, SettingsError
 
 POOL = "mailout"
+PATIENCE = 300.0
+"""Seconds for one command of Prefect's: a dozen deployments take one minute on a slow machine."""
 
 
 def deploy(env: Mapping[str, str], log: Path | None = None) -> None:
@@ -36,22 +38,28 @@ def deploy(env: Mapping[str, str], log: Path | None = None) -> None:
 
 def _prefect(env: Mapping[str, str], log: Path | None, *arguments: str) -> None:
     """In a session of its own: Ctrl-C must not leave half a deployment."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "prefect", *arguments],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        check=False,
-    )
+    command = f"`prefect {' '.join(arguments)}`"
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "prefect", *arguments],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE,
+            start_new_session=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        remedy = "See whether Prefect's server answers, then try again."
+        raise MailoutError(f"{command} did not end within {PATIENCE:.0f} seconds.", remedy=remedy) from error
     if log is not None:
         with log.open("a", encoding="utf-8") as file:
             file.write(ended.stdout)
     if ended.returncode:
         said = f"See {log}." if log else f"It said:\n{ended.stdout}"
-        raise MailoutError(f"`prefect {' '.join(arguments)}` failed.", remedy=said)
+        raise MailoutError(f"{command} failed.", remedy=said)
 
 
 if __name__ == "__main__":

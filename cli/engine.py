@@ -1,4 +1,4 @@
-"""What nearly every command begins with: the settings, and the engine that they make."""
+"""What every command begins with: the settings, the log, and mostly the engine that they make."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from cli.output import note
 from mailout import wiring
 from mailout.engine import Engine
 from mailout.reporting.logs import log_as_set
-from mailout.settings import load_settings
+from mailout.settings import Settings, load_settings
 
 
 def open_engine(*, verbose: bool = False) -> Engine:
+    return wiring.build(read_settings(logging.INFO if verbose else logging.WARNING))
+
+
+def read_settings(level: int = logging.WARNING) -> Settings:
     """From the environment and `.env`. What looks like a mistake there is said, and stops nothing."""
     settings = load_settings()
-    log_as_set(settings, logging.INFO if verbose else logging.WARNING)
+    log_as_set(settings, level)
     for warning in settings.warnings:
         note(f"mailout: {warning}")
-    return wiring.build(settings)
+    return settings

@@ -11,10 +11,10 @@ import typer
 from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from mailout import wiring
+from mailout.audience.addresses import address_of
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
 from mailout.feedback import ingest, suppression
-from mailout.feedback.events import address_of
 from mailout.reporting.words import count
 
 PATIENCE = 3
@@ -94,10 +94,10 @@ def push(
 
 def _named(engine: Engine, emails: list[str]) -> Iterator[tuple[str, suppression.Reason]]:
     """Those that a person named, known to us or not: SES has two reasons only, and they want no mail."""
-    for email in emails:
-        address = address_of(email)
-        if address is None:
-            raise UsageError(f"{email} is no address.")
+    addresses = {email: address_of(email) for email in emails}
+    if wrong := [email for email, address in addresses.items() if address is None]:
+        raise UsageError(f"{wrong[0]} is no address.", remedy="Correct it; nobody was told of so far.")
+    for address in filter(None, addresses.values()):
         try:
             known = suppression.reason_for(engine.store.subscriber(address))
         except NotFound:

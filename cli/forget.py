@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 
 from cli.engine import open_engine
+from cli.names import ALL
 from cli.output import Json, note, print_json, say
 from mailout import wiring
+from mailout.audience.addresses import address_of
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
-from mailout.feedback.events import address_of
 from mailout.queue.model import Status
 from mailout.reporting.words import count
 
-ALL = 100_000
 EXAMPLE = "Example: mailout subscribers forget ana@example.org"
 
 
@@ -28,7 +28,7 @@ def forget(
     """Erase a person: from the list, the messages, the events and the reports. The counts stay."""
     address = address_of(email)
     if address is None:
-        raise UsageError(f"{email} is no address.")
+        raise UsageError(f"{email} is no address.", remedy="Give it as it stands in the list.")
     engine = open_engine()
     instead = f"forgotten:{sha256(address.encode()).hexdigest()[:32]}"
     done = engine.store.forget(address, instead)
@@ -37,7 +37,7 @@ def forget(
         raise NotFound(f"Nothing is known of {address}.", remedy=archives.out_of_reach or None)
     for mailout in done.mailouts:
         engine.report(mailout)
-    files = list((engine.settings.mailout_home / "outbox").glob(f"*/{address}--*.eml"))
+    files = wiring.mail_files(engine.settings, address)
     if json:
         print_json(
             {

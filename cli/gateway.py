@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 import uvicorn
 
+from cli.engine import read_settings
 from cli.output import note
 from cli.prefect_api import headers
 from gateway.app import create_app
 from gateway.prefect_events import Emitter
 from mailout import wiring
-from mailout.reporting.logs import log_as_set
-from mailout.settings import Settings, load_settings
+from mailout.settings import Settings
 
 app = typer.Typer(add_completion=False)
 
@@ -29,10 +29,9 @@ def gateway(
 
     Put TLS in front of it.
     """
-    settings = load_settings()
-    log_as_set(settings, logging.INFO)
-    for warning in (*settings.warnings, *_missing(settings)):
-        note(f"mailout: {warning}")
+    settings = read_settings(logging.INFO)
+    for missing in _missing(settings):
+        note(f"mailout: {missing}")
     store = wiring.open_store(settings)
     certificates = wiring.sns_certificates(settings)
     try:

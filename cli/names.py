@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from pathlib import Path
+from uuid import UUID
 
 from mailout import ids
+from mailout.audience.addresses import address_of
 from mailout.content.notion.links import page_id_of
 from mailout.delivery.states import State
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
 from mailout.queue.model import Mailout
+from mailout.reporting.rows import pages
+from mailout.wiring import names_a_file
 
 SHORTEST = 4
 SHORT = 8
 """Characters of an id that we show where a whole one is too long to read."""
 ALL = 100_000
+"""Mailouts: more than anybody has."""
 
 _ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _BEGINNING = re.compile(rf"[0-9a-f][0-9a-f-]{{{SHORTEST - 1},}}")
@@ -25,7 +28,7 @@ _BEGINNING = re.compile(rf"[0-9a-f][0-9a-f-]{{{SHORTEST - 1},}}")
 def find_mailout(engine: Engine, name: str) -> Mailout:
     """The one that is meant, or an error that says which there are."""
     store = engine.store
-    if _is_file(name):
+    if names_a_file(name):
         ref = engine.manuscript(name).ref
         return _real_one(engine, ref, f"{name} has not been sent yet, not even in part.")
     written = name.strip().lower()
@@ -44,34 +47,27 @@ def find_mailout(engine: Engine, name: str) -> Mailout:
 
 def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tuple[State, ...] = ()) -> str:
     """A message's id. Its beginning and its recipient's address are enough where the mailout is known."""
+    written = name.strip().lower()
     if mailout is None:
-        if not _ID.fullmatch(name):
+        if not _ID.fullmatch(written):
             raise UsageError(
                 "A message alone is named by its whole id.",
                 remedy="With its mailout before it, the beginning or the recipient's address is enough.",
             )
-        return name
-    if "@" in name:
-        return ids.message_id(mailout.id, name.strip().lower())
-    if not _BEGINNING.fullmatch(name):
+        return str(UUID(written))
+    if "@" in written:
+        return ids.message_id(mailout.id, address_of(name) or written)
+    if not _BEGINNING.fullmatch(written):
         raise UsageError(f"{name!r} is no message id.", remedy=f"Give {SHORTEST} characters at least.")
-    found = [id for id in _message_ids(engine, mailout, states) if _begins(id, name)]
+    rows = (row for page in pages(engine.store, mailout.id, states) for row in page)
+    found: list[str] = [row["id"] for row in rows if _begins(row["id"], written)]
     if len(found) > 1:
         raise _ambiguous(name, found)
     if not found:
-        raise NotFound(f"This mailout has no such message: {name}.")
+        raise NotFound(
+            f"This mailout has no such message: {name}.", remedy="Give its recipient's address instead."
+        )
     return found[0]
-
-
-def _message_ids(engine: Engine, mailout: Mailout, states: tuple[State, ...]) -> Iterable[str]:
-    after = 0
-    while page := engine.store.messages(mailout.id, after=after, limit=5_000, states=states):
-        yield from (row["id"] for row in page)
-        after = page[-1]["seq"]
-
-
-def _is_file(name: str) -> bool:
-    return name.lower().endswith((".md", ".markdown")) or Path(name).is_file()
 
 
 def _real_one(engine: Engine, ref: str, otherwise: str) -> Mailout:

@@ -37,7 +37,8 @@ def found(api: httpx.Client, what: str) -> list[dict[str, Any]]:
         if code in (401, 403):
             remedy = "Set PREFECT_API_KEY (Prefect Cloud) or PREFECT_API_AUTH_STRING."
             raise MailoutError(f"{api.base_url} does not let us in ({code}).", remedy=remedy) from error
-        raise MailoutError(f"{api.base_url} answers {code} when asked for {what}.") from error
+        remedy = "See that PREFECT_API_URL ends with /api, and what the server's log says."
+        raise MailoutError(f"{api.base_url} answers {code} when asked for {what}.", remedy=remedy) from error
     except (httpx.HTTPError, ValueError) as error:
         remedy = "Start it, or correct PREFECT_API_URL."
         raise MailoutError(f"{api.base_url} does not answer ({error}).", remedy=remedy) from error

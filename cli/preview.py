@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,7 +56,11 @@ def preview(
         ) from error
     if json:
         print_json(about)
-        return
+    else:
+        _show(about)
+
+
+def _show(about: Mapping[str, Any]) -> None:
     say(about["subject"], style="bold")
     say(about["preheader"])
     say()

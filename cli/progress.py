@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from cli.output import err, note, out
+from cli.output import note, out
 from mailout import wiring
 from mailout.clock import SystemClock
 from mailout.delivery.protocol import Ledger
@@ -78,23 +78,19 @@ class Pace:
 
     def seen(self, now: float, ledger: Ledger) -> None:
         lately = self._lately
-        if len(lately) == 1 and lately[0][1] == done(ledger):
+        if len(lately) == 1 and lately[0][1] == ledger.done:
             lately.clear()  # nothing has moved yet
-        lately.append((now, done(ledger)))
+        lately.append((now, ledger.done))
         while now - lately[0][0] > WINDOW_SECONDS:
             lately.popleft()
         span = now - lately[0][0]
         self.rate = (lately[-1][1] - lately[0][1]) / span if span >= LEARNING_SECONDS else None
 
     def words(self, ledger: Ledger) -> str:
-        left = ledger.recipients - done(ledger)
+        left = ledger.recipients - ledger.done
         if not left or not self.rate:
             return ""
         return f"{self.rate:,.1f} a second, {lasting(left / self.rate)} left"
-
-
-def done(ledger: Ledger) -> int:
-    return ledger.recipients - ledger.pending - ledger.in_flight
 
 
 class _Bar:
@@ -122,7 +118,7 @@ class _Bar:
         count = f"{ledger.sent:,} of {ledger.recipients:,}"
         words = ", ".join(filter(None, (count, pace.words(ledger))))
         self._progress.update(
-            self._task, description="Sending", completed=done(ledger), total=ledger.recipients, words=words
+            self._task, description="Sending", completed=ledger.done, total=ledger.recipients, words=words
         )
 
 
@@ -142,8 +138,8 @@ class _Lines:
 
     def show(self, ledger: Ledger, pace: Pace) -> None:
         now = SystemClock().monotonic()
-        if done(ledger) == self._last or (now < self._next and done(ledger) < ledger.recipients):
+        if ledger.done == self._last or (now < self._next and ledger.done < ledger.recipients):
             return
-        self._next, self._last = now + LINE_SECONDS, done(ledger)
+        self._next, self._last = now + LINE_SECONDS, ledger.done
         words = pace.words(ledger)
-        err.print(f"Sending: {ledger.sent:,} of {ledger.recipients:,}" + (f" ({words})" if words else ""))
+        note(f"Sending: {ledger.sent:,} of {ledger.recipients:,}" + (f" ({words})" if words else ""))

@@ -10,7 +10,7 @@ import typer
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import mailout_dict, show_mailout, show_mailouts
+from cli.show import ALL_PAUSED, mailout_dict, show_mailout, show_mailouts
 from mailout.delivery.protocol import Timing
 from mailout.delivery.states import State
 from mailout.engine import Engine
@@ -50,7 +50,7 @@ def list_(
         print_json([mailout_dict(mailout, forecasts.get(mailout.id)) for mailout in mailouts])
         return
     if engine.store.all_paused():
-        say("Everything is paused. To go on: mailout queue resume --all\n")
+        say(f"{ALL_PAUSED}\n")
     if mailouts:
         show_mailouts(engine, mailouts)
     else:
@@ -156,7 +156,9 @@ def _confirm(question: str, verdict: Verdict, yes: bool) -> None:
 
 def _everything(id: str | None, all_: bool) -> bool:
     if all_ == (id is not None):
-        raise UsageError("Name one mailout, or say --all.")
+        raise UsageError(
+            "It is one mailout or everything.", remedy="Name one as `queue list` shows it, or say --all."
+        )
     return all_
 
 
@@ -165,7 +167,7 @@ def _switch(engine: Engine, paused: bool, json: bool) -> None:
     if json:
         print_json({"all_paused": paused})
     else:
-        say("Everything is paused. To go on: mailout queue resume --all" if paused else "Sending goes on.")
+        say(ALL_PAUSED if paused else "Sending goes on.")
 
 
 def _show(engine: Engine, mailout: Mailout, json: bool) -> None:

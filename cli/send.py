@@ -78,11 +78,10 @@ def run_flow(engine: Engine, ref: str, test: bool | None) -> str:
 
     wiring.use(engine)
     state: Any = send_mailout(ref, test, return_state=True)
-    error = state.result(raise_on_failure=False)
-    if isinstance(error, BaseException) and not isinstance(
-        error, FailedRun
-    ):  # that one the store tells better
-        raise error
+    ended = state.result(raise_on_failure=False)
+    # What a failed run has to say the store tells better.
+    if isinstance(ended, BaseException) and not isinstance(ended, FailedRun):
+        raise ended
     return str(state.state_details.flow_run_id)
 
 

@@ -17,6 +17,8 @@ from mailout.reporting.moments import iso, spoken
 from mailout.reporting.plain import status_lines, summary_lines
 from mailout.reporting.words import WHY
 
+ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
+
 
 def show_reports(engine: Engine, reports: Reports) -> None:
     say("\n".join(summary_lines(reports.summary, engine.limits.timezone)))
@@ -38,7 +40,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
             m.id[:SHORT],
             standing(engine, m, forecasts.get(m.id)),
             f"{m.ledger.sent:,} of {m.ledger.recipients:,}",
-            _titled(m),
+            titled(m),
         )
         for m in mailouts
     ]
@@ -49,7 +51,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
         say("  ".join((*padded, row[3])), style=None if place else "bold")
 
 
-def _titled(mailout: Mailout) -> str:
+def titled(mailout: Mailout) -> str:
     return f"(test) {mailout.subject}" if mailout.is_test else mailout.subject
 
 

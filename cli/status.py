@@ -9,7 +9,7 @@ import typer
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import mailout_dict, message_dict, show_mailouts
+from cli.show import ALL_PAUSED, mailout_dict, message_dict, show_mailouts
 from mailout.engine import Engine
 from mailout.queue.acts import require_here
 from mailout.reporting.codes import remedy_of
@@ -69,7 +69,7 @@ def _overview(engine: Engine, json: bool) -> None:
     for reason, n in left_out.items():
         say(f"  {n:,} active ones get no mail: {LEFT_OUT[reason]}")
     if paused:
-        say("Everything is paused. To go on: mailout queue resume --all")
+        say(ALL_PAUSED)
     say()
     if mailouts:
         show_mailouts(engine, mailouts)
@@ -84,7 +84,7 @@ def _mailout(engine: Engine, id: str, json: bool) -> None:
         print_json(summary.to_dict() | {"problems": [{"code": e.code, "message": e.message} for e in errors]})
         return
     if engine.store.all_paused():
-        say("Everything is paused. To go on: mailout queue resume --all\n")
+        say(f"{ALL_PAUSED}\n")
     say(f"Mailout {id}")
     say("\n".join(summary_lines(summary, engine.limits.timezone)))
     for code, text in dict.fromkeys((e.code, e.message) for e in errors):

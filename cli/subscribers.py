@@ -155,7 +155,9 @@ def show(
     """One person: status, lists, and everything the import knew."""
     norm = normalise(email)
     if isinstance(norm, Dropped):
-        raise UsageError(f"{email} is no address: {IN_WORDS[norm.value]}.")
+        raise UsageError(
+            f"{email} is no address: {IN_WORDS[norm.value]}.", remedy="Give it as it stands in the list."
+        )
     engine = open_engine()
     engine.store.normalise_addresses()
     person = dict(engine.store.subscriber(norm))

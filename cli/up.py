@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import socket
@@ -20,14 +19,14 @@ import typer
 
 from cli import prefect_home
 from cli.deploy import POOL, deploy
+from cli.engine import read_settings
 from cli.output import note, say
 from cli.show import near
 from cli.supervisor import Supervisor
 from mailout import wiring
 from mailout.errors import MailoutError, SettingsError, UsageError
 from mailout.ports import Store
-from mailout.reporting.logs import log_as_set
-from mailout.settings import Settings, load_settings
+from mailout.settings import Settings
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -50,8 +49,8 @@ class Plan:
     @property
     def gateway(self) -> str:
         """Its address, seen from this machine."""
-        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
-        return f"http://{host}:{self.port}"
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
 @app.command(epilog="Example: mailout up --workers 2 --host 0.0.0.0 --port 8080")
@@ -74,37 +73,39 @@ def up(
     With PREFECT_API_URL set, that server (or Prefect Cloud) is used and none is started. Ctrl-C ends it all:
     what is in hand is finished first.
     """
-    settings = load_settings()
-    log_as_set(settings, logging.WARNING)
-    for warning in settings.warnings:
-        note(f"mailout: {warning}")
-    store = wiring.open_store(settings)
+    settings = read_settings()
     own_server = not os.environ.get("PREFECT_API_URL")
     plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
     _require_possible(plan)
-    home = settings.mailout_home.absolute()
-    supervisor = Supervisor(home / "logs", _environment(home, plan), note)
+    store = wiring.open_store(settings)
     try:
-        with _stopping() as stop:
-            try:
-                _start(supervisor, plan, stop)
-                if not stop.is_set():
-                    _show(settings, supervisor, plan)
-                while not stop.wait(LOOK_EVERY):
-                    supervisor.look_after()
-                note("\nStopping: what is in hand is finished first.")
-            finally:
-                _stop(supervisor, store)
+        _run(settings, plan, store)
     finally:
         store.close()
     note("Stopped.")
+
+
+def _run(settings: Settings, plan: Plan, store: Store) -> None:
+    """Until somebody ends it."""
+    home = settings.mailout_home.absolute()
+    supervisor = Supervisor(home / "logs", _environment(home, plan), note)
+    with _stopping() as stop:
+        try:
+            _start(supervisor, plan, stop)
+            if not stop.is_set():
+                _show(settings, supervisor, plan)
+            while not stop.wait(LOOK_EVERY):
+                supervisor.look_after()
+            note("\nStopping: what is in hand is finished first.")
+        finally:
+            _stop(supervisor, store)
 
 
 def _environment(home: Path, plan: Plan) -> dict[str, str]:
     """What all parts are told. A setting of the environment stands."""
     prefect_home.prepare(home)
     for name in ("NO_PROXY", "no_proxy"):  # the parts speak to each other, whatever the way out is
-        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1"]))
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "::1"]))
     paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
     ours = {
         "PREFECT_API_URL": f"http://127.0.0.1:{plan.prefect_port}/api",
@@ -133,7 +134,8 @@ def _require_possible(plan: Plan) -> None:
 
 def _require_free(option: str, host: str, port: int) -> None:
     try:
-        socket.create_server((host, port)).close()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
     except OSError as error:
         raise UsageError(
             f"{host}:{port} cannot be listened on: {error.strerror}.",
@@ -185,9 +187,8 @@ def _answers(url: str) -> bool:
 
 def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
     prefect = supervisor.env["PREFECT_API_URL"].removesuffix("/api")
-    mail = (
-        "Amazon SES" if settings.mailout_transport == "ses" else f"{near(settings.mailout_home / 'outbox')}"
-    )
+    folder = near(settings.mailout_home / "outbox")
+    mail = "Amazon SES" if settings.mailout_transport == "ses" else folder
     say("mailout is up.", style="bold")
     say(f"  Prefect   {prefect}   runs and schedules; start a flow by hand there")
     if not plan.only_workers:

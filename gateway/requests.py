@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, SecretStr, StringConstraints, ValidationE
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from gateway.access import token_needed
+from gateway.access import same, token_needed
 from gateway.answers import Ok, errors, read_body, refusal
 from gateway.prefect_events import Emitter
 from mailout.content.notion.links import page_id_of
@@ -114,13 +114,6 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
         return JSONResponse({"ok": True})
 
     return routes
-
-
-def same(secret: SecretStr | None, given: str | None) -> bool:
-    """Whether the given text is the secret, in constant time; never without a secret."""
-    if secret is None or given is None:
-        return False
-    return hmac.compare_digest(secret.get_secret_value().encode(), given.encode())
 
 
 def _ref_of(wanted: Wanted, store: Store) -> str:

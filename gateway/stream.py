@@ -34,13 +34,16 @@ class Stream:
         self._listeners.add(mine)
         if self._last is not None and self._poller is not None:
             mine.put_nowait(self._last[1])
-        if self._poller is None:
+        if self._poller is None or self._poller.done():
             self._poller = asyncio.create_task(self._poll())
+        poller = self._poller
         try:
             while True:
                 try:
                     text = await asyncio.wait_for(mine.get(), STILL_HERE_SECONDS)
                 except TimeoutError:
+                    if poller.done():  # something unforeseen: better an end with a reason than silence
+                        poller.result()
                     yield ": still here\n\n"
                 else:
                     yield f"event: progress\ndata: {text}\n\n"

@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.answers import Ok, errors, read_body, refusal
 from gateway.pages import HEADERS, Page, Pages
+from mailout.audience.addresses import address_of
 from mailout.content.tokens import TokenData, Tokens
-from mailout.feedback.events import address_of
 from mailout.ports import Store
 from mailout.settings import Settings
 
@@ -86,7 +86,8 @@ class _Answers:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._store = store
-        self._tokens = _tokens(settings)
+        # Without a secret there are no links, so every token is a forgery.
+        self._tokens = Tokens(settings.unsubscribe_keys) if settings.unsubscribe_keys else None
         self._pages = Pages(settings.org_name, settings.org_address, settings.reply_to or settings.from_email)
 
     def who(self, token: str) -> TokenData | None:
@@ -116,14 +117,6 @@ class _Answers:
         if _wants_json(request):
             return JSONResponse({"ok": True}, headers=HEADERS) if kept else refusal(409, headers=HEADERS)
         return self._pages.show(Page.KEPT, who=who) if kept else self._pages.show(Page.GONE, 409, who=who)
-
-
-def _tokens(settings: Settings) -> Tokens | None:
-    """None: without a secret there are no links, so every token is a forgery."""
-    if settings.unsubscribe_secret is None:
-        return None
-    secrets = (settings.unsubscribe_secret, *settings.unsubscribe_secrets_old)
-    return Tokens([secret.get_secret_value() for secret in secrets])
 
 
 def _wants_json(request: Request) -> bool:

@@ -182,15 +182,15 @@ class Archiving:
         if not self._store.claim_archive(id, owner=self._folder.owner, token=token, lease=LEASE):
             return Kept(mailout, "another machine is archiving it just now, or it has changed")
         try:
-            why_not = self._write(self._store.mailout(id), token)
+            stays = self._write(self._store.mailout(id), token)
         except BaseException:
             self._give_up(id, token)
             raise
         # From here on the draft may be the truth: it is thrown away on the store's word alone.
-        if why_not is None and self._store.mark_archived(id, token, self._folder.place_for(id)):
+        if stays is None and self._store.mark_archived(id, token, self._folder.place_for(id)):
             return self._empty(self._store.mailout(id), token)
         self._give_up(id, token)
-        return why_not or Kept(mailout, CHANGED)
+        return stays or Kept(mailout, CHANGED)
 
     def _give_up(self, id: str, token: str) -> None:
         self._folder.discard(id, token)

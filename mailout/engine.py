@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from mailout.alerts.alarm import Alarm
@@ -17,10 +16,10 @@ from mailout.audience.test_emails import parse_test_emails
 from mailout.content.media import MediaStore
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
-from mailout.delivery.options import Ended, Observer, RunReport, SenderOptions
+from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.patience import patiently
-from mailout.delivery.protocol import Bucket, Claimed, Ledger, Result, RetryPlan, Timing
+from mailout.delivery.protocol import RetryPlan, Timing
 from mailout.delivery.sender import Sender
 from mailout.errors import MailoutError
 from mailout.ports import Allowance, Clock, Journals, PageReporter, Store, Transport
@@ -128,7 +127,7 @@ class Engine(TakingUp):
     def send_for(self, id: str, seconds: float | None = None, observer: Observer | None = None) -> RunReport:
         """Send for so long (None: to the end). What was sent stands in the CSV as it goes."""
         mailout = patiently(lambda: self.store.mailout(id), self.clock)
-        allowance = patiently(self._ask_provider, self.clock)
+        allowance = patiently(self.ask_provider, self.clock)
         if allowance is not None and allowance.refused is not None:
             return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
         part = CsvPart(self.reports, self.worker, self.clock)
@@ -140,7 +139,7 @@ class Engine(TakingUp):
             self._journals,
             self.clock,
             patiently(lambda: self._options(allowance), self.clock),
-            _All(watchers),
+            Observers(watchers),
         )
         try:
             report = self._sender.run(id, deadline=self._deadline(seconds))
@@ -183,12 +182,9 @@ class Engine(TakingUp):
             list_key=mailout.list_key,
         )
 
-    def refresh_quota(self) -> None:
-        """Ask the provider, if it was not asked just now, so that limits go by what is true."""
-        self._ask_provider()
-
-    def _ask_provider(self) -> Allowance | None:
-        """The provider's quota and rate, every few minutes. Without an answer the last one holds."""
+    def ask_provider(self) -> Allowance | None:
+        """Its quota and rate, every few minutes, so that limits go by what is true. Without an answer the
+        last one holds."""
         now = self.clock.monotonic()
         if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
             asked_at = self.store.now()  # before the question: what leaves meanwhile must not be lost
@@ -205,7 +201,7 @@ class Engine(TakingUp):
 
     def rate(self) -> float:
         """Messages a second that may leave, by our own setting and the provider's word; 0: no limit."""
-        return self._rate(self._ask_provider())
+        return self._rate(self.ask_provider())
 
     def _rate(self, allowance: Allowance | None) -> float:
         rates = [self.settings.send_rate_per_sec, (allowance.max_rate if allowance else None) or 0.0]
@@ -213,7 +209,7 @@ class Engine(TakingUp):
         return self.outlook.rate
 
     def _options(self, allowance: Allowance | None) -> SenderOptions:
-        settings = self.settings
+        settings, first_day = self.settings, self.store.first_day(self._transport.scope)
         return SenderOptions(
             worker=self.worker,
             rate=self._rate(allowance),
@@ -223,16 +219,11 @@ class Engine(TakingUp):
             retry=RetryPlan(settings.max_attempts, settings.retry_delays),
             pace_scope=self._transport.scope,
             circuit_failures=settings.circuit_failures,
-            buckets=partial(self._buckets, self.store.first_day(self._transport.scope)),
+            buckets=lambda now: buckets(self.limits, now, first_day),
         )
 
-    def _buckets(self, first_day: str | None, now: float) -> Sequence[Bucket]:
-        return buckets(self.limits, now, first_day)
-
     def tokens(self) -> Tokens:
-        secret = self.settings.unsubscribe_secret
-        current = secret.get_secret_value() if secret else ""
-        return Tokens([current, *(old.get_secret_value() for old in self.settings.unsubscribe_secrets_old)])
+        return Tokens(self.settings.unsubscribe_keys)
 
     # ── conclude and report ──
 
@@ -287,25 +278,20 @@ class Engine(TakingUp):
 
     # ── the whole story ──
 
-    def deliver(self, id: str, observer: Observer | None = None) -> Mailout:
+    def deliver(self, id: str) -> None:
         """Freeze, send, conclude, report: until it is complete, or waits, or was stopped."""
         self.freeze(id)
-        mailout = self.start(id)
-        going_on = mailout.status is Status.PROCESSING
-        while going_on:
-            report = self.send_for(id, STRETCH_SECONDS, observer)
-            mailout = self.conclude(id, report)
-            going_on = report.ended is Ended.DEADLINE and mailout.status is Status.PROCESSING
+        if self.start(id).status is Status.PROCESSING:
+            while self.stretch(id):
+                continue
         self.report(id)
-        return mailout
+
+    def stretch(self, id: str) -> bool:
+        """Send for a while; True while there is more to do."""
+        report = self.send_for(id, STRETCH_SECONDS)
+        return goes_on(report, self.conclude(id, report))
 
 
-@dataclass(frozen=True, slots=True)
-class _All:
-    """Several observers as one."""
-
-    observers: Sequence[Observer]
-
-    def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
-        for observer in self.observers:
-            observer.recorded(results, ledger)
+def goes_on(report: RunReport, mailout: Mailout) -> bool:
+    """Its time was up, and nothing else keeps it from being sent."""
+    return report.ended is Ended.DEADLINE and mailout.status is Status.PROCESSING

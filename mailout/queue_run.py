@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mailout.delivery.options import Ended
 from mailout.delivery.protocol import Timing
-from mailout.engine import STRETCH_SECONDS, Engine
+from mailout.engine import Engine
 from mailout.errors import MailoutError, StoreError
 from mailout.queue.joining import WATCH_SECONDS, would_help
 from mailout.queue.judge import defer
@@ -26,7 +25,7 @@ log = logging.getLogger("mailout.queue")
 
 
 class Story(Protocol):
-    """How one mailout is sent: `Plain`, or the same as Prefect's tasks."""
+    """How one mailout is sent: `flows.delivery.Delivery` does it in Prefect's tasks."""
 
     def begin(self, id: str) -> bool:
         """Freeze it and take it up; False: it has to wait."""
@@ -39,25 +38,6 @@ class Story(Protocol):
     def end(self, id: str) -> None:
         """It is done, or waits: tell people."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """Without Prefect."""
-
-    engine: Engine
-
-    def begin(self, id: str) -> bool:
-        self.engine.freeze(id)
-        return self.engine.start(id).status is Status.PROCESSING
-
-    def stretch(self, id: str) -> bool:
-        report = self.engine.send_for(id, STRETCH_SECONDS)
-        mailout = self.engine.conclude(id, report)
-        return report.ended is Ended.DEADLINE and mailout.status is Status.PROCESSING
-
-    def end(self, id: str) -> None:
-        self.engine.report(id)
 
 
 def _nothing() -> None:

@@ -37,11 +37,6 @@ class SendWindow:
             raise ValueError("must open and close at different times")
         return cls(start, end)
 
-    def is_open(self, minute: int) -> bool:
-        if self.start_minute < self.end_minute:
-            return self.start_minute <= minute < self.end_minute
-        return minute >= self.start_minute or minute < self.end_minute
-
     def __str__(self) -> str:
         start, end = (f"{m // 60:02}:{m % 60:02}" for m in (self.start_minute, self.end_minute))
         return f"{start}-{end}"

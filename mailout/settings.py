@@ -160,6 +160,14 @@ class Settings(BaseSettings):
         return tuple(one.get_secret_value() for one in single if isinstance(one, SecretStr))
 
     @property
+    def unsubscribe_keys(self) -> tuple[str, ...]:
+        """What links are signed with, the current one first; none without a current one."""
+        if self.unsubscribe_secret is None:
+            return ()
+        keys = (self.unsubscribe_secret, *self.unsubscribe_secrets_old)
+        return tuple(key.get_secret_value() for key in keys)
+
+    @property
     def region(self) -> str | None:
         """Both names are in use; boto3 itself reads only the second."""
         return self.aws_region or self.aws_default_region
@@ -232,7 +240,7 @@ def _read_file(path: Path) -> tuple[dict[str, str], list[str]]:
     except FileNotFoundError:
         if path == DOTENV:
             return {}, []
-        raise SettingsError(f"There is no file {path}.") from None
+        raise SettingsError(f"There is no file {path}.", remedy="Check the name and the folder.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}.", remedy="It has to be a UTF-8 file.") from None
     unread = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from mailout.adapters.folder import FolderTransport
+from mailout.adapters.folder import FolderTransport, mails_to
 from mailout.adapters.journals import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
@@ -120,6 +120,11 @@ def _transport(settings: Settings, clock: Clock) -> Transport:
     return FolderTransport(settings.mailout_home / "outbox", clock)
 
 
+def mail_files(settings: Settings, email: str) -> list[Path]:
+    """What the folder transport has written to an address."""
+    return mails_to(settings.mailout_home / "outbox", email)
+
+
 def _media(settings: Settings) -> MediaStore:
     """Where pictures and files are kept: a bucket, or the folder that the gateway serves."""
     base = settings.media_base_url
@@ -151,7 +156,7 @@ def _source_of(notion: NotionPages | None, ref: str) -> Source:
                 remedy="Make an integration in Notion, share the page with it, and set its token.",
             )
         return notion
-    if ref.lower().endswith((".md", ".markdown")) or _is_file(ref):
+    if names_a_file(ref):
         return MarkdownFiles()
     raise UsageError(
         f"{ref} is neither a Notion page nor a Markdown file.",
@@ -159,7 +164,10 @@ def _source_of(notion: NotionPages | None, ref: str) -> Source:
     )
 
 
-def _is_file(ref: str) -> bool:
+def names_a_file(ref: str) -> bool:
+    """A Markdown file, whether or not it is there; or any other that is."""
+    if ref.lower().endswith((".md", ".markdown")):
+        return True
     try:
         return Path(ref).is_file()
     except (OSError, ValueError):  # nothing that could be a path

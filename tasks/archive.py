@@ -29,5 +29,7 @@ def archive_old_mailouts(older_than: int) -> str:
     if archived:
         archiving.give_space_back()
     if troubles:
-        raise StoreError(f"{count(troubles, 'mailout')} could not be archived: the log says why.")
+        raise StoreError(
+            f"{count(troubles, 'mailout')} could not be archived.", remedy="The log of this run says why."
+        )
     return f"{count(archived, 'mailout')} archived."

@@ -10,8 +10,8 @@ from prefect.artifacts import update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
-from mailout.delivery.options import Ended
 from mailout.delivery.protocol import Claimed, Ledger, Result
+from mailout.engine import goes_on
 from mailout.queue.model import Status
 from tasks.logs import discreet
 
@@ -39,7 +39,7 @@ def send_stretch(mailout_id: str, progress: UUID | None = None) -> bool:
     logger.info("%s: %d of %d sent, %d pending", report.ended, ledger.sent, ledger.recipients, ledger.pending)
     if mailout.defer_reason is not None:
         logger.warning("deferred: %s. %s", mailout.defer_reason, mailout.defer_note or "")
-    return report.ended is Ended.DEADLINE and mailout.status is Status.PROCESSING
+    return goes_on(report, mailout)
 
 
 class Progress:
@@ -55,5 +55,4 @@ class Progress:
         if self._artifact is None or ledger is None or not ledger.recipients or now < self._next:
             return
         self._next = now + PROGRESS_SECONDS
-        done = 100 * (ledger.recipients - ledger.pending - ledger.in_flight) / ledger.recipients
-        update_progress_artifact(self._artifact, progress=done)
+        update_progress_artifact(self._artifact, progress=100 * ledger.done / ledger.recipients)

@@ -51,7 +51,7 @@ def apply_events() -> Applied:
 def reconcile() -> Reconciled:
     """Reap, look for doubts, ask for the quota, check the counters, tell rates to the pages. Repeatable."""
     engine = wiring.engine()
-    found = put_right(engine.store, Timing.of(engine.settings.lock_seconds), engine.refresh_quota)
+    found = put_right(engine.store, Timing.of(engine.settings.lock_seconds), engine.ask_provider)
     logger = get_run_logger()
     for drift in found.drift:
         logger.error("%s", drift)

@@ -50,6 +50,5 @@ def report(mailout_id: str, progress: UUID | None = None) -> str:
     )
     ledger = summary.mailout.ledger
     if progress is not None and ledger.recipients:
-        done = 100 * (ledger.recipients - ledger.pending - ledger.in_flight) / ledger.recipients
-        update_progress_artifact(progress, progress=done)
+        update_progress_artifact(progress, progress=100 * ledger.done / ledger.recipients)
     return str(reports.csv)

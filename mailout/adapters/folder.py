@@ -118,6 +118,11 @@ def _link_to_new(temporary: Path, folder: Path, stem: str) -> None:
         return
 
 
+def mails_to(directory: Path, email: str) -> list[Path]:
+    """The files of the mails to an address: they are named after it."""
+    return sorted(directory.glob(f"*/{safe_name(email)}--*.eml"))
+
+
 def safe_name(text: str) -> str:
     """Legible and safe on every file system; the message's id beside it tells equal ones apart."""
     return re.sub(r"[^A-Za-z0-9@._+-]", "_", text)[:120].lstrip(".") or "_"

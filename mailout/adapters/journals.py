@@ -63,13 +63,13 @@ class FileJournals:
     @contextmanager
     def dead(self) -> Iterator[Sequence[DeadJournal]]:
         with ExitStack() as locks:
-            found = []
+            ours = []
             for path in sorted(self._directory.glob("*")) if self._directory.is_dir() else ():
                 if path.suffix != ".new" and (fd := _lock(path)) is not None:
                     locks.callback(os.close, fd)
-                    found.append(_read(path))
-            yield found
-            self._drop_old()
+                    ours.append(path)
+            yield [_read(path) for path in ours]
+            _drop_old(ours)
 
     def forget(self, session: str, last_step: int) -> None:
         fd = os.open(self._directory / session, os.O_WRONLY)
@@ -78,30 +78,29 @@ class FileJournals:
         finally:
             os.close(fd)
 
-    def _drop_old(self) -> None:
-        files = [path for path in self._directory.glob("*") if path.suffix != ".new"]
-        newest = sorted(files, key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in newest[KEEP_CLOSED:]:
-            if (fd := _lock(path)) is not None:
-                try:
-                    if _read(path).closed_at_step is not None:
-                        path.unlink()
-                finally:
-                    os.close(fd)
+
+def _drop_old(ours: Sequence[Path]) -> None:
+    """While they are locked: whoever looked at them meanwhile would miss one, and could not say why."""
+    newest = sorted(ours, key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in newest[KEEP_CLOSED:]:
+        if _read(path).closed_at_step is not None:
+            path.unlink()
 
 
 def _lock(path: Path) -> int | None:
-    """The open file, if nobody else holds it."""
+    """The open file, if nobody else holds it and nobody has dropped it meanwhile."""
     try:
         fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(fd).st_nlink:
+            return fd
     except BlockingIOError:
-        os.close(fd)
-        return None
-    return fd
+        pass
+    os.close(fd)
+    return None
 
 
 def _mark_closed(fd: int, last_step: int) -> None:
@@ -126,5 +125,9 @@ def _read(path: Path) -> DeadJournal:
             case ["closed", step]:
                 closed = int(step)
             case _:
-                raise StoreError(f"The journal {path.name} has a line that it should not have: {line!r}.")
+                raise StoreError(
+                    f"The journal {path} has a line that it should not have: {line!r}.",
+                    remedy="Nothing is sent: see who else writes there. Without the file, what its session"
+                    " had begun is unknown.",
+                )
     return DeadJournal(path.name, frozenset(called), accepted, frozenset(void), closed)

@@ -48,7 +48,9 @@ def _text_of(path: Path) -> str:
     except FileNotFoundError:
         raise UsageError(f"There is no file {path}.", remedy="Check the name and the folder.") from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}.", remedy="Check that it is a file that you may read."
+        ) from error
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is not UTF-8 (byte {error.start}).", remedy="Save it as UTF-8 and try again."

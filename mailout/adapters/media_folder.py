@@ -29,12 +29,14 @@ class MediaFolder:
         return f"{self._base}/{kept}"
 
     def _write(self, kept: str, data: bytes) -> None:
-        """Whole or not at all: a name that exists vouches for its bytes."""
+        """Whole or not at all, also after a power cut: a name that exists vouches for its bytes."""
         self._directory.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=self._directory)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
             Path(temporary).chmod(0o644)
             Path(temporary).replace(self._directory / kept)
         except OSError:

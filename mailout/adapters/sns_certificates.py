@@ -55,6 +55,9 @@ class SnsCertificates:
             pem = self._path(url).read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:  # SNS has it, too
+            log.warning("%s cannot be read: %s", self._path(url), error)
+            return None
         return self._keep(url, pem)
 
     def _fetch(self, url: str) -> RSAPublicKey | None:

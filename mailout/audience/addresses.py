@@ -9,6 +9,7 @@ only ASCII, and no more than 64 characters. Special-use domains (`.invalid`, `.l
 from __future__ import annotations
 
 import re
+from email.utils import parseaddr
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -82,6 +83,18 @@ def checked(address: str) -> str | Dropped:
         return Dropped.TOO_LONG
     # Lower case comes last: before the checks it would turn a Kelvin sign into a plain "k".
     return f"{local.lower()}@{known.punycode}"
+
+
+def address_of(written: str) -> str | None:
+    """The normalised address, with or without a display name around it; None: there is none."""
+    found = parseaddr(written)[1] if "<" in written else written
+    norm = normalise(found)
+    if not isinstance(norm, Dropped):
+        return norm
+    # Not one that we would send to, yet somebody's: kept as it is, if it is one word around an @-sign.
+    kept = found.strip(TRIM).lower()
+    sound = "@" in kept and len(kept) <= 320 and kept.isprintable() and not re.search(r"\s", kept)
+    return kept if sound else None
 
 
 class _Domain(NamedTuple):

@@ -105,7 +105,9 @@ def _opened(path: Path) -> Iterator[TextIO]:
             f" iconv -f {_likely_encoding(path)} -t UTF-8 {path.name} > utf8.csv",
         ) from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}.", remedy="Check that it is a file that you may read."
+        ) from None
 
 
 def _likely_encoding(path: Path) -> str:

@@ -59,14 +59,18 @@ def check_document(document: Document) -> None:
         )
     if document.media:
         sources = ", ".join(media.source for media in document.media)
-        raise Abort(AbortCode.MEDIA_UNAVAILABLE, f"not kept yet, so the mail cannot show it: {sources}.")
+        raise Abort(
+            AbortCode.MEDIA_UNAVAILABLE,
+            f"not kept yet, so the mail cannot show it: {sources}.",
+            remedy="Send it through the engine, which keeps them first.",
+        )
 
 
 def check_content(content: Content) -> tuple[Problem, ...]:
     """Refuses what mail must not carry; returns what is merely unwise."""
     _require_subject(content.subject)
     if not content.html.strip() and not content.text.strip():
-        raise Abort(AbortCode.EMPTY_BODY, "neither HTML nor text was given.")
+        raise Abort(AbortCode.EMPTY_BODY, "neither HTML nor text was given.", remedy="Give one of the two.")
     if len(content.subject) > MAX_SUBJECT:
         raise _invalid(f"the subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.")
     size = len(content.html.encode())

@@ -104,7 +104,10 @@ def _front_matter(source: str, name: str) -> FrontMatter:
     if node is None:
         return FrontMatter()
     if not isinstance(node, yaml.MappingNode):
-        raise UsageError(f"{name}: the front matter is not a list of `key: value` lines.")
+        raise UsageError(
+            f"{name}: the front matter is not a list of `key: value` lines.",
+            remedy=f"Write one a line; known keys are {', '.join(KEYS)}.",
+        )
     found: dict[str, Any] = {}
     for key, value in node.value:
         line = key.start_mark.line + 2
@@ -114,7 +117,9 @@ def _front_matter(source: str, name: str) -> FrontMatter:
                 remedy=f"Known are {', '.join(KEYS)}.",
             )
         if key.value in found:
-            raise UsageError(f"{name}, line {line}: `{key.value}` is given twice.")
+            raise UsageError(
+                f"{name}, line {line}: `{key.value}` is given twice.", remedy="Remove one of the two lines."
+            )
         found[key.value] = _value(key.value, value, f"{name}, line {line}")
     return FrontMatter(
         id=found.get("id"),
@@ -127,13 +132,16 @@ def _front_matter(source: str, name: str) -> FrontMatter:
 
 def _value(key: str, node: yaml.Node, where: str) -> str | bool | None:
     if not isinstance(node, yaml.ScalarNode):
-        raise UsageError(f"{where}: `{key}` takes one value.")
+        raise UsageError(f"{where}: `{key}` takes one value.", remedy=f"Write it as `{key}: value`.")
     if node.tag == "tag:yaml.org,2002:null":
         return None
     if key != "test":
         return one_line(node.value)
     if node.tag != "tag:yaml.org,2002:bool":
-        raise UsageError(f"{where}: `test` is true or false, not {node.value!r}.")
+        raise UsageError(
+            f"{where}: `test` is true or false, not {node.value!r}.",
+            remedy="Write `test: true` or leave it out.",
+        )
     return str(node.value).lower() in ("true", "yes", "on")
 
 

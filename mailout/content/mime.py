@@ -21,6 +21,8 @@ from mailout.ports import Mail
 CRLF = b"\r\n"
 SOFT_BREAK = b"=\r\n"
 LINE = 76
+_NEVER_IN_BRACKETS = re.compile(r"[\s<>\x00-\x1f\x7f]")
+"""What an address or a link may not hold between `<` and `>`: it could end there and begin a header."""
 
 
 class Envelope:
@@ -192,19 +194,19 @@ def _leave(url: str | None) -> bytes:
     """RFC 8058. A transactional mail has nothing to leave."""
     if url is None:
         return b""
-    plain = re.sub(r"[\s<>\x00-\x1f\x7f]", "", url)
+    plain = _NEVER_IN_BRACKETS.sub("", url)
     return header("List-Unsubscribe", f"<{plain}>") + b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
 
 
 def _address(email: str) -> str:
-    local, at, domain = re.sub(r"[\s<>\x00-\x1f\x7f]", "", email).rpartition("@")
+    local, at, domain = _NEVER_IN_BRACKETS.sub("", email).rpartition("@")
     return f"{local}{at}{_domain(domain)}"
 
 
 def _domain(domain: str) -> str:
     """A header is ASCII: international names go as punycode."""
     if domain.isascii():
-        return re.sub(r"[\s<>\x00-\x1f\x7f]", "", domain)
+        return _NEVER_IN_BRACKETS.sub("", domain)
     try:
         return domain.encode("idna").decode()
     except UnicodeError:

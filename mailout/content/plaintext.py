@@ -10,12 +10,12 @@ from html.parser import HTMLParser
 
 import nh3
 
+from mailout.content.document import LINK_SCHEMES
+
 _BLOCKS = """address article aside blockquote center dd details div dl dt figcaption figure footer form
 h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section summary table ul"""
 BLOCKS = frozenset(_BLOCKS.split())
-_VOID = (
-    """area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"""
-)
+_VOID = "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"
 VOID = frozenset(_VOID.split())
 MAX_DEPTH = 100
 """What lies deeper belongs to the last element that was not too deep: only its indentation is lost."""
@@ -71,7 +71,7 @@ def plain_text(html: str) -> str:
         clean_content_tags=set(SILENT),
         attributes=ATTRIBUTES,
         link_rel=None,
-        url_schemes={"http", "https", "mailto", "tel"},
+        url_schemes=set(LINK_SCHEMES),
     )
     tree.feed(well_formed)
     tree.close()
@@ -117,7 +117,7 @@ def _one(element: Element) -> str:
     match element.tag:
         case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
             title = _block(element)
-            longest = max((_width(line) for line in title.split("\n")), default=0)
+            longest = max((screen_width(line) for line in title.split("\n")), default=0)
             return f"{title}\n{UNDERLINES[element.tag] * min(longest, 72)}" if title else ""
         case "ul" | "ol":
             return _list(element)
@@ -155,18 +155,20 @@ def _table(element: Element) -> str:
         return "\n\n".join(text for row in cells for cell in row if (text := _block(cell)).strip())
     texts = [[" ".join(_block(cell).split()) for cell in row] for row in cells]
     columns = max(map(len, texts), default=0)
-    widths = [max((_width(row[i]) for row in texts if i < len(row)), default=0) for i in range(columns)]
+    widths = [max((screen_width(row[i]) for row in texts if i < len(row)), default=0) for i in range(columns)]
     lines = []
     for elements, row in zip(cells, texts, strict=True):
         right = [cell.attributes.get("align") == "right" for cell in elements]
-        padded = [
-            " " * (widths[i] - _width(text)) + text if right[i] else text + " " * (widths[i] - _width(text))
-            for i, text in enumerate(row)
-        ]
+        padded = [_padded(text, widths[i], right[i]) for i, text in enumerate(row)]
         lines.append("  ".join(padded).rstrip())
         if len(lines) == 1 and all(cell.tag == "th" for cell in elements):
             lines.append("  ".join("-" * width for width in widths))
     return "\n".join(lines)
+
+
+def _padded(text: str, width: int, to_the_right: bool) -> str:
+    room = " " * (width - screen_width(text))
+    return room + text if to_the_right else text + room
 
 
 def _rows(element: Element) -> Iterable[Element]:
@@ -219,7 +221,7 @@ def _indent(text: str, first: str, rest: str) -> str:
     return "\n".join((rest if i else first) + line if line else "" for i, line in enumerate(text.split("\n")))
 
 
-def _width(text: str) -> int:
+def screen_width(text: str) -> int:
     """Columns on a screen: East Asian letters and emoji take two, combining signs none."""
     return sum(
         0

@@ -53,14 +53,6 @@ class Tokens:
         return _data(payload) if any(fits) else None
 
 
-def make_token(email: str, secret: str, list_key: str | None = None) -> str:
-    return Tokens([secret]).make(email, list_key)
-
-
-def read_token(token: str, secrets: Sequence[str]) -> TokenData | None:
-    return Tokens(secrets).read(token)
-
-
 def _payload(email: str, list_key: str | None) -> bytes:
     """Written by hand, keys in order: a third of the time of `json.dumps`."""
     rest = "" if list_key is None else f',"list_key":{_quote(list_key)}'

@@ -134,6 +134,11 @@ class Ledger:
         return self.recipients == sum(int(getattr(self, column.value)) for column in Column)
 
     @property
+    def done(self) -> int:
+        """How many neither wait nor are in the air."""
+        return self.recipients - self.pending - self.in_flight
+
+    @property
     def settled(self) -> bool:
         """Nothing waits and nothing is in the air."""
         return self.pending + self.in_flight == 0

@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parseaddr
 from typing import Any
 
-from mailout.audience.addresses import TRIM, Dropped, normalise
+from mailout.audience.addresses import address_of
 from mailout.delivery.protocol import Attempt
 from mailout.feedback.model import Event, EventType
 
@@ -157,18 +156,6 @@ def _addresses(entries: list[Any]) -> Iterator[str]:
         address = written and address_of(written)
         if address:
             yield address
-
-
-def address_of(written: str) -> str | None:
-    """The normalised address, with or without a display name around it; None: there is none."""
-    found = parseaddr(written)[1] if "<" in written else written
-    norm = normalise(found)
-    if not isinstance(norm, Dropped):
-        return norm
-    # Not one that we would send to, yet somebody's: kept as it is, if it is one word around an @-sign.
-    kept = found.strip(TRIM).lower()
-    sound = "@" in kept and len(kept) <= 320 and kept.isprintable() and not re.search(r"\s", kept)
-    return kept if sound else None
 
 
 def _detail(kind: _Kind, part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

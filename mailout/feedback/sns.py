@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -41,7 +41,7 @@ _MESSAGE_ID = re.compile(r"[0-9a-fA-F-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class SnsMessage:
-    """What a topic says. `verify` hands it out only when the signature holds."""
+    """What a topic says: to be believed once `check` has returned it."""
 
     kind: Kind
     id: str
@@ -61,16 +61,8 @@ class Refused:
     reason: str
 
 
-def verify(
-    body: bytes, topics: Collection[str], key_of: Callable[[str], RSAPublicKey | None]
-) -> SnsMessage | Refused:
-    """The message, if everything about it is right. Never raises, whatever the body holds."""
-    message = read(body, topics)
-    return message if isinstance(message, Refused) else check(message, key_of(message.certificate_url))
-
-
 def read(body: bytes, topics: Collection[str]) -> SnsMessage | Refused:
-    """Everything but the signature."""
+    """Everything but the signature. Never raises, whatever the body holds."""
     try:
         told: Any = json.loads(body)
     except (ValueError, RecursionError):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
-from mailout.feedback.events import address_of
+from mailout.audience.addresses import address_of
 from mailout.feedback.model import Heard
 from mailout.ports import Store
 

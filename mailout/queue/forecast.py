@@ -60,11 +60,6 @@ class Job:
     due: float = 0.0
 
 
-def forecast(limits: Limits, outset: Outset, job: Job) -> Forecast:
-    """Of one mailout that is alone."""
-    return forecast_queue(limits, outset, [job])[0]
-
-
 def forecast_queue(limits: Limits, outset: Outset, jobs: Sequence[Job]) -> Sequence[Forecast]:
     """Of all mailouts, in the order of their turns: whoever is due goes, through the same limits."""
     play = _Play(limits, outset)

@@ -9,12 +9,12 @@ from dataclasses import replace
 from mailout.delivery.states import State
 from mailout.ports import ErrorRecord, Store
 from mailout.queue.model import WAITS_FOR_A_PERSON, DeferReason, Mailout
+from mailout.reporting.rows import pages
 from mailout.reporting.words import WHY, count, first_of
 
 ADDRESSES = 20
 """Lines for single addresses, a mailout: a thousand would hide everything else."""
 FIRST = 5
-PAGE = 1000
 KNOWN = 10_000
 
 UNKNOWN = "OUTCOME_UNKNOWN"
@@ -79,9 +79,8 @@ def _messages(store: Store, mailout: Mailout, provider: str) -> Iterator[ErrorRe
 
 
 def _failed(store: Store, mailout: Mailout, provider: str) -> Iterator[ErrorRecord]:
-    after = 0
-    while rows := store.messages(mailout.id, after=after, limit=PAGE, states=FAILED):
-        for row in rows:
+    for page in pages(store, mailout.id, FAILED):
+        for row in page:
             unknown = row["state"] == State.UNKNOWN
             yield ErrorRecord(
                 code=UNKNOWN if unknown else row["error_code"] or "NO_CODE",
@@ -93,4 +92,3 @@ def _failed(store: Store, mailout: Mailout, provider: str) -> Iterator[ErrorReco
                 attempts=row["attempts"],
                 at=row["failed_at"] or 0.0,
             )
-        after = rows[-1]["seq"]

@@ -15,6 +15,7 @@ import io
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,13 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _FINAL = frozenset({Column.SENT, Column.FAILED, Column.UNKNOWN})
 
 
-def pages(store: Outbox, mailout_id: str) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """All messages of a mailout by `seq`. A short page need not be the last: stores may cap pages."""
+def pages(
+    store: Outbox, mailout_id: str, states: Sequence[State] = ()
+) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """All messages of a mailout (in these states) by `seq`. A short page need not be the last: stores may
+    cap pages."""
     after = 0
-    while page := store.messages(mailout_id, after=after, limit=PAGE):
+    while page := store.messages(mailout_id, after=after, limit=PAGE, states=states):
         yield page
         after = page[-1]["seq"]
 
@@ -130,7 +134,7 @@ def _remove_parts(directory: Path) -> None:
         return
     for part in directory.glob("*.part.csv"):
         part.unlink(missing_ok=True)
-    if not any(directory.iterdir()):
+    with suppress(OSError):  # a sender has begun another part, or another run was faster
         directory.rmdir()
 
 

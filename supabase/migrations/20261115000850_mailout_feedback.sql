@@ -320,6 +320,7 @@ begin
         raise exception 'A message to this address is on its way.'
             using errcode = 'PT400', hint = 'Try again in a minute.';
     end if;
+    perform mailout_drop_claims(null, null);  -- an archive that is being written may have the address already
     delete from subscribers s where s.email_norm = address;
     get diagnostics people = row_count;
     delete from subscriptions l where l.email = address;

@@ -328,10 +328,11 @@ def test_one_person_can_be_looked_up_as_people_write_addresses(mailout: Commands
     assert mailout("subscribers", "show", " ANA@example.org", "--json").data["status"] == "active"
 
 
-def test_one_message_tells_all_its_steps(mailout: Commands) -> None:
-    mailout.people("ana@example.org")
+@pytest.mark.parametrize("written", ["ana@example.org", " Ana@Example.org", "ana@bücher.org"])
+def test_one_message_tells_all_its_steps(mailout: Commands, written: str) -> None:
+    mailout.people("ana@example.org", "ana@xn--bcher-kva.org")
     mailout("send", mailout.letter(), "--direct")
-    told = mailout("status", "letter.md", "--message", "ana@example.org", "--json").data
+    told = mailout("status", "letter.md", "--message", written, "--json").data
     assert [event["type"] for event in told["events"]][-2:] == ["SENT_ATTEMPT", "SENT"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -224,6 +224,35 @@ async def _hear() -> None:
     assert told == [{"as_of": 0, "sent": 0}, {"as_of": 3, "sent": 1}]
     await events.aclose()  # type: ignore[attr-defined]
     assert stream._poller is None
+
+
+async def _all(events: AsyncIterator[str]) -> list[str]:
+    return [event async for event in events]
+
+
+def test_a_stream_that_can_tell_nothing_any_more_ends_and_the_next_one_looks_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A dashboard would show yesterday's counts for ever, kept alive by comments."""
+    monkeypatch.setattr("gateway.stream.STILL_HERE_SECONDS", 0.01)
+    looks = iter([ZeroDivisionError("unforeseen"), {"sent": 1}])
+
+    def look() -> dict[str, int]:
+        found = next(looks)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def hear() -> None:
+        stream = Stream(look, every=60.0)
+        with pytest.raises(ZeroDivisionError):
+            await _all(stream.events())
+        events = stream.events()
+        while '"sent": 1' not in await anext(events):
+            continue
+        await events.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(hear())
 
 
 # ── acts ──

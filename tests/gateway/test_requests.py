@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from gateway.requests import same
+from gateway.access import same
 from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
 from mailout.queue.model import Kind, NewMailout

@@ -185,7 +185,10 @@ class NotionSource:
             database = self._calls.make(f"reading the database {id}", lambda api: api.databases.retrieve(id))
             sources = database.get("data_sources") or ()
             if not sources:
-                raise SourceNotFound(f"The database {id} has no data source that we may read.")
+                raise SourceNotFound(
+                    f"The database {id} has no data source that we may read.",
+                    remedy="Share it with the integration (••• → Connections).",
+                )
             self._data_sources[id] = str(sources[0]["id"])
         return self._data_sources[id]
 

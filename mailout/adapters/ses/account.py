@@ -35,17 +35,17 @@ class Account:
         """How many may still go out; None: no limit."""
         return None if self.max_24h == UNLIMITED else max(0.0, self.max_24h - self.sent_24h)
 
+    @property
+    def paused(self) -> bool:
+        return not self.sending_enabled or self.enforcement == "SHUTDOWN"
+
 
 def read(client: Any) -> Account:
-    """Raises `MailoutError` with a remedy: no mail hangs on it."""
+    """Raises `MailoutError` with a remedy, `Unseen` if we may not know: no mail hangs on it."""
     try:
         answer = client.get_account()
     except Exception as error:  # whatever it was, botocore could not make an answer of it
-        code, said = our_code(error), plain(f"SES: {error}")
-        if code == error_map.ACCESS.code:  # whoever may send need not be allowed to ask
-            remedy = "Allow ses:GetAccount to these AWS credentials."
-            raise Unseen(said, remedy=remedy) from error
-        raise MailoutError(said, remedy=error_map.remedy_for(code) or None) from error
+        raise no_answer(error, "ses:GetAccount") from error
     quota = answer.get("SendQuota")
     if not quota or "SendingEnabled" not in answer:  # read as an answer, it would say: paused, and no quota
         raise MailoutError(
@@ -68,7 +68,7 @@ def read_patiently(client: Any) -> Account:
         try:
             return read(client)
         except MailoutError as error:
-            if our_code(error.__cause__) not in TOO_FAST:
+            if _our_code(error.__cause__) not in TOO_FAST:
                 raise
         time.sleep(pause)
     return read(client)
@@ -76,18 +76,24 @@ def read_patiently(client: Any) -> Account:
 
 def allowance(account: Account) -> Allowance:
     """The account's standing as the sender heeds it."""
-    paused = not account.sending_enabled or account.enforcement == "SHUTDOWN"
+    paused = error_map.classify("AccountSendingPausedException", "Sending is paused.", 400, True)
     return Allowance(
         available=None if account.available is None else int(account.available),
         max_rate=account.max_rate if account.max_rate > 0 else None,
-        refused=error_map.classify("AccountSendingPausedException", "Sending is paused.", 400, True)
-        if paused
-        else None,
+        refused=paused if account.paused else None,
         most=None if account.max_24h == UNLIMITED else int(account.max_24h),
     )
 
 
-def our_code(error: BaseException | None) -> str:
+def no_answer(error: Exception, right: str) -> MailoutError:
+    """Why SES did not say what was asked. Whoever may send need not be allowed to ask: `right` is missing."""
+    code, said = _our_code(error), plain(f"SES: {error}")
+    if code == error_map.ACCESS.code:
+        return Unseen(said, remedy=f"Allow {right} to these AWS credentials.")
+    return MailoutError(said, remedy=error_map.remedy_for(code) or None)
+
+
+def _our_code(error: BaseException | None) -> str:
     """As for a mail that was refused: the same codes, the same remedies."""
     if isinstance(error, ClientError):
         return answered(error).code or ""

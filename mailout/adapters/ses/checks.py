@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mailout.adapters.ses.account import Account, our_code, read
+from mailout.adapters.ses.account import Account, no_answer, read
 from mailout.delivery import error_map
 from mailout.doctor import Check, checked
 from mailout.errors import MailoutError, Unseen
@@ -43,7 +43,7 @@ def examine(
 
 
 def _standing(account: Account) -> Iterator[Check]:
-    if not account.sending_enabled or account.enforcement == "SHUTDOWN":
+    if account.paused:
         remedy = error_map.remedy_for(error_map.ACCOUNT_PAUSED.code)
         yield Check("account", "fail", "sending is paused for this account", remedy)
     elif account.enforcement == "PROBATION":
@@ -164,8 +164,5 @@ def _ask(client: Any, operation: str, right: str, **about: str) -> Answer | None
     except (ClientError, BotoCoreError) as error:
         if isinstance(error, ClientError) and error.response["Error"].get("Code") == "NotFoundException":
             return None
-        code = our_code(error)
-        if code == error_map.ACCESS.code:
-            raise Unseen(f"SES: {error}", remedy=f"Allow {right} to these AWS credentials.") from error
-        raise MailoutError(f"SES: {error}", remedy=error_map.remedy_for(code)) from error
+        raise no_answer(error, right) from error
     return answer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mailout.adapters.sqlite.alerts import SqliteAlerts
 from mailout.adapters.sqlite.archive import SqliteArchives
-from mailout.adapters.sqlite.counts import SqliteCounts
+from mailout.adapters.sqlite.counts import SqliteCounts, living_senders
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
 from mailout.adapters.sqlite.feedback import SqliteFeedback
@@ -60,15 +60,12 @@ class SqliteStore(
     def examine(self) -> Iterator[Check]:
         """What only this store can tell `doctor`."""
         version = sqlite3.sqlite_version
-        (living,) = self.db.read(
-            "SELECT count(*) AS n FROM sender_sessions WHERE closed_at IS NULL AND lease_until > ?",
-            (self.now(),),
-        )
-        if sqlite3.sqlite_version_info < WAL_RESET_MENDED and living["n"] > 1:
+        living = living_senders(self.db)
+        if sqlite3.sqlite_version_info < WAL_RESET_MENDED and living > 1:
             yield Check(
                 "SQLite",
                 "warn",
-                f"{living['n']} senders share it; {version} has a rare fault when several write at once",
+                f"{living} senders share it; {version} has a rare fault when several write at once",
                 "Use a Python whose SQLite is 3.51.3 or newer, or one sender, or Supabase.",
             )
         else:

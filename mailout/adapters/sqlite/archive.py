@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.counts import living_senders
+from mailout.adapters.sqlite.database import Database, dicts
 from mailout.adapters.sqlite.queue import mailout_of
 from mailout.queue.model import Mailout
 
@@ -108,8 +109,7 @@ class SqliteArchives:
             " ORDER BY id LIMIT ?",
             (json.dumps(list(message_ids)), after, limit),
         )
-        names = rows[0].keys() if rows else []
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        return dicts(rows)
 
     def delete_archived_events(self, id: str, ids: Sequence[str]) -> int:
         with self.db.write() as tx:
@@ -146,12 +146,8 @@ class SqliteArchives:
 
     def give_space_back(self) -> int:
         """`VACUUM` copies what is left, so it takes as long as that is large; nobody can write meanwhile."""
-        (living,) = self.db.read(
-            "SELECT count(*) AS n FROM sender_sessions WHERE closed_at IS NULL AND lease_until > ?",
-            (self.db.clock.now(),),
-        )
         pages, free, size = (self._pragma(name) for name in ("page_count", "freelist_count", "page_size"))
-        if living["n"] or free * WORTH_IT < pages:
+        if living_senders(self.db) or free * WORTH_IT < pages:
             return 0
         self.db.compact()
         return (pages - self._pragma("page_count")) * size

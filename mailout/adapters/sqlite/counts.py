@@ -16,7 +16,6 @@ _OPEN = (
     " GROUP BY status"
 )
 _OLDEST = "SELECT min(received_at) AS at FROM events_inbox WHERE applied_at IS NULL"
-_SESSIONS = "SELECT count(*) AS n FROM sender_sessions WHERE closed_at IS NULL AND lease_until > ?"
 _PACE = "SELECT next_at, factor, factor_at FROM pace WHERE scope = ?"
 
 
@@ -40,12 +39,19 @@ class SqliteCounts:
     def vitals(self, scope: str) -> Vitals:
         unfinished = self.db.read(_OPEN)
         (oldest,) = self.db.read(_OLDEST)
-        (sessions,) = self.db.read(_SESSIONS, (self.db.clock.now(),))
         pace = self.db.read(_PACE, (scope,))
         return Vitals(
             queue={row["status"]: row["mailouts"] for row in unfinished},
             messages={c.value: sum(row[c.value] for row in unfinished) for c in Column},
             oldest_event_at=oldest["at"],
-            sessions=sessions["n"],
+            sessions=living_senders(self.db),
             pace=PaceState(*pace[0]) if pace else PaceState(),
         )
+
+
+def living_senders(db: Database) -> int:
+    (row,) = db.read(
+        "SELECT count(*) AS n FROM sender_sessions WHERE closed_at IS NULL AND lease_until > ?",
+        (db.clock.now(),),
+    )
+    return int(row["n"])

@@ -89,7 +89,8 @@ class SqliteFeedback:
     def doubts_open(self) -> Doubts:
         (row,) = self.db.read(
             "SELECT count(*) AS unknown, min(unknown_at) AS oldest FROM email_outbox"
-            " WHERE state = 'UNKNOWN' AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')"
+            " WHERE state = 'UNKNOWN'"
+            " AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')"  # names the index
         )
         return Doubts(*row)
 

@@ -24,6 +24,12 @@ from mailout.queue.model import (
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
 _NEW = [field.name for field in fields(NewMailout)]
+_WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
+    FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id
+    WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
+      AND o.state IN ('PENDING', 'RETRY_SCHEDULED') LIMIT ?"""
+CANCEL_PART = 20_000
+"""How many are in memory at a time; they are taken back in one transaction all the same."""
 
 
 class SqliteQueue:
@@ -135,16 +141,10 @@ class SqliteQueue:
                 " WHERE id = ? AND status IN ('PENDING', 'PROCESSING')",
                 (now, id),
             )
-            waiting = tx.execute(
-                "SELECT o.* FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id"
-                " WHERE o.campaign_id = ? AND q.status = 'CANCELLED'"
-                " AND o.state IN ('PENDING', 'RETRY_SCHEDULED')",
-                (id,),
-            ).fetchall()
-            if waiting:
-                move = Movement(tx, now)
+            move = Movement(tx, now)
+            while waiting := tx.execute(_WAITING_IN_CANCELLED, (id, CANCEL_PART)).fetchall():
                 move.suppress(waiting, "the mailout was cancelled")
-                move.write()
+            move.write()
             return get_mailout(tx, id)
 
     def complete(self, id: str) -> Mailout:

@@ -131,7 +131,9 @@ def _begun(tx: sqlite3.Connection, session: str) -> Sequence[Attempt]:
 def _leave_nothing(tx: sqlite3.Connection, move: Movement, session: str) -> None:
     """A closing session leaves no attempt in the air: what it does not speak of is unknown."""
     rows = tx.execute(
-        "SELECT * FROM email_outbox WHERE session_id = ? AND state = 'SENT_ATTEMPT' ORDER BY id", (session,)
+        "SELECT * FROM email_outbox INDEXED BY email_outbox_doubt WHERE session_id = ?"
+        " AND state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT' ORDER BY id",
+        (session,),
     ).fetchall()
     for row in rows:
         move.unknown(row, "its sender ended without an answer")

@@ -55,7 +55,10 @@ class SqliteSubscribers:
     def subscriber(self, email_norm: str) -> Mapping[str, Any]:
         rows = self.db.read("SELECT * FROM subscribers WHERE email_norm = ?", (email_norm,))
         if not rows:
-            raise NotFound(f"There is no subscriber {email_norm}.")
+            raise NotFound(
+                f"There is no subscriber {email_norm}.",
+                remedy="`mailout subscribers export` shows everybody.",
+            )
         lists = self.db.read(
             "SELECT list_key, unsubscribed_at FROM subscriptions WHERE email = ? ORDER BY list_key",
             (email_norm,),

@@ -63,8 +63,6 @@ class SupabaseFeedback:
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:
         done = self.rpc("mailout_forget", {"address": email_norm, "instead": instead})
-        # An archive that is being written may have the address already: it is begun anew.
-        self.rpc("mailout_drop_claims", {"id": None, "token": None})
         return Forgotten(**{**done, "mailouts": tuple(sorted(done["mailouts"]))})
 
     def doubts_open(self) -> Doubts:

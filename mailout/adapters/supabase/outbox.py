@@ -80,7 +80,9 @@ class SupabaseOutbox:
     def message(self, id: str) -> Mapping[str, Any]:
         values = self.rpc("mailout_message", {"id": id})
         if values is None:
-            raise NotFound(f"There is no message {id}.")
+            raise NotFound(
+                f"There is no message {id}.", remedy="With its mailout, its recipient's address is enough."
+            )
         return codec.row(values)
 
     def message_events(self, id: str) -> Sequence[Mapping[str, Any]]:

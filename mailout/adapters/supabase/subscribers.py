@@ -34,7 +34,10 @@ class SupabaseSubscribers:
     def subscriber(self, email_norm: str) -> Mapping[str, Any]:
         values = self.rpc("mailout_subscriber", {"email_norm": email_norm})
         if values is None:
-            raise NotFound(f"There is no subscriber {email_norm}.")
+            raise NotFound(
+                f"There is no subscriber {email_norm}.",
+                remedy="`mailout subscribers export` shows everybody.",
+            )
         return {**codec.row(values), "lists": [codec.row(one) for one in values["lists"]]}
 
     def subscribers(self, *, after: str = "", limit: int = 1000) -> Sequence[Mapping[str, Any]]:

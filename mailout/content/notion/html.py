@@ -46,10 +46,9 @@ class Place:
 
     width: int = COLUMN
     depth: int = 0  # how many times it is indented
-    in_item: bool = False  # straight under a list item, where lists stand closer
 
-    def deeper(self, by: int = 26, *, in_item: bool = False) -> Place:
-        return Place(self.width - by, self.depth + 1, in_item)
+    def deeper(self, by: int = 26) -> Place:
+        return Place(self.width - by, self.depth + 1)
 
 
 def nodes_html(nodes: Nodes, place: Place | None = None) -> str:
@@ -79,7 +78,7 @@ def _numbers(node: Numbers, place: Place) -> str:
 
 
 def _items(items: tuple[Item, ...], place: Place) -> str:
-    inside = place.deeper(in_item=True)
+    inside = place.deeper()
     return "\n".join(
         f"<li{_class('', item.color)}>{_with_children(inline_html(item.spans), item.children, inside)}</li>"
         for item in items
@@ -94,7 +93,7 @@ def _todo(item: Item, place: Place) -> str:
     words = inline_html(item.spans)
     if item.checked:
         words = f'<span class="n-done">{words}</span>'
-    body = _with_children(words, item.children, place.deeper(in_item=True))
+    body = _with_children(words, item.children, place.deeper())
     return (
         f'<tr><td class="n-box" valign="top">{"☑" if item.checked else "☐"}</td>'
         f'<td{_class("n-todo", item.color)} valign="top">{body}</td></tr>'

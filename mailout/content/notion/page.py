@@ -71,39 +71,27 @@ class NotionPage:
     """A mailout as its page describes it. Moments are seconds since the epoch."""
 
     id: str
-    url: str
     subject: str
     status: str | None
-    status_kind: str | None  # status or select
     is_test: bool
     sent_at: float | None
     send_at: float | None
     list: str | None
-    last_edited_time: str
-    missing_properties: tuple[str, ...]
 
 
 def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC) -> NotionPage:
     """From the API's JSON. A day without a time begins at midnight in `zone`."""
     properties = _mapping(answer.get("properties"))
     found = {field.name: _property(properties, names, field.name) for field in fields(names)}
-    status = found["status"]
-    kind = str(status.get("type")) if status else None
     id = str(answer.get("id") or "")
     return NotionPage(
         id=page_id_of(id) or id,
-        url=str(answer.get("url") or ""),
         subject=" ".join(mailable(_text(found["subject"])).split()),
-        status=_text(status) or None,
-        status_kind=kind if kind in KINDS["status"] else None,
+        status=_text(found["status"]) or None,
         is_test=(found["is_test"] or {}).get("checkbox") is True,
         sent_at=_date(found["sent_at"], zone),
         send_at=_date(found["send_at"], zone),
         list=_text(found["list"]).strip() or None,
-        last_edited_time=str(answer.get("last_edited_time") or ""),
-        missing_properties=tuple(
-            getattr(names, name) for name, value in found.items() if value is None and name not in OPTIONAL
-        ),
     )
 
 

@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from mailout.content.notion.links import file_name, page_url, safe_url
+from mailout.content.notion.links import file_name, page_url, safe_url, web_url
 from mailout.content.notion.styles import color_class
 
 Host = Callable[[str, str, str], str]
@@ -104,7 +104,7 @@ def _template(value: Mapping[str, Any]) -> str:
 
 def _emoji(value: Mapping[str, Any], plain: str, host: Host) -> tuple[str, None, str | None]:
     name = str(value.get("name") or "")
-    url = safe_url(value.get("url"))
+    url = web_url(value.get("url"))
     text = plain or (f":{name}:" if name else "")
     return text, None, host(f"emoji {value.get('id')}", url, file_name(url)) if url else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from mailout.content.notion.nodes import (
     Toggle,
 )
 from mailout.content.notion.rich_text import Spans, inline_text, plain, with_address
+from mailout.content.plaintext import screen_width
 
 WIDTH = 76
 """A table wider than this is told row by row."""
@@ -69,7 +69,7 @@ def _paragraph(node: Paragraph) -> Lines:
 def _heading(node: Heading) -> Lines:
     words = [line for line in _words(node.spans) if line.strip()]
     if words:
-        longest = max(_width(line) for line in words)
+        longest = max(screen_width(line) for line in words)
         words.append(_UNDERLINES[node.level] * min(longest, WIDTH))
     return _stacked(words, _lines(node.children))
 
@@ -161,7 +161,7 @@ def _contents(node: Contents) -> Lines:
 
 def _table(node: Table) -> Lines:
     rows = [[" ".join(inline_text(cell).split()) for cell in row] for row in node.rows]
-    widths = [max(_width(cell) for cell in column) for column in zip(*rows, strict=True)]
+    widths = [max(screen_width(cell) for cell in column) for column in zip(*rows, strict=True)]
     if sum(widths) + 3 * (len(widths) - 1) <= WIDTH:
         return _aligned(rows, widths, node.header_row)
     return _told(rows, node.header_row)
@@ -170,7 +170,7 @@ def _table(node: Table) -> Lines:
 def _aligned(rows: Sequence[Sequence[str]], widths: Sequence[int], header_row: bool) -> Lines:
     lines = [
         " | ".join(
-            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+            cell + " " * (width - screen_width(cell)) for cell, width in zip(row, widths, strict=True)
         ).rstrip()
         for row in rows
     ]
@@ -202,12 +202,6 @@ def _hang(lines: Lines, first: str, rest: str, *, blank: str = "") -> Lines:
     if lines:
         marked[0] = f"{first}{lines[0]}"
     return marked
-
-
-def _width(text: str) -> int:
-    """Columns on a screen: some letters take two, some marks none."""
-    wide = sum(1 for letter in text if unicodedata.east_asian_width(letter) in "WF")
-    return len(text) + wide - sum(1 for letter in text if unicodedata.combining(letter))
 
 
 def _number(value: int, style: str) -> str:

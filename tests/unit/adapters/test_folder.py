@@ -8,7 +8,7 @@ from email.policy import default
 
 import pytest
 
-from mailout.adapters.folder import FolderTransport, safe_name
+from mailout.adapters.folder import FolderTransport, mails_to, safe_name
 from mailout.clock import SystemClock
 from mailout.content.model import Content, mark
 from mailout.delivery.protocol import Attempt, OutcomeKind
@@ -55,6 +55,14 @@ def test_a_mail_accepted_twice_shows_as_two_files(transport, tmp_path):
     assert files(tmp_path) == [f"{stem}.2.eml", f"{stem}.3.eml", f"{stem}.eml"]
     first = message_from_bytes((tmp_path / "outbox" / f"{stem}.eml").read_bytes(), policy=default)
     assert first["X-Mailout-Epoch"] == "1"
+
+
+@pytest.mark.parametrize("email", ["ann@example.org", "o'hara@example.org", "*@example.org"])
+def test_the_mails_to_one_person_are_found_whatever_his_address_is_made_of(transport, tmp_path, email):
+    """Who asks to be forgotten is told which files still carry the address: all of his, nobody else's."""
+    transport.send([replace(MAIL, to=email), replace(MAIL, to="bob@example.org")])
+    (found,) = mails_to(tmp_path / "outbox", email)
+    assert email in message_from_bytes(found.read_bytes(), policy=default)["To"]
 
 
 def test_single_mails_have_a_folder_of_their_own(transport, tmp_path):

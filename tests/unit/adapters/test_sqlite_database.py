@@ -146,3 +146,13 @@ def test_a_store_that_another_process_holds_is_worth_waiting_for(tmp_path: Path)
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         store.all_paused()
+
+
+def test_whoever_only_looks_waits_for_nobody(tmp_path: Path) -> None:
+    """A long import would hold up Prometheus and the dashboard, which only ask what the quota leaves."""
+    store = SqliteStore(tmp_path / "mailout.db", FakeClock(), busy_seconds=0.05)
+    other = sqlite3.connect(tmp_path / "mailout.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert store.quota("folder") is None
+    other.close()
+    store.close()

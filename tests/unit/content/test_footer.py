@@ -4,7 +4,7 @@ import pytest
 
 from mailout.content.footer import Footer
 from mailout.content.model import UNSUBSCRIBE_URL, Segments
-from mailout.content.tokens import TokenData, make_token, read_token
+from mailout.content.tokens import TokenData, Tokens
 from mailout.errors import Abort, AbortCode
 
 SETTINGS = {
@@ -13,15 +13,16 @@ SETTINGS = {
     "unsubscribe_base_url": "https://example.org/unsubscribe",
     "unsubscribe_secret": "a secret",
 }
+TOKENS = Tokens(["a secret"])
 
 
 def test_the_link_leads_to_the_recipients_own_unsubscribe_page():
     footer = Footer.required(**SETTINGS)
-    url = footer.url(make_token("ann@example.org", "a secret"))
+    url = footer.url(TOKENS.make("ann@example.org"))
     base, token = url.split("?token=")
     assert base == "https://example.org/unsubscribe"
-    assert read_token(token, ["a secret"]) == TokenData("ann@example.org")
-    assert url == footer.url(make_token("ann@example.org", "a secret"))
+    assert TOKENS.read(token) == TokenData("ann@example.org")
+    assert url == footer.url(TOKENS.make("ann@example.org"))
 
 
 def test_the_html_footer_is_seed_000s_and_escaped():

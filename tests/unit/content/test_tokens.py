@@ -8,11 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.content.tokens import MAX_LENGTH, TokenData, Tokens, make_token, read_token
+from mailout.content.tokens import MAX_LENGTH, TokenData, Tokens
 from mailout.errors import SettingsError
 
 SECRET = "a secret of some length"
 emails = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
+
+
+def make_token(email: str, secret: str, list_key: str | None = None) -> str:
+    return Tokens([secret]).make(email, list_key)
+
+
+def read_token(token: str, secrets: list[str]) -> TokenData | None:
+    return Tokens(secrets).read(token)
 
 
 def signed(payload: bytes, secret: str = SECRET) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailout.delivery.pacing import SLACK
-from mailout.queue.forecast import Forecast, Job, Outset, forecast, forecast_queue
+from mailout.queue.forecast import Forecast, Job, Outset, forecast_queue
 from mailout.queue.limits import Limits, Usage
 from mailout.queue.model import DeferReason, Status
 from mailout.setting_values import SendWindow, parse_days
@@ -25,6 +25,11 @@ FRIDAY = datetime(2026, 11, 13, 17, 30, tzinfo=UTC).timestamp()
 
 def said(moment: float | None) -> str | None:
     return None if moment is None else f"{datetime.fromtimestamp(moment, UTC):%a %H:%M:%S}"
+
+
+def forecast(limits: Limits, outset: Outset, job: Job) -> Forecast:
+    """Of one mailout that is alone."""
+    return forecast_queue(limits, outset, [job])[0]
 
 
 # ── the law ──

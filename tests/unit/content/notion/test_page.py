@@ -29,22 +29,13 @@ def test_values_are_often_null_and_properties_often_missing() -> None:
         ),
         PropertyNames(),
     )
-    assert (read.id, read.subject, read.status, read.status_kind) == (ID, "", None, "status")
+    assert (read.id, read.subject, read.status) == (ID, "", None)
     assert (read.is_test, read.sent_at, read.send_at, read.list) == (False, None, None, None)
-    assert read.missing_properties == (
-        "sent_count",
-        "failed_count",
-        "delivered_count",
-        "bounce_rate",
-        "unsub_rate",
-    )
 
 
 def test_the_title_is_the_subject_whatever_it_is_called() -> None:
     read = page_of(page(Name={"type": "title", "title": rich("Hello\nthere")}), PropertyNames())
     assert read.subject == "Hello there"
-    assert "subject" not in read.missing_properties
-    assert "status" in read.missing_properties
 
 
 def test_a_subject_carries_none_of_our_marks() -> None:
