@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import Annotated
 
 import typer
 import uvicorn
 
 from cli.output import note
-from cli.prefect_api import headers
+from cli.prefect_api import environment, headers
 from gateway.app import create_app
 from gateway.prefect_events import Emitter
 from mailout import wiring
@@ -71,7 +70,6 @@ def _missing(settings: Settings) -> list[str]:
 
 def _emitter() -> Emitter | None:
     """Prefect's API and its key, from the variables that Prefect itself reads."""
-    url = os.environ.get("PREFECT_API_URL")
-    if not url:
-        return None
-    return Emitter(url, headers=headers())
+    env = environment()
+    url = env.get("PREFECT_API_URL")
+    return Emitter(url, headers=headers(env)) if url else None

@@ -21,6 +21,7 @@ import typer
 from cli import prefect_home
 from cli.deploy import POOL, deploy
 from cli.output import note, say
+from cli.prefect_api import environment
 from cli.show import near
 from cli.supervisor import Supervisor
 from mailout import wiring
@@ -79,7 +80,7 @@ def up(
     for warning in settings.warnings:
         note(f"mailout: {warning}")
     store = wiring.open_store(settings)
-    own_server = not os.environ.get("PREFECT_API_URL")
+    own_server = not environment().get("PREFECT_API_URL")
     plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
     _require_possible(plan)
     home = settings.mailout_home.absolute()
@@ -117,7 +118,7 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
     }
     named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
     logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
-    return ours | {name: value for name, value in os.environ.items() if value} | named | logged
+    return ours | {name: value for name, value in environment().items() if value} | named | logged
 
 
 def _require_possible(plan: Plan) -> None:
@@ -153,8 +154,10 @@ def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
     if plan.own_server:
         note("Starting Prefect; the first time it builds its database, about 20 seconds.")
         supervisor.start("prefect", [*python, "prefect", "server", "start", "--port", str(plan.prefect_port)])
-    url = supervisor.env["PREFECT_API_URL"]
-    _wait(supervisor, stop, "Prefect's server does not answer", lambda: _answers(f"{url}/health"))
+    url = supervisor.env["PREFECT_API_URL"].rstrip("/")
+    if not plan.own_server and not _answers(f"{url}/health"):
+        note(f"Waiting for Prefect's server at {url}, which does not answer yet.")
+    _wait(supervisor, stop, f"{url} does not answer", lambda: _answers(f"{url}/health"))
     if not plan.only_workers and not stop.is_set():
         deploy(supervisor.env, supervisor.logs / "deploy.log")
     for number in range(1, plan.workers + 1):

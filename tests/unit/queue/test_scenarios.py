@@ -258,7 +258,7 @@ def test_an_audience_that_cannot_be_frozen_ahead_costs_no_other_mailout_its_turn
 ) -> None:
     made = drive(folder)
     fine = made.add("fine", 3)
-    planned = NewMailout(id="planned", kind=Kind.MARKDOWN, ref="planned", scheduled_at=made.clock.now() + 3600)
+    planned = NewMailout(id="planned", kind=Kind.MARKDOWN, ref="planned", scheduled_at=NOON + 9999)
     made.store.enqueue(planned)
     made.store.set_content("planned", made.store.put_content(Content("s", "<p>b</p>", "b")), "s")
     monkeypatch.setattr(made.engine, "freeze", freeze_unless("planned", made.engine.freeze))
