@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 import uvicorn
 
+from cli.listening import require_free
 from cli.output import note
 from cli.prefect_api import environment, headers
 from gateway.app import create_app
@@ -16,7 +17,7 @@ from mailout import wiring
 from mailout.reporting.logs import log_as_set
 from mailout.settings import Settings, load_settings
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command(epilog="Example: mailout gateway --host 0.0.0.0 --port 8080")
@@ -32,6 +33,7 @@ def gateway(
     log_as_set(settings, logging.INFO)
     for warning in (*settings.warnings, *_missing(settings)):
         note(f"mailout: {warning}")
+    require_free("--host, --port", host, port)
     store = wiring.open_store(settings)
     certificates = wiring.sns_certificates(settings)
     try:

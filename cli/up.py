@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import signal
@@ -20,6 +21,7 @@ import typer
 
 from cli import prefect_home
 from cli.deploy import POOL, deploy
+from cli.listening import require_free
 from cli.output import note, say
 from cli.prefect_api import environment
 from cli.show import near
@@ -82,11 +84,11 @@ def up(
     store = wiring.open_store(settings)
     own_server = not environment().get("PREFECT_API_URL")
     plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
-    _require_possible(plan)
     home = settings.mailout_home.absolute()
-    supervisor = Supervisor(home / "logs", _environment(home, plan), note)
     try:
-        with _stopping() as stop:
+        with _alone(home), _stopping() as stop:
+            _require_possible(plan)
+            supervisor = Supervisor(home / "logs", _environment(home, plan), note)
             try:
                 _start(supervisor, plan, stop)
                 if not stop.is_set():
@@ -121,25 +123,30 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
     return ours | {name: value for name, value in environment().items() if value} | named | logged
 
 
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """One a home: a second one would share the first one's database of Prefect, and stop its senders when it
+    ends. The lock goes with the process, however that ends."""
+    with (home / "up.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"mailout is up already, with {near(home)} as its home.",
+                remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
+            ) from None
+        yield
+
+
 def _require_possible(plan: Plan) -> None:
     if plan.only_workers and plan.own_server:
         raise SettingsError(
             "PREFECT_API_URL: is missing.", remedy="--only-workers needs the server that it works for."
         )
     if not plan.only_workers:
-        _require_free("--port", plan.host, plan.port)
+        require_free("--host, --port", plan.host, plan.port)
     if plan.own_server:
-        _require_free("--prefect-port", "127.0.0.1", plan.prefect_port)
-
-
-def _require_free(option: str, host: str, port: int) -> None:
-    try:
-        socket.create_server((host, port)).close()
-    except OSError as error:
-        raise UsageError(
-            f"{host}:{port} cannot be listened on: {error.strerror}.",
-            remedy=f"Is mailout up already? Otherwise choose another port: {option}.",
-        ) from error
+        require_free("--prefect-port", "127.0.0.1", plan.prefect_port)
 
 
 # ── starting ──

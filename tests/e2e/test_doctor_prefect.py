@@ -46,7 +46,7 @@ def test_a_server_that_is_away_is_named() -> None:
 def test_a_server_that_dotenv_names_is_meant_by_every_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Prefect's own commands read `.env`; a gateway that did not would tell no server of what it was asked."""
+    """Prefect's own commands read `.env`; a gateway that did not would tell no server what it is asked."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     url = f"http://127.0.0.1:{free_port()}/api"
