@@ -71,6 +71,15 @@ def test_a_mailout_to_nobody_is_refused_since_it_could_never_be_repeated(mailout
     assert mailout.queue() == []
 
 
+def test_a_list_that_nobody_is_on_stops_the_letter_instead_of_using_it_up(mailout: Commands) -> None:
+    mailout.people("ana@example.org")
+    letter = mailout.letter()
+    letter.write_text(letter.read_text().replace("---\n\n", "list: weakly\n---\n\n"))
+    ended = mailout("send", letter, "--direct")
+    assert (ended.code, "on the list weakly" in ended.one_line) == (2, True)
+    assert mailout.queue() == []
+
+
 @pytest.mark.parametrize("command", ["send", "preview", "status"])
 def test_a_file_that_is_not_there_is_said_to_be_missing(mailout: Commands, command: str) -> None:
     more = {"send": ["--direct"], "preview": ["--out", "preview"], "status": []}[command]
