@@ -137,7 +137,7 @@ class TakingUp:
         if list_key is not None and not self.store.anybody_on(list_key):
             raise UsageError(
                 f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
-                remedy="Correct its name, or bring people onto it: mailout subscribers import FILE --list NAME",
+                remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
             )
 
     def _id(self, manuscript: Manuscript, is_test: bool) -> str:
