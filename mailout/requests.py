@@ -31,7 +31,9 @@ def answer(engine: Engine, request: Request) -> Mailout | None:
             mailout = engine.take_up(request.ref, request.test)
     except (StoreError, SourceUnavailable):
         raise
-    except Exception:
+    except Exception as error:
+        if not isinstance(error, Abort):  # an abort has been written down
+            _write_down(engine, request.ref, error)
         engine.store.answered(request)
         raise
     engine.store.answered(request)
@@ -56,11 +58,8 @@ def take_up_asked(engine: Engine) -> list[Mailout]:
             raise
         except MailoutError as error:
             log.warning("%s was asked for and is not sent: %s", request.ref, error)
-            if not isinstance(error, Abort | SourceUnavailable):
-                _write_down(engine, request.ref, error)
-        except Exception as error:
+        except Exception:
             log.exception("%s was asked for and is not sent", request.ref)
-            _write_down(engine, request.ref, error)
         else:
             taken += [] if mailout is None else [mailout]
     return taken

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.markdown_file import MarkdownFiles
-from mailout.errors import SourceUnavailable
+from mailout.errors import SourceUnavailable, UsageError
 from mailout.ports import SubscriberRow
 from mailout.queue.request import Request
-from mailout.requests import take_up_asked
+from mailout.requests import answer, take_up_asked
 from tests.unit.queue.driving import Drive, drive
 
 
@@ -52,6 +52,16 @@ def test_a_source_that_is_away_is_asked_again(tmp_path: Path) -> None:
     made = asked_for(tmp_path, SourceUnavailable())
     assert len(take_up_asked(made.engine)) == 1
     assert made.store.asked(waiting=0) == [Request.of("strange.md")]
+
+
+def test_what_its_flow_cannot_send_is_written_down_as_what_the_queue_cannot(tmp_path: Path) -> None:
+    """Whoever asked got his answer long ago: the errors database is where he learns of it."""
+    made = drive(tmp_path)
+    made.engine._source_of = lambda ref: MarkdownFiles()
+    with pytest.raises(UsageError):
+        answer(made.engine, Request.of("gone.md"))
+    (told,) = made.store.errors()
+    assert (told.mailout, told.code) == ("gone.md", "cannot_be_sent")
 
 
 @pytest.mark.parametrize("ref", ["a\0b.md", "x" * 5000 + ".md", "folder.md"])
