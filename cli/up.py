@@ -21,6 +21,7 @@ import typer
 
 from cli import prefect_home
 from cli.deploy import POOL, deploy
+from cli.fresh_start import forget_what_was
 from cli.listening import require_free
 from cli.output import note, say
 from cli.prefect_api import environment
@@ -115,6 +116,8 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
         # The queue makes a run every minute: without this its history would grow for ever.
         "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
         "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
+        # In its memory, a holder of a slot would be forgotten at a restart, and the slot stay taken for ever.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
         "PREFECT_WORKER_QUERY_SECONDS": "5",
     }
@@ -167,6 +170,8 @@ def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
     _wait(supervisor, stop, f"{url} does not answer", lambda: _answers(f"{url}/health"))
     if not plan.only_workers and not stop.is_set():
         deploy(supervisor.env, supervisor.logs / "deploy.log")
+    if plan.own_server and not stop.is_set():
+        forget_what_was(supervisor.env)
     for number in range(1, plan.workers + 1):
         if not stop.is_set():
             name = f"{socket.gethostname()}-{number}"
