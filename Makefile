@@ -28,7 +28,7 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.lock pyproject.toml
 
 install: $(VENV)/.dev  ## build .venv with everything in it
 
-demo: $(VENV)/.run  ## send the shipped newsletter to 300 made-up people, into a folder
+demo: $(VENV)/.run  ## send the shipped newsletter to made-up people, into a folder
 	@$(BIN)/python -m cli demo $(ARGS)
 
 demo-ses: $(VENV)/.run  ## the same through a stand-in for Amazon SES on this machine

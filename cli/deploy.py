@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -64,7 +63,7 @@ def _prefect(env: Mapping[str, str], log: Path | None, *arguments: str) -> None:
 
 if __name__ == "__main__":
     try:
-        deploy(os.environ)
+        deploy(prefect_api.environment())
     except MailoutError as error:
         say_error(str(error), error.exit_code)
         sys.exit(error.exit_code)

@@ -17,7 +17,7 @@ from mailout.doctor import Check, Part, checked
 from mailout.errors import SettingsError
 from mailout.settings import load_settings
 
-app = typer.Typer()
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 INDENT = " " * 8
@@ -83,7 +83,8 @@ def _show(check: Check) -> None:
 
 def lines(check: Check, width: int | None = None) -> list[str]:
     """As a person reads it; `width` None: whoever reads it (a file, grep) wants whole lines."""
-    said = f"  {check.level:<4}  {check.name}: {check.message.rstrip('.')}."
+    end = "" if check.message.endswith((".", "?")) else "."
+    said = f"  {check.level:<4}  {check.name}: {check.message}{end}"
     remedy = check.remedy if check.level != "ok" else ""
     if width is None:
         return [said, INDENT + remedy] if remedy else [said]

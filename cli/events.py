@@ -24,9 +24,13 @@ app = typer.Typer(
     help="Apply what SES has reported of your mails; exchange lists of dead addresses with it.",
     invoke_without_command=True,
     epilog="Example: mailout events --json",
+    rich_markup_mode=None,
+    add_completion=False,
 )
 suppressed = typer.Typer(
-    help="SES's own list of addresses that it no longer delivers to.", no_args_is_help=True
+    help="SES's own list of addresses that it no longer delivers to.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 app.add_typer(suppressed, name="suppression")
 

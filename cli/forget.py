@@ -22,10 +22,13 @@ EXAMPLE = "Example: mailout subscribers forget ana@example.org"
 
 
 def forget(
-    email: Annotated[str, typer.Argument(help="The address, in capitals or not.")],
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address, in capitals or not.")],
     json: Json = False,
 ) -> None:
-    """Erase a person: from the list, the messages, the events and the reports. The counts stay."""
+    """Erase a person, and keep the counts.
+
+    From the list, the messages, the events, the reports, and the archives on this machine.
+    """
     address = address_of(email)
     if address is None:
         raise UsageError(f"{email} is no address.", remedy="Give it as it stands in the list.")

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import Annotated
 
 import typer
 import uvicorn
 
 from cli.engine import read_settings
+from cli.listening import require_free
 from cli.output import note
-from cli.prefect_api import headers
+from cli.prefect_api import environment, headers
 from gateway.app import create_app
 from gateway.prefect_events import Emitter
 from mailout import wiring
 from mailout.settings import Settings
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command(epilog="Example: mailout gateway --host 0.0.0.0 --port 8080")
@@ -32,6 +32,7 @@ def gateway(
     settings = read_settings(logging.INFO)
     for missing in _missing(settings):
         note(f"mailout: {missing}")
+    require_free("--host, --port", host, port)
     store = wiring.open_store(settings)
     certificates = wiring.sns_certificates(settings)
     try:
@@ -70,7 +71,6 @@ def _missing(settings: Settings) -> list[str]:
 
 def _emitter() -> Emitter | None:
     """Prefect's API and its key, from the variables that Prefect itself reads."""
-    url = os.environ.get("PREFECT_API_URL")
-    if not url:
-        return None
-    return Emitter(url, headers=headers())
+    env = environment()
+    url = env.get("PREFECT_API_URL")
+    return Emitter(url, headers=headers(env)) if url else None

@@ -20,16 +20,16 @@ from cli.output import say_error
 from mailout.errors import MailoutError
 
 COMMANDS = {
-    "demo": "See it work: 260 made-up people, no account, about half a minute.",
+    "demo": "See it work: made-up people, no account, half a minute.",
     "send": "Send one mailout to everyone who should have it, once.",
     "preview": "Write a mail to files, to look at before it is sent.",
     "status": "How things stand: everything, one mailout, or one message.",
     "subscribers": "The people on your list: import, export, look one up.",
     "doctor": "Would a mailout go through? If not: what to do about it.",
-    "queue": "What waits and what was sent: list, pause, cancel, retry, settle.",
-    "events": "Apply what SES has reported; exchange lists of dead addresses with it.",
+    "queue": "What waits and what was sent: pause, cancel, retry, settle.",
+    "events": "Apply what SES has reported; its list of dead addresses.",
     "archive": "Move old mailouts out of the store, into files.",
-    "up": "Run everything on this machine: Prefect, the flows, the gateway.",
+    "up": "Run everything here: Prefect, the flows, the gateway.",
     "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",
 }
 """Each is a module of this package, imported when it is asked for: `--help` need not load an engine."""

@@ -10,9 +10,16 @@ from typing import Any
 import httpx
 
 from mailout.errors import MailoutError
+from mailout.settings import dotenv
 
 
-def headers(env: Mapping[str, str] = os.environ) -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """The environment, and what `.env` says of Prefect: its own commands read that file, so we do, too."""
+    in_file = {name: value for name, value in dotenv().items() if name.startswith("PREFECT_") and value}
+    return in_file | {name: value for name, value in os.environ.items() if value or name not in in_file}
+
+
+def headers(env: Mapping[str, str]) -> dict[str, str]:
     """From the variables that Prefect itself reads."""
     key, auth = env.get("PREFECT_API_KEY"), env.get("PREFECT_API_AUTH_STRING")
     if key:
@@ -22,7 +29,7 @@ def headers(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {}
 
 
-def client(env: Mapping[str, str] = os.environ) -> httpx.Client:
+def client(env: Mapping[str, str]) -> httpx.Client:
     return httpx.Client(base_url=f"{env['PREFECT_API_URL'].rstrip('/')}/", headers=headers(env), timeout=15)
 
 

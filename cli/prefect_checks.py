@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import httpx
 import yaml
 
-from cli.prefect_api import client, found
+from cli.prefect_api import client, environment, found
 from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
 from mailout.doctor import Check
 
@@ -20,7 +19,8 @@ RESUME = "Resume them on Prefect's pages."
 Rows = Mapping[str, Mapping[str, Any]]
 
 
-def prefect_checks(env: Mapping[str, str] = os.environ) -> Iterator[Check]:
+def prefect_checks(env: Mapping[str, str] | None = None) -> Iterator[Check]:
+    env = environment() if env is None else env
     url = env.get("PREFECT_API_URL", "").rstrip("/")
     if not url:
         yield Check("server", "ok", "none is named: `mailout send` brings its own, `mailout up` starts one")

@@ -24,6 +24,7 @@ app = typer.Typer(
     help="What waits and what was sent: list, pause, cancel, retry, settle.",
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
 )
 
 Id = Annotated[
@@ -42,7 +43,7 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 100,
     json: Json = False,
 ) -> None:
-    """All mailouts: what is being sent, what waits and why, what is done."""
+    """All mailouts: what is sent, what waits and why."""
     engine = open_engine()
     mailouts = engine.store.mailouts(limit=limit)
     if json:
@@ -128,7 +129,10 @@ def settle(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: Json = False,
 ) -> None:
-    """Say what became of messages in doubt: those that were handed over and never answered for."""
+    """Say what became of messages in doubt.
+
+    Those that were handed over and never answered for.
+    """
     engine = open_engine()
     mailout = find_mailout(engine, id)
     acts.require_here(mailout)

@@ -23,6 +23,9 @@ ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
 def show_reports(engine: Engine, reports: Reports) -> None:
     say("\n".join(summary_lines(reports.summary, engine.limits.timezone)))
     say()
+    outbox = engine.settings.mailout_home / "outbox" / reports.summary.mailout.id
+    if engine.settings.mailout_transport == "folder" and outbox.is_dir():
+        say(f"The mails as files:    {near(outbox)}")
     say(f"One line a recipient:  {near(reports.csv)}")
     say(f"The report as a page:  {near(reports.html)}")
 

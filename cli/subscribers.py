@@ -23,7 +23,10 @@ from mailout.ports import ImportCounts
 from mailout.reporting.moments import iso
 
 app = typer.Typer(
-    help="The people on your list: import, export, look one up.", no_args_is_help=True, rich_markup_mode=None
+    help="The people on your list: import, export, look one up.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
 COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -20,7 +21,10 @@ import typer
 from cli import prefect_home
 from cli.deploy import POOL, deploy
 from cli.engine import read_settings
+from cli.fresh_start import forget_what_was
+from cli.listening import require_free
 from cli.output import note, say
+from cli.prefect_api import environment
 from cli.show import near
 from cli.supervisor import Supervisor
 from mailout import wiring
@@ -74,20 +78,21 @@ def up(
     what is in hand is finished first.
     """
     settings = read_settings()
-    own_server = not os.environ.get("PREFECT_API_URL")
+    own_server = not environment().get("PREFECT_API_URL")
     plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
-    _require_possible(plan)
+    home = settings.mailout_home.absolute()
     store = wiring.open_store(settings)
     try:
-        _run(settings, plan, store)
+        with _alone(home):
+            _require_possible(plan)
+            _run(settings, home, plan, store)
     finally:
         store.close()
     note("Stopped.")
 
 
-def _run(settings: Settings, plan: Plan, store: Store) -> None:
+def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
     """Until somebody ends it."""
-    home = settings.mailout_home.absolute()
     supervisor = Supervisor(home / "logs", _environment(home, plan), note)
     with _stopping() as stop:
         try:
@@ -113,12 +118,29 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
         # The queue makes a run every minute: without this its history would grow for ever.
         "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
         "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
+        # In its memory, a holder of a slot would be forgotten at a restart, and the slot stay taken for ever.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
         "PREFECT_WORKER_QUERY_SECONDS": "5",
     }
     named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
     logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
-    return ours | {name: value for name, value in os.environ.items() if value} | named | logged
+    return ours | {name: value for name, value in environment().items() if value} | named | logged
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """One a home: a second one would share the first one's database of Prefect, and stop its senders when it
+    ends. The lock goes with the process, however that ends."""
+    with (home / "up.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"mailout is up already, with {near(home)} as its home.",
+                remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
+            ) from None
+        yield
 
 
 def _require_possible(plan: Plan) -> None:
@@ -127,20 +149,9 @@ def _require_possible(plan: Plan) -> None:
             "PREFECT_API_URL: is missing.", remedy="--only-workers needs the server that it works for."
         )
     if not plan.only_workers:
-        _require_free("--port", plan.host, plan.port)
+        require_free("--host, --port", plan.host, plan.port)
     if plan.own_server:
-        _require_free("--prefect-port", "127.0.0.1", plan.prefect_port)
-
-
-def _require_free(option: str, host: str, port: int) -> None:
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        raise UsageError(
-            f"{host}:{port} cannot be listened on: {error.strerror}.",
-            remedy=f"Is mailout up already? Otherwise choose another port: {option}.",
-        ) from error
+        require_free("--prefect-port", "127.0.0.1", plan.prefect_port)
 
 
 # ── starting ──
@@ -155,10 +166,14 @@ def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
     if plan.own_server:
         note("Starting Prefect; the first time it builds its database, about 20 seconds.")
         supervisor.start("prefect", [*python, "prefect", "server", "start", "--port", str(plan.prefect_port)])
-    url = supervisor.env["PREFECT_API_URL"]
-    _wait(supervisor, stop, "Prefect's server does not answer", lambda: _answers(f"{url}/health"))
+    url = supervisor.env["PREFECT_API_URL"].rstrip("/")
+    if not plan.own_server and not _answers(f"{url}/health"):
+        note(f"Waiting for Prefect's server at {url}, which does not answer yet.")
+    _wait(supervisor, stop, f"{url} does not answer", lambda: _answers(f"{url}/health"))
     if not plan.only_workers and not stop.is_set():
         deploy(supervisor.env, supervisor.logs / "deploy.log")
+    if plan.own_server and not stop.is_set():
+        forget_what_was(supervisor.env)
     for number in range(1, plan.workers + 1):
         if not stop.is_set():
             name = f"{socket.gethostname()}-{number}"

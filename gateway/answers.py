@@ -1,14 +1,21 @@
-"""What the gateway answers: a short word for what it did, or for what it refuses. It never says why."""
+"""What the gateway answers: a short word for what it did, or for what it refuses.
+
+Why, it says to whoever has `API_TOKEN` alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_BODY = 1024 * 1024
+"""What SNS sends has at most 256 KB, quoted within JSON up to double that; Notion sends properties along."""
 
 WORDS = {
     400: "bad request",
@@ -40,6 +47,34 @@ def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 def refusal(code: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
     return JSONResponse({"error": WORDS.get(code, "not possible")}, code, headers=headers)
+
+
+def what_is_wrong(found: Sequence[Any]) -> str:
+    """The first thing that pydantic found, for a person."""
+    place = ".".join(str(part) for part in found[0]["loc"] if part != "body")
+    said = found[0]["msg"].removeprefix("Value error, ")
+    return f"{place}: {said}." if place else f"{said}."
+
+
+class ShortBodies:
+    """Cuts every body off at `most` bytes: the framework would read it whole before it asks for a token."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        taken = 0
+
+        async def counted() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self._most:
+                raise HTTPException(413)
+            return message
+
+        await self._app(scope, counted, send)
 
 
 async def read_body(request: Request, most: int) -> bytes:

@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from gateway import media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, say_why
-from gateway.answers import Ok, errors, refusal
+from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
 from gateway.prefect_events import Emitter
 from gateway.ses_events import Certificates
 from mailout import wiring
@@ -51,6 +52,7 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
     )
+    app.add_middleware(ShortBodies, most=MAX_BODY)
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter))
     app.include_router(unsubscribe.router(settings, store))
@@ -67,6 +69,7 @@ def create_app(
 
     app.add_exception_handler(Refused, say_why)
     app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(StoreError, _store_failed)
     app.add_exception_handler(Exception, _failed)
     return app
@@ -74,6 +77,11 @@ def create_app(
 
 async def _refused(request: Request, error: Any) -> JSONResponse:
     return refusal(error.status_code, headers=error.headers)
+
+
+async def _misunderstood(request: Request, error: Any) -> JSONResponse:
+    """Only those who have the token come so far."""
+    return JSONResponse({"error": what_is_wrong(error.errors())}, 422)
 
 
 async def _store_failed(request: Request, error: Exception) -> JSONResponse:

@@ -19,8 +19,8 @@ from pydantic import BaseModel, Field, SecretStr, StringConstraints, ValidationE
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from gateway.access import same, token_needed
-from gateway.answers import Ok, errors, read_body, refusal
+from gateway.access import Refused, same, token_needed
+from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal, what_is_wrong
 from gateway.prefect_events import Emitter
 from mailout.content.notion.links import page_id_of
 from mailout.errors import NotFound
@@ -32,14 +32,15 @@ log = logging.getLogger("mailout.gateway")
 
 EVENT = "mailout.requested"
 REPEAT_SECONDS = 60.0
-MAX_BODY = 1024 * 1024
-"""Notion's automations send the page's properties along."""
 
 TELLING = ("page.created", "page.properties_updated", "page.undeleted", "page.unlocked")
 """Events of Notion after which a page may be Ready that was not. Its text changes far more often."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
 
-Short = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+_PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
+Short = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=_PRINTABLE)
+]
 
 
 class Wanted(BaseModel):
@@ -86,8 +87,8 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
         """Ask for a mailout. It is written down when this answers; the same within a minute is one."""
         try:
             wanted = Wanted.model_validate_json(await read_body(request, MAX_BODY))
-        except ValidationError:
-            raise HTTPException(400) from None
+        except ValidationError as error:
+            raise Refused(400, what_is_wrong(error.errors())) from None
         ref = await run_in_threadpool(_ref_of, wanted, store)
         return Accepted(ok=True, ref=ref, new=await ask(Asked.of(ref, wanted.test)))
 
@@ -124,13 +125,15 @@ def _ref_of(wanted: Wanted, store: Store) -> str:
         except NotFound:
             found = page_id_of(wanted.mailout_id)
             if found is None:
-                raise HTTPException(404) from None
+                raise Refused(404, f"There is no mailout {wanted.mailout_id}.") from None
             return found
     page = page_id_of(wanted.page_id or wanted.ref or "")
     if page is not None:
         return page
-    if wanted.ref is None or not wanted.ref.lower().endswith((".md", ".markdown")):
-        raise HTTPException(400)
+    if wanted.ref is None:
+        raise Refused(400, "page_id is neither a Notion page's id nor its address.")
+    if not wanted.ref.lower().endswith((".md", ".markdown")):
+        raise Refused(400, "ref is neither a Notion page nor a Markdown file (.md).")
     return wanted.ref
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from gateway.answers import Ok, errors, read_body, refusal
+from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal
 from gateway.group_commit import GroupCommit
 from gateway.prefect_events import Emitter, Nudge
 from mailout.errors import MailoutError
@@ -23,8 +23,6 @@ from mailout.settings import Settings
 
 log = logging.getLogger("mailout.gateway")
 
-MAX_BODY = 1024 * 1024
-"""SNS's messages have at most 256 KB; quoted within JSON they can grow to double that."""
 NUDGE_SECONDS = 5.0
 
 DESCRIPTION = {

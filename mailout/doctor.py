@@ -17,6 +17,7 @@ from mailout.settings import Settings
 CLOCK_SECONDS = 2.0
 DISK_BYTES = 1_000_000_000
 SECRET_LENGTH = 16
+ASK_AGAIN = "Check its address and this machine's network, then run `mailout doctor` again."
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -139,4 +140,4 @@ def checked(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
     except Unseen as error:
         yield Check(name, "warn", error.message, error.remedy or "")
     except MailoutError as error:
-        yield Check(name, "fail", error.message, error.remedy or "")
+        yield Check(name, "fail", error.message, error.remedy or ASK_AGAIN)

@@ -8,7 +8,8 @@ machine gets its share. The store is the brake for both.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -84,7 +85,8 @@ class QueueRun:
         for mailout in store.mailouts(statuses=[Status.PENDING]):
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
             if planned and mailout.frozen_at is None and mailout.content_hash is not None:
-                self.engine.freeze(mailout.id)
+                with self._one_of_many(mailout.id):
+                    self.engine.freeze(mailout.id)
 
     def _next(self) -> Mailout | None:
         store = self.engine.store
@@ -127,22 +129,37 @@ class QueueRun:
         if not self._go_on(id):
             self.in_hand.remove(id)
             self.ended.append(id)
-            self.story.end(id)
+            with self._one_of_many(id):
+                self.story.end(id)
 
-    def _go_on(self, id: str) -> bool:
-        """One stretch. What goes wrong with one mailout is no reason for the others to wait."""
+    @contextmanager
+    def _one_of_many(self, id: str) -> Iterator[None]:
+        """What goes wrong with one mailout is no reason for the others to wait: it is told after them."""
         try:
-            if id not in self.in_hand:
-                self.in_hand.append(id)
-                return self.story.begin(id) and self.story.stretch(id)
-            return self.story.stretch(id)
+            yield
         except StoreError:
             raise
-        except MailoutError as error:
-            log.warning("%s waits for a person: %s", id, error)
-            defer(self.engine.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))
         except Exception as error:
             log.exception("%s", id)
             self._unforeseen.append(error)
-            self.engine.store.release(id)
+
+    def _go_on(self, id: str) -> bool:
+        """One stretch."""
+        with self._one_of_many(id):
+            try:
+                return self._stretch(id)
+            except StoreError:
+                raise
+            except MailoutError as error:
+                log.warning("%s waits for a person: %s", id, error)
+                defer(self.engine.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))
+            except Exception:
+                self.engine.store.release(id)
+                raise
         return False
+
+    def _stretch(self, id: str) -> bool:
+        if id in self.in_hand:
+            return self.story.stretch(id)
+        self.in_hand.append(id)
+        return self.story.begin(id) and self.story.stretch(id)

@@ -20,7 +20,8 @@ def answer(engine: Engine, request: Request) -> Mailout | None:
     """Take up what was asked for; None: its page does not ask to be sent, or not yet.
 
     Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
-    asked again in a minute. Killed in between, it is taken up again, as the same mailout.
+    asked again in a minute. Killed in between, it is taken up again, as the same mailout. What nobody
+    foresaw counts as refused: it would come again every minute.
     """
     try:
         if request.if_ready:
@@ -30,7 +31,9 @@ def answer(engine: Engine, request: Request) -> Mailout | None:
             mailout = engine.take_up(request.ref, request.test)
     except (StoreError, SourceUnavailable):
         raise
-    except MailoutError:
+    except Exception as error:
+        if not isinstance(error, Abort):  # an abort has been written down
+            _write_down(engine, request.ref, error)
         engine.store.answered(request)
         raise
     engine.store.answered(request)
@@ -43,7 +46,10 @@ def still_asked(engine: Engine, request: Request) -> bool:
 
 
 def take_up_asked(engine: Engine) -> list[Mailout]:
-    """Requests whose event was lost, or whose flow died before it had read them."""
+    """Requests whose event was lost, or whose flow died before it had read them.
+
+    What goes wrong with one is no reason for the queue to stop.
+    """
     taken = []
     for request in engine.store.asked(waiting=EVENT_SECONDS):
         try:
@@ -52,8 +58,8 @@ def take_up_asked(engine: Engine) -> list[Mailout]:
             raise
         except MailoutError as error:
             log.warning("%s was asked for and is not sent: %s", request.ref, error)
-            if not isinstance(error, Abort | SourceUnavailable):
-                _write_down(engine, request.ref, error)
+        except Exception:
+            log.exception("%s was asked for and is not sent", request.ref)
         else:
             taken += [] if mailout is None else [mailout]
     return taken
@@ -97,6 +103,11 @@ def _take_up(engine: Engine, ref: str) -> Mailout | None:
             _write_down(engine, ref, error)
             engine.pages.refuse(ref)
         return None
+    except Exception as error:
+        log.exception("%s is not sent", ref)
+        _write_down(engine, ref, error)
+        engine.pages.refuse(ref)
+        return None
     told = engine.pages.tell(mailout.id)
     if mailout.is_test and not told:
         # It would ask again every minute, and every answer would be another mail.
@@ -106,5 +117,6 @@ def _take_up(engine: Engine, ref: str) -> Mailout | None:
     return mailout
 
 
-def _write_down(engine: Engine, ref: str, error: MailoutError) -> None:
-    engine.store.record_errors([ErrorRecord("cannot_be_sent", str(error), "content", mailout=ref)])
+def _write_down(engine: Engine, ref: str, error: Exception) -> None:
+    said = str(error) if isinstance(error, MailoutError) else f"{type(error).__name__}: {error}"
+    engine.store.record_errors([ErrorRecord("cannot_be_sent", said, "content", mailout=ref)])

@@ -228,6 +228,11 @@ def load_settings(env: Mapping[str, str] | None = None, env_file: Path | None = 
     return settings
 
 
+def dotenv() -> Mapping[str, str]:
+    """All that `.env` says, for what is not a setting of ours."""
+    return _read_file(DOTENV)[0]
+
+
 OURS = ("MAILOUT_", "NOTION_", "NOTIFY_", "SEND_", "SES_", "SUPABASE_", "UNSUBSCRIBE_")
 """Names that begin so are looked at in the environment too, where most names are no business of ours."""
 

@@ -60,7 +60,7 @@ class TakingUp:
         with self._aborts_written_down(manuscript):
             known = None if is_test else self._known(manuscript)
             if known is None:
-                self._check_ready(is_test)
+                self._check_ready(is_test, manuscript.list_key)
                 self.render(manuscript)
         return self._id(manuscript, is_test)
 
@@ -97,7 +97,7 @@ class TakingUp:
         return mailout if mailout.content_hash else None
 
     def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
-        self._check_ready(is_test)
+        self._check_ready(is_test, manuscript.list_key)
         document, content = self.render(manuscript)
         mailout = self.store.enqueue(
             NewMailout(
@@ -122,7 +122,7 @@ class TakingUp:
         delay = self.settings.send_delay
         return self.store.now() + delay if delay else None
 
-    def _check_ready(self, is_test: bool) -> None:
+    def _check_ready(self, is_test: bool, list_key: str | None) -> None:
         """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
         self._from_email()
         if is_test:
@@ -133,6 +133,11 @@ class TakingUp:
             raise UsageError(
                 "There is nobody to send it to: the store has no active subscriber.",
                 remedy="Import some first: mailout subscribers import FILE.csv",
+            )
+        if list_key is not None and not self.store.anybody_on(list_key):
+            raise UsageError(
+                f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
+                remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
             )
 
     def _id(self, manuscript: Manuscript, is_test: bool) -> str:

@@ -55,6 +55,8 @@ def _text_of(path: Path) -> str:
         raise UsageError(
             f"{path} is not UTF-8 (byte {error.start}).", remedy="Save it as UTF-8 and try again."
         ) from error
+    except ValueError as error:  # a NUL in the name
+        raise UsageError(f"{str(path)!r} is no file's name.") from error
 
 
 def _found(media: Media, beside: Path) -> Media:

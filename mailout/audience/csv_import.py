@@ -70,7 +70,7 @@ def read_subscribers(path: Path) -> CsvImport:
             yield batch.drop("line")
 
     with _opened(path) as file:
-        reader = _reader(file)
+        reader = _reader(_text(path, file))
         try:
             columns = _columns(path, reader)
             audience = merge(set_rejects_aside(_batches(reader, columns)))
@@ -115,14 +115,26 @@ def _likely_encoding(path: Path) -> str:
         return "UTF-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "WINDOWS-1252"
 
 
-def _reader(file: TextIO) -> Any:
+def _text(path: Path, file: TextIO) -> Iterator[str]:
+    """Its lines. A NUL in one, which Postgres would refuse later: it is UTF-16, or no text at all."""
+    for line in file:
+        if "\0" in line:
+            raise UsageError(
+                f"{path} holds a NUL byte: it is not a text file in UTF-8.",
+                remedy='Save it as UTF-8 (in Excel: "CSV UTF-8"), or convert it:'
+                f" iconv -f UTF-16LE -t UTF-8 {path.name} > utf8.csv",
+            )
+        yield line
+
+
+def _reader(lines: Iterator[str]) -> Any:
     """A csv reader for the separator the header has most of; strict, since an open quote swallows people."""
-    opening = [file.readline()]
+    opening = [next(lines, "")]
     while opening[-1] and not opening[-1].strip(TRIM):
-        opening.append(file.readline())
+        opening.append(next(lines, ""))
     unquoted = re.sub(r'"[^"]*"', "", opening[-1])
     separator = max(",;\t", key=unquoted.count)
-    return csv.reader(chain(opening, file), delimiter=separator, strict=True)
+    return csv.reader(chain(opening, lines), delimiter=separator, strict=True)
 
 
 def _columns(path: Path, reader: Any) -> list[str]:

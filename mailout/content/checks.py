@@ -15,6 +15,7 @@ from mailout.content.plaintext import VOID, plain_text
 from mailout.errors import Abort, AbortCode
 
 MAX_HTML = 512 * 1024
+TAKE_OUT, SHORTEN = "Take it out, then send again.", "Make it shorter, then send again."
 MAX_SUBJECT = 150
 GMAIL_CLIPS = 102_000
 
@@ -72,10 +73,12 @@ def check_content(content: Content) -> tuple[Problem, ...]:
     if not content.html.strip() and not content.text.strip():
         raise Abort(AbortCode.EMPTY_BODY, "neither HTML nor text was given.", remedy="Give one of the two.")
     if len(content.subject) > MAX_SUBJECT:
-        raise _invalid(f"the subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.")
+        raise _invalid(
+            f"the subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.", SHORTEN
+        )
     size = len(content.html.encode())
     if size > MAX_HTML:
-        raise _invalid(f"the HTML has {size:,} bytes; {MAX_HTML:,} is the most.")
+        raise _invalid(f"the HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
     _require_flat(content.html)
     guard = _Guard()
     guard.read(content.html)
@@ -165,5 +168,5 @@ def _shows_anything(html: str) -> bool:
     return bool(plain_text(html).strip()) or bool(re.search(r"<img\b", html, re.IGNORECASE))
 
 
-def _invalid(message: str) -> Abort:
-    return Abort(AbortCode.INVALID_TEMPLATE, message, remedy="Take it out, then send again.")
+def _invalid(message: str, remedy: str = TAKE_OUT) -> Abort:
+    return Abort(AbortCode.INVALID_TEMPLATE, message, remedy=remedy)

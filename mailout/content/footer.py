@@ -41,7 +41,7 @@ class Footer:
                 AbortCode.FOOTER_ENV_MISSING,
                 f"the footer needs {', '.join(missing)}, and {'it is' if len(missing) == 1 else 'they are'}"
                 " not set.",
-                remedy="Set it in the environment or in .env, then send again.",
+                remedy="Set what is missing in the environment or in .env, then send again.",
             )
         return cls(settings["ORG_NAME"], settings["ORG_ADDRESS"], settings["UNSUBSCRIBE_BASE_URL"])
 

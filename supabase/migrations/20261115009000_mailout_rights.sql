@@ -2,7 +2,7 @@
 -- holds for everything above.
 
 create or replace function mailout_schema_version() returns integer
-language sql immutable set search_path = '' as $$ select 8 $$;
+language sql immutable set search_path = '' as $$ select 9 $$;
 comment on function mailout_schema_version is 'What a program holds against the version it knows: SCHEMA_VERSION.';
 
 create or replace function mailout_open_doors() returns jsonb

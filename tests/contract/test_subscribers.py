@@ -140,6 +140,16 @@ def test_the_list_is_read_by_key_past_a_thousand(store: Store) -> None:
     assert len(store.subscribers(limit=7)) == 7
 
 
+def test_a_list_has_somebody_on_it_while_one_active_subscriber_has_not_left_it(store: Store) -> None:
+    """A letter to a list whose name was mistyped would be done, sent to nobody, and never be sent again."""
+    subscribe(store, ANN, BOB, lists=["weekly"])
+    assert (store.anybody_on("weekly"), store.anybody_on("weakly")) == (True, False)
+    store.unsubscribe(ANN, "weekly")
+    assert store.anybody_on("weekly")
+    store.set_status(BOB, "bounced")
+    assert not store.anybody_on("weekly")
+
+
 def test_a_subscriber_who_is_not_there_is_named(store: Store) -> None:
     with pytest.raises(NotFound, match="nobody@"):
         store.subscriber("nobody@example.org")

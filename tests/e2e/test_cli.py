@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
-from cli.main import main
+from cli.main import app, main
 from mailout import ids, wiring
 from mailout.delivery.protocol import Pace, Result, Step
 from mailout.delivery.states import State
@@ -66,6 +69,15 @@ def test_a_mailout_to_nobody_is_refused_since_it_could_never_be_repeated(mailout
     ended = mailout("send", mailout.letter(), "--direct")
     assert ended.code == 2
     assert "nobody to send it to" in ended.one_line
+    assert mailout.queue() == []
+
+
+def test_a_list_that_nobody_is_on_stops_the_letter_instead_of_using_it_up(mailout: Commands) -> None:
+    mailout.people("ana@example.org")
+    letter = mailout.letter()
+    letter.write_text(letter.read_text().replace("---\n\n", "list: weakly\n---\n\n"))
+    ended = mailout("send", letter, "--direct")
+    assert (ended.code, "on the list weakly" in ended.one_line) == (2, True)
     assert mailout.queue() == []
 
 
@@ -369,3 +381,30 @@ def test_a_reader_that_has_seen_enough_is_no_error(mailout: Commands) -> None:
     )
     assert ended.stdout.startswith("email,")
     assert ended.stderr == ""
+
+
+# ── Every command explains itself, in a terminal of 80 columns ──
+
+
+def all_commands() -> list[list[str]]:
+    def below(command: Any, path: list[str]) -> Iterator[list[str]]:
+        yield path
+        context = typer.Context(command)
+        for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+            yield from below(command.get_command(context, name), [*path, name])
+
+    return list(below(typer.main.get_command(app), []))
+
+
+@pytest.mark.parametrize("path", all_commands(), ids=" ".join)
+def test_help_fits_a_terminal_and_cuts_nothing_short(
+    path: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands that each explain themselves in another way, half of it cut off, teach nobody."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*path, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"Usage: {' '.join(['mailout', *path])} [OPTIONS]")
+    assert max(map(len, said.splitlines())) <= 80
+    assert "...\n" not in said.partition("\n")[2]
+    assert "completion" not in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -117,3 +118,20 @@ def test_a_taken_port_is_named_before_anything_starts(mailout: Commands) -> None
     assert ended.code == 2
     assert "--port" in ended.one_line
     assert not (mailout.home / "logs").exists()
+
+
+def test_a_second_one_in_the_same_home_is_refused(mailout: Commands) -> None:
+    """It would share the first one's database of Prefect and, when it ends, stop the first one's senders."""
+    mailout.home.mkdir()
+    with (mailout.home / "up.lock").open("w") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        ended = mailout("up", "--port", str(free_port()), "--prefect-port", str(free_port()))
+    assert (ended.code, "up already" in ended.one_line) == (2, True)
+    assert not (mailout.home / "logs").exists()
+
+
+def test_a_gateway_whose_port_is_taken_says_so_in_one_line(mailout: Commands) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = mailout("gateway", "--port", str(taken.getsockname()[1]))
+    assert ended.code == 2
+    assert "Address already in use. Is mailout up" in ended.err

@@ -15,6 +15,7 @@ import typer
 import yaml
 
 from cli.main import app
+from cli.up import SENDERS_SECONDS, STOP_SECONDS
 from mailout.settings import Settings
 from tests.prefect_server import ROOT
 
@@ -70,6 +71,22 @@ def test_everybody_in_compose_speaks_to_the_same_prefect() -> None:
     services = COMPOSE["services"]
     told = {services[name]["environment"]["PREFECT_API_URL"] for name in ("deploy", "worker", "gateway")}
     assert told == {f"http://prefect:{PORTS['prefect']}/api"}
+
+
+@pytest.mark.parametrize("name", ["deploy", "worker", "gateway"])
+def test_what_a_container_keeps_is_in_its_volume_whatever_dotenv_says(name: str) -> None:
+    """`env_file` goes before the image's ENV: a MAILOUT_HOME in .env would be lost with the container."""
+    service = COMPOSE["services"][name]
+    (volume,) = service["volumes"]
+    for where in ("MAILOUT_HOME", "PREFECT_HOME"):
+        assert service["environment"][where].startswith(volume.partition(":")[2])
+
+
+def test_a_container_that_sends_ends_politely_and_has_the_time() -> None:
+    worker = COMPOSE["services"]["worker"]
+    assert worker["command"] == ["cli", "up", "--only-workers"]
+    patience = SENDERS_SECONDS + 2 * STOP_SECONDS
+    assert int(worker["stop_grace_period"].removesuffix("s")) >= patience
 
 
 def test_the_image_holds_everything_that_is_imported() -> None:

@@ -303,6 +303,20 @@ def test_a_mailout_that_is_not_there(gateway: Client, name: str) -> None:
 def test_a_word_that_is_no_verdict_is_refused(gateway: Client, store: SqliteStore) -> None:
     id = add(store, "letter", 1)
     end_one_as(store, id, State.UNKNOWN)
-    assert act(gateway, id, "settle", {"as": "delivered"}).status_code == 422
+    refused = act(gateway, id, "settle", {"as": "delivered"})
+    assert refused.status_code == 422
+    assert refused.json() == {"error": "as: Input should be 'sent', 'failed' or 'pending'."}
     assert store.mailout(id).ledger.unknown == 1
     assert store.mailout(id).status is Status.PROCESSING
+
+
+def test_nobody_fills_our_memory_with_what_has_no_token(gateway: Client) -> None:
+    """The framework reads a body before it looks at the token: 300 MB would be 600 MB of memory."""
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(64):
+            yield b" " * 65_536
+
+    for name in ("settle", "pause"):
+        refused = gateway.post(f"/mailouts/x/{name}", content=endless())
+        assert (refused.status_code, refused.json()) == (413, {"error": "too large"})

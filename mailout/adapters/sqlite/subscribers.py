@@ -78,6 +78,14 @@ class SqliteSubscribers:
         rows = self.db.read("SELECT status, count(*) AS n FROM subscribers GROUP BY status")
         return {"active": 0, "unsubscribed": 0, "bounced": 0} | {row["status"]: row["n"] for row in rows}
 
+    def anybody_on(self, list_key: str) -> bool:
+        found = self.db.read(
+            "SELECT 1 FROM subscriptions l JOIN subscribers s ON s.email_norm = l.email"
+            " WHERE l.list_key = ? AND l.unsubscribed_at IS NULL AND s.status = 'active' LIMIT 1",
+            (list_key,),
+        )
+        return bool(found)
+
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""
         return 0

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from mailout.errors import NotFound, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """What `mailout_schema_version()` must answer."""
 
 PUSH = "Run `supabase db push` to apply supabase/migrations."

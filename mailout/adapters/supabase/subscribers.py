@@ -55,6 +55,9 @@ class SupabaseSubscribers:
         counts: dict[str, int] = self.rpc("mailout_subscriber_counts", {})
         return {"active": 0, "unsubscribed": 0, "bounced": 0} | counts
 
+    def anybody_on(self, list_key: str) -> bool:
+        return bool(self.rpc("mailout_anybody_on", {"list_key": list_key}))
+
     def left_out(self) -> Mapping[str, int]:
         counts: dict[str, int] = self.rpc("mailout_left_out", {})
         return counts

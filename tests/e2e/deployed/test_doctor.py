@@ -8,10 +8,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.prefect_api import environment, headers
 from cli.prefect_checks import prefect_checks
 from mailout.doctor import checked
 from tests.ports import free_port
@@ -39,6 +41,23 @@ def test_a_server_that_is_away_is_named() -> None:
     )
     assert check.level == "fail"
     assert "PREFECT_API_URL" in check.remedy
+
+
+def test_a_server_that_dotenv_names_is_meant_by_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prefect's own commands read `.env`; a gateway that did not would tell no server what it is asked."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    url = f"http://127.0.0.1:{free_port()}/api"
+    Path(".env").write_text(f"PREFECT_API_URL={url}\nPREFECT_API_KEY=pnu_1\nOTHER=1\n")
+    assert environment()["PREFECT_API_URL"] == url
+    assert "OTHER" not in environment()
+    assert headers(environment()) == {"Authorization": "Bearer pnu_1"}
+    (check,) = checked("server", prefect_checks)
+    assert (check.level, url in check.message) == ("fail", True)
+    monkeypatch.setenv("PREFECT_API_URL", "http://elsewhere:4200/api")
+    assert environment()["PREFECT_API_URL"] == "http://elsewhere:4200/api"
 
 
 @contextmanager

@@ -123,6 +123,8 @@ def test_a_header_alone_is_nobody(read) -> None:
         ("email,list,lists\na,b,c\n", "more than one column lists"),
         ("email\njosé@example.org\n".encode("latin-1"), "iconv -f WINDOWS-1252"),
         ("email\na@example.org\n".encode("utf-16"), "iconv -f UTF-16"),
+        ("email\na@example.org\n".encode("utf-16-le"), "iconv -f UTF-16LE"),
+        (b"email,note\na@example.org,a\0b\n", "NUL"),
         ('email,"city\n', "not closed"),
         ('email,city\na@example.org,"Lima\nb@example.org,Oslo\n', "not closed"),
     ],

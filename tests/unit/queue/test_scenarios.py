@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import Any
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.content.model import Content
 from mailout.delivery.options import Ended
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.errors import StoreUnavailable, UsageError
 from mailout.ports import Mail
 from mailout.queue import acts
-from mailout.queue.model import DeferReason, Mailout, MailoutOutcome, Status
+from mailout.queue.model import DeferReason, Kind, Mailout, MailoutOutcome, NewMailout, Status
 from mailout.queue_run import QueueRun
 from tests.clocks import NOON, FakeClock
 from tests.unit.delivery.sending import ListTransport
@@ -234,6 +236,44 @@ def test_the_unforeseen_is_told_after_the_others_had_their_turn(folder: Path) ->
         QueueRun(made.engine, Breaks(made.engine)).run()
     assert made.store.mailout(fine).status is Status.COMPLETED
     assert made.store.mailout(broken).status is Status.PENDING
+
+
+def test_a_report_that_cannot_be_written_costs_no_other_mailout_its_turn(folder: Path) -> None:
+    """A full disk under one report, every minute anew: nobody else would ever be sent."""
+    made = drive(folder)
+    first, second = made.add("first", 3, priority=1), made.add("second", 3)
+
+    class Breaks(Quiet):
+        def end(self, id: str) -> None:
+            if id == first:
+                raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        QueueRun(made.engine, Breaks(made.engine)).run()
+    assert {made.store.mailout(id).status for id in (first, second)} == {Status.COMPLETED}
+
+
+def test_an_audience_that_cannot_be_frozen_ahead_costs_no_other_mailout_its_turn(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = drive(folder)
+    fine = made.add("fine", 3)
+    planned = NewMailout(id="planned", kind=Kind.MARKDOWN, ref="planned", scheduled_at=NOON + 9999)
+    made.store.enqueue(planned)
+    made.store.set_content("planned", made.store.put_content(Content("s", "<p>b</p>", "b")), "s")
+    monkeypatch.setattr(made.engine, "freeze", freeze_unless("planned", made.engine.freeze))
+    with pytest.raises(RuntimeError, match="planned"):
+        made.run()
+    assert made.store.mailout(fine).status is Status.COMPLETED
+
+
+def freeze_unless(broken: str, freeze: Callable[[str], Any]) -> Callable[[str], Any]:
+    def frozen(id: str) -> Any:
+        if id == broken:
+            raise RuntimeError(id)
+        return freeze(id)
+
+    return frozen
 
 
 def test_failures_left_are_a_failed_mailout_and_retry_sends_to_those_alone(folder: Path) -> None:

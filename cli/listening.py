@@ -1,0 +1,19 @@
+"""Where to listen: whether it can be done, said before anything is started."""
+
+from __future__ import annotations
+
+import socket
+
+from mailout.errors import UsageError
+
+
+def require_free(option: str, host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (while")[0]  # it repeats the address
+        raise UsageError(
+            f"{host}:{port} cannot be listened on: {why}.",
+            remedy=f"Is mailout up already? Otherwise choose another one: {option}.",
+        ) from error
