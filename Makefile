@@ -35,7 +35,7 @@ demo-ses: $(VENV)/.run  ## the same through a stand-in for Amazon SES on this ma
 	@$(BIN)/python -m tests.stubs.demo_ses $(ARGS)
 
 test: $(VENV)/.dev  ## every test
-	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev  ## lint, format, types, direction of imports
 	@$(BIN)/ruff check .
