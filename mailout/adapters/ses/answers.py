@@ -75,4 +75,6 @@ def _text(told: Mapping[str, Any] | None, name: str) -> str:
 
 def plain(said: str) -> str:
     """As every store can keep it: short, on one line, and nothing that is no character."""
+    if len(said) <= MOST and said.isascii() and said.isprintable():
+        return said
     return one_line(said[:MOST]).encode("utf-8", "replace").decode()

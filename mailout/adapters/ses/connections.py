@@ -33,6 +33,7 @@ class Call:
     """One request, and what is known of it."""
 
     deadline: float
+    body: bytes | None = None  # written by ourselves
     left: bool = False  # its body was handed to the socket: from here on it may have been accepted
 
 
@@ -52,7 +53,7 @@ class _Body:
 
 
 class Connections:
-    """botocore's HTTP sessions, one connection each; a `before-send` handler of the client."""
+    """botocore's HTTP sessions, one connection each; `write` and `send` handle events of the client."""
 
     def __init__(
         self,
@@ -71,16 +72,23 @@ class Connections:
         self._here = threading.local()
 
     @contextmanager
-    def call(self, deadline: float) -> Iterator[Call]:
+    def call(self, deadline: float, body: bytes | None = None) -> Iterator[Call]:
         """Everything sent by this thread inside belongs to this call."""
-        call = Call(deadline)
+        call = Call(deadline, body)
         self._here.call = call
         try:
             yield call
         finally:
             self._here.call = None
 
+    def write(self, params: dict[str, Any], **_: Any) -> None:
+        """`before-call`: the call's own body, if it has one, in place of what botocore has written."""
+        call = getattr(self._here, "call", None)
+        if call is not None and call.body is not None:
+            params["body"] = call.body
+
     def send(self, request: Any, **_: Any) -> Any:
+        """`before-send`."""
         now = time.monotonic()
         call = getattr(self._here, "call", None) or Call(now + self._call_limit)
         if isinstance(request.body, bytes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -85,7 +86,10 @@ class SesTransport:
         if len(batch) == 1 and (self.config.mode is SesMode.SINGLE or not batch[0].fits_bulk):
             answer = self._ask(self._client.send_email, self._single(batch[0]), deadline)
             return answer if isinstance(answer, Outcome) else accepted(answer.get("MessageId"))
-        answer = self._ask(self._client.send_bulk_email, self._bulk(batch), deadline)
+        # botocore would walk through every value of every entry to write the JSON that they are already.
+        body = json.dumps(self._bulk(batch)).encode()
+        empty: dict[str, Any] = {"DefaultContent": {}, "BulkEmailEntries": []}
+        answer = self._ask(self._client.send_bulk_email, empty, deadline, body)
         if isinstance(answer, Outcome):
             return answer
         return bulk_entries(answer.get("BulkEmailEntryResults"), len(batch))
@@ -135,9 +139,13 @@ class SesTransport:
         return envelope
 
     def _ask(
-        self, operation: Callable[..., Any], parameters: dict[str, Any], deadline: float
+        self,
+        operation: Callable[..., Any],
+        parameters: dict[str, Any],
+        deadline: float,
+        body: bytes | None = None,
     ) -> Mapping[str, Any] | Outcome:
-        with self._connections.call(deadline) as call:
+        with self._connections.call(deadline, body) as call:
             try:
                 answer: Mapping[str, Any] = operation(**parameters)
             except ClientError as error:
@@ -215,5 +223,6 @@ def _client(config: SesConfig) -> tuple[Any, Connections]:
         connect_limit=connect_limit,
         max_idle=config.max_idle,
     )
+    client.meta.events.register("before-call.sesv2", connections.write)
     client.meta.events.register("before-send.sesv2", connections.send)
     return client, connections

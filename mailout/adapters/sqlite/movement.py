@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,9 +35,9 @@ class Movement:
             " WHERE seq IN (SELECT value FROM json_each(?))",
             (session, self.now, hour, day, json.dumps([row["seq"] for row in rows])),
         )
-        for row in rows:
-            self._tally.count(row, State.SENT_ATTEMPT)
-            self._tally.charge(row["company_id"], self.now, hour, day, +1)
+        self._tally.count(rows, State.SENT_ATTEMPT)
+        for company, n in Counter(row["company_id"] for row in rows).items():
+            self._tally.charge(company, self.now, hour, day, n)
 
     def suppress(self, rows: Sequence[sqlite3.Row], why: str) -> None:
         self.tx.execute(
@@ -44,8 +45,7 @@ class Movement:
             " WHERE seq IN (SELECT value FROM json_each(?))",
             (why, json.dumps([row["seq"] for row in rows])),
         )
-        for row in rows:
-            self._tally.count(row, State.SUPPRESSED)
+        self._tally.count(rows, State.SUPPRESSED)
 
     def refuse(self, row: sqlite3.Row, code: str, message: str) -> None:
         """PENDING → VALIDATION_FAILED, without an attempt."""
@@ -72,8 +72,7 @@ class Movement:
             " FROM json_each(:accepted) AS a WHERE seq = a.value ->> 0",
             {"accepted": json.dumps(accepted)},
         )
-        for row in rows:
-            self._tally.count(row, State.SENT)
+        self._tally.count(rows, State.SENT)
 
     def result(self, row: sqlite3.Row, result: Result) -> None:
         """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it, unless it is SENT."""
@@ -214,7 +213,7 @@ class Movement:
             f"UPDATE email_outbox SET {', '.join(assignments)} WHERE seq = :seq",  # noqa: S608
             {**columns, "seq": row["seq"]},
         )
-        self._tally.count(row, state)
+        self._tally.count([row], state)
 
     def _entry(self, row: sqlite3.Row, columns: Mapping[str, Any]) -> dict[str, Any]:
         """What every line of the history holds. The first one of an epoch also tells when it began."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mailout.adapters.sqlite.movement import Movement
 from mailout.adapters.sqlite.room import begin_warmup, bucket_key, read_pace, room_left, slow_down, write_pace
@@ -22,6 +22,10 @@ from mailout.delivery.states import DOUBTFUL, State
 LEFT = """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
 LEFT_LIST = """NOT EXISTS (SELECT 1 FROM subscriptions l
     WHERE l.email = o.email AND l.list_key = :list_key AND l.unsubscribed_at IS NULL)"""
+MOVED = "seq, id, epoch, state, campaign_id, attempt_at"
+"""All that nearly every result needs of its row: a row's other columns take longer to read than to find."""
+DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
+    o.variables, o.request_id, coalesce(o.content_id, :content) AS content"""
 NO_RECIPIENT = """(o.recipient_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM recipients r
     WHERE r.company_id = o.company_id AND r.id = o.recipient_id
       AND r.deleted_at IS NULL AND r.email = o.email))"""
@@ -86,28 +90,30 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
 
 def _record(tx: sqlite3.Connection, move: Movement, step: Step) -> None:
     """Results and withdrawals count by epoch alone, also from a sender that was given up."""
-    wanted = {result.attempt.id: result for result in step.results}
-    withdrawn = {attempt.id: attempt for attempt in step.withdraw}
-    if not wanted and not withdrawn:
-        return
+    sent = {result.attempt: result for result in step.results if result.state is State.SENT}
+    others = {result.attempt: result for result in step.results if result.state is not State.SENT}
+    if rows := _in_doubt(tx, MOVED, sent):
+        move.accept(rows, [sent[_attempt(row)] for row in rows])
+    for row in _in_doubt(tx, "*", others):
+        move.result(row, others[_attempt(row)])
+    for row in _in_doubt(tx, "*", step.withdraw):
+        move.withdraw(row)
+
+
+def _in_doubt(tx: sqlite3.Connection, columns: str, attempts: Iterable[Attempt]) -> Sequence[sqlite3.Row]:
+    """Of these attempts, the rows that may still learn how theirs ended."""
+    wanted = {attempt.id: attempt.epoch for attempt in attempts}
+    if not wanted:
+        return ()
     rows = tx.execute(
-        "SELECT * FROM email_outbox WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-        (json.dumps([*wanted, *withdrawn]),),
+        f"SELECT {columns} FROM email_outbox WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",  # noqa: S608 (constants)
+        (json.dumps(list(wanted)),),
     ).fetchall()
-    accepted = []
-    for row in rows:
-        if row["state"] not in DOUBTFUL:
-            continue
-        result, attempt = wanted.get(row["id"]), withdrawn.get(row["id"])
-        if result is not None and result.attempt.epoch == row["epoch"]:
-            if result.state is State.SENT:
-                accepted.append((row, result))
-            else:
-                move.result(row, result)
-        elif attempt is not None and attempt.epoch == row["epoch"]:
-            move.withdraw(row)
-    if accepted:
-        move.accept([row for row, _ in accepted], [result for _, result in accepted])
+    return [row for row in rows if row["state"] in DOUBTFUL and row["epoch"] == wanted[row["id"]]]
+
+
+def _attempt(row: sqlite3.Row) -> Attempt:
+    return Attempt(row["id"], row["epoch"])
 
 
 def _campaign(tx: sqlite3.Connection, campaign_id: str | None) -> sqlite3.Row | None:
@@ -174,8 +180,7 @@ def _begin(
     if campaign is not None and not campaign["is_test"]:
         left = LEFT if campaign["list_key"] is None else f"({LEFT} OR {LEFT_LIST})"
     rows = tx.execute(
-        "SELECT o.*, coalesce(o.content_id, :content) AS content, "  # noqa: S608 (constants above)
-        f"{left} AS has_left, {NO_RECIPIENT} AS no_recipient"
+        f"SELECT {DUE}, {left} AS has_left, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
         " FROM email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign"
         " AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor"
         " AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now) ORDER BY o.seq LIMIT :grant",

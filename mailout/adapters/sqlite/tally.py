@@ -17,12 +17,15 @@ class Tally:
         self._ledger: Counter[tuple[str, Column]] = Counter()
         self._usage: Counter[tuple[str, str, str]] = Counter()
 
-    def count(self, row: sqlite3.Row, after: State) -> None:
-        if row["campaign_id"] is not None:
-            self._ledger[row["campaign_id"], COLUMN_OF[State(row["state"])]] -= 1
-            self._ledger[row["campaign_id"], COLUMN_OF[after]] += 1
+    def count(self, rows: Sequence[sqlite3.Row], after: State) -> None:
+        moves = Counter((row["campaign_id"], row["state"]) for row in rows)
+        for (campaign, before), n in moves.items():
+            if campaign is not None:
+                self._ledger[campaign, COLUMN_OF[State(before)]] -= n
+                self._ledger[campaign, COLUMN_OF[after]] += n
 
     def charge(self, company: str, at: float, hour: str | None, day: str | None, n: int) -> None:
+        """`n` messages of a company, begun at that time; fewer than none: given back."""
         self._usage["all", "minute", minute_key(at)] += n
         for kind, key in (("hour", hour), ("day", day)):
             if key is not None:
