@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mailout.adapters.sqlite.tally import Tally
+from mailout.adapters.sqlite.books import Books
 from mailout.delivery.protocol import Attempt, Result
 from mailout.delivery.states import State, allowed
 from mailout.errors import TransitionRefused
@@ -23,7 +23,7 @@ class Movement:
     def __init__(self, tx: sqlite3.Connection, now: float) -> None:
         self.tx = tx
         self.now = now
-        self._tally = Tally(tx)
+        self._books = Books(tx)
 
     # ── one way of moving each ──
 
@@ -35,9 +35,9 @@ class Movement:
             " WHERE seq IN (SELECT value FROM json_each(?))",
             (session, self.now, hour, day, json.dumps([row["seq"] for row in rows])),
         )
-        self._tally.count(rows, State.SENT_ATTEMPT)
+        self._books.count(rows, State.SENT_ATTEMPT)
         for company, n in Counter(row["company_id"] for row in rows).items():
-            self._tally.charge(company, self.now, hour, day, n)
+            self._books.charge(company, self.now, hour, day, n)
 
     def suppress(self, rows: Sequence[sqlite3.Row], why: str) -> None:
         self.tx.execute(
@@ -45,7 +45,7 @@ class Movement:
             " WHERE seq IN (SELECT value FROM json_each(?))",
             (why, json.dumps([row["seq"] for row in rows])),
         )
-        self._tally.count(rows, State.SUPPRESSED)
+        self._books.count(rows, State.SUPPRESSED)
 
     def refuse(self, row: sqlite3.Row, code: str, message: str) -> None:
         """PENDING → VALIDATION_FAILED, without an attempt."""
@@ -72,7 +72,7 @@ class Movement:
             " FROM json_each(:accepted) AS a WHERE seq = a.value ->> 0",
             {"accepted": json.dumps(accepted)},
         )
-        self._tally.count(rows, State.SENT)
+        self._books.count(rows, State.SENT)
 
     def result(self, row: sqlite3.Row, result: Result) -> None:
         """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it, unless it is SENT."""
@@ -213,7 +213,7 @@ class Movement:
             f"UPDATE email_outbox SET {', '.join(assignments)} WHERE seq = :seq",  # noqa: S608
             {**columns, "seq": row["seq"]},
         )
-        self._tally.count([row], state)
+        self._books.count([row], state)
 
     def _entry(self, row: sqlite3.Row, columns: Mapping[str, Any]) -> dict[str, Any]:
         """What every line of the history holds. The first one of an epoch also tells when it began."""
@@ -226,14 +226,14 @@ class Movement:
         }
 
     def _uncharge(self, row: sqlite3.Row) -> None:
-        self._tally.charge(row["company_id"], row["attempt_at"], row["charged_hour"], row["charged_day"], -1)
+        self._books.charge(row["company_id"], row["attempt_at"], row["charged_hour"], row["charged_day"], -1)
         self.tx.execute(
             "UPDATE email_outbox SET charged_hour = NULL, charged_day = NULL WHERE seq = ?", (row["seq"],)
         )
 
     def write(self) -> None:
         """Ledgers and counters, for all that was moved."""
-        for campaign in self._tally.write():
+        for campaign in self._books.write():
             self._sweep_cancelled(campaign)
 
     def _sweep_cancelled(self, campaign: str) -> None:

@@ -8,12 +8,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mailout.adapters.sqlite.books import minute_key
 from mailout.adapters.sqlite.database import Database, dicts
 from mailout.adapters.sqlite.movement import Movement
 from mailout.adapters.sqlite.queue import get_mailout
 from mailout.adapters.sqlite.room import quota_left
 from mailout.adapters.sqlite.step import take_step
-from mailout.adapters.sqlite.tally import minute_key
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import DOUBTFUL, WAITING, State
 from mailout.errors import NotFound, StoreError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from mailout.adapters.sqlite.tally import minute_key
+from mailout.adapters.sqlite.books import minute_key
 from mailout.delivery.pacing import PaceState, reserve
 from mailout.delivery.protocol import Bucket, Pace, Step
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mailout.delivery.states import COLUMN_OF, Column, State
 
 
-class Tally:
+class Books:
     """Collects it within one transaction; `write` puts it down once."""
 
     def __init__(self, tx: sqlite3.Connection) -> None:
