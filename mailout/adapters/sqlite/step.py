@@ -23,7 +23,7 @@ LEFT = """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email A
 LEFT_LIST = """NOT EXISTS (SELECT 1 FROM subscriptions l
     WHERE l.email = o.email AND l.list_key = :list_key AND l.unsubscribed_at IS NULL)"""
 MOVED = "seq, id, epoch, state, campaign_id, attempt_at"
-"""All that nearly every result needs of its row: a row's other columns take longer to read than to find."""
+"""All that nearly every result needs of its row: reading the others, too, would take most of the time."""
 DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
     o.variables, o.request_id, coalesce(o.content_id, :content) AS content"""
 NO_RECIPIENT = """(o.recipient_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM recipients r
