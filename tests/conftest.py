@@ -52,5 +52,6 @@ class ByFolder(LoadFileScheduling):
         return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
     return ByFolder(config, log)
