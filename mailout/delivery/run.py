@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from dataclasses import replace
 
-from mailout.delivery.calls import Caller
 from mailout.delivery.demand import Demand, Lanework, demand
-from mailout.delivery.lanes import Lanes
-from mailout.delivery.options import Ended, RunReport, SenderOptions
+from mailout.delivery.options import Ended, RunReport
 from mailout.delivery.pacing import lanes_needed
 from mailout.delivery.patience import pause, pause_after
 from mailout.delivery.protocol import Halt, StepReply
 from mailout.delivery.session import HORIZON, LEAD, Session
 from mailout.errors import StoreUnavailable
-from mailout.ports import Clock, Outbox
 
 log = logging.getLogger("mailout.sender")
 
@@ -26,27 +22,15 @@ IDLE_SECONDS = 0.5
 class Run:
     """How much to ask for and when, what to wait for, and how it ends."""
 
-    def __init__(
-        self,
-        session: Session,
-        *,
-        store: Outbox,
-        clock: Clock,
-        options: SenderOptions,
-        stop: threading.Event,
-        caller: Caller,
-        lanes: Lanes,
-        group_size: int,
-        deadline: float | None,
-    ) -> None:
+    def __init__(self, session: Session, deadline: float | None) -> None:
         self._session = session
-        self._store = store
-        self._clock = clock
-        self._options = options
-        self._stop = stop
-        self._caller = caller
-        self._lanes = lanes
-        self._group_size = group_size
+        self._store = session.store
+        self._clock = session.clock
+        self._options = session.options
+        self._stop = session.stop
+        self._caller = session.caller
+        self._lanes = session.lanes
+        self._group_size = session.group_size
         self._deadline = deadline
 
     # ── the story ──

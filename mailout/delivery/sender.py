@@ -75,17 +75,7 @@ class Sender:
             group_size=group_size,
             campaign_id=campaign_id,
         )
-        run = Run(
-            session,
-            store=self._store,
-            clock=self._clock,
-            options=options,
-            stop=self._stop,
-            caller=caller,
-            lanes=lanes,
-            group_size=group_size,
-            deadline=deadline,
-        )
+        run = Run(session, deadline)
         # A full collection would walk over everything loaded so far: 50 ms in which no call keeps its slot.
         gc.freeze()
         try:

@@ -23,7 +23,10 @@ CURSOR_SECONDS = 30.0
 
 
 class Session:
-    """Given up by the store, it begins anew under another id: who uses it need not know."""
+    """Given up by the store, it begins anew under another id: who uses it need not know.
+
+    What it works with is the run's, too.
+    """
 
     def __init__(
         self,
@@ -40,16 +43,16 @@ class Session:
         group_size: int,
         campaign_id: str | None,
     ) -> None:
-        self._store = store
+        self.store = store
         self._transport = transport
         self._journals = journals
-        self._clock = clock
-        self._options = options
+        self.clock = clock
+        self.options = options
         self._observer = observer
-        self._stop = stop
-        self._caller = caller
-        self._lanes = lanes
-        self._group_size = group_size
+        self.stop = stop
+        self.caller = caller
+        self.lanes = lanes
+        self.group_size = group_size
         self._campaign_id = campaign_id
         self._id = ""
         self._journal: Journal | None = None
@@ -72,40 +75,40 @@ class Session:
             try:
                 self._open()
             except StoreUnavailable as error:
-                if self._stop.is_set():
+                if self.stop.is_set():
                     raise
                 self._away(error)
-                pause(self._clock, self._stop, pause_after(self.outages))
+                pause(self.clock, self.stop, pause_after(self.outages))
             else:
                 return self._back()
 
     def _open(self) -> None:
-        self._id = self._store.open_session(
+        self._id = self.store.open_session(
             self._campaign_id,
-            worker=self._options.worker,
+            worker=self.options.worker,
             transport=self._transport,
-            lease=self._options.timing.lease,
+            lease=self.options.timing.lease,
         )
         self.recover = False
         self._journal = self._journals.open(self._id)
-        self._caller.journal = self._journal
+        self.caller.journal = self._journal
         self._n = 0
         self._compare_clocks()
-        self._cursor, self._cursor_since = 0, self._clock.monotonic()
-        self.last_good = self._clock.monotonic()
-        self._caller.lease_until = self.last_good + self._options.timing.lease
+        self._cursor, self._cursor_since = 0, self.clock.monotonic()
+        self.last_good = self.clock.monotonic()
+        self.caller.lease_until = self.last_good + self.options.timing.lease
 
     def _compare_clocks(self) -> None:
         """Slots are on the store's clock; a step's answer alone, with its commit, would place them late."""
         for _ in range(3):
-            moment = self._store.now()
-            self._offsets.append(self._clock.monotonic() - moment)
+            moment = self.store.now()
+            self._offsets.append(self.clock.monotonic() - moment)
 
     def _reopen(self) -> None:
         """Fenced: somebody gave us up. End calls in hand, keep their results, begin as a new session."""
         log.warning("the session was given up (this process was away too long); a new one begins")
         self.release_unstarted()
-        self._lanes.join(self._options.timing.call_limit + self._options.timing.margin)
+        self.lanes.join(self.options.timing.call_limit + self.options.timing.margin)
         self._drain_results_into_store()
         self.close_journal()
         self.open_when_it_answers()
@@ -116,48 +119,48 @@ class Session:
             self._journal.close(self._n)
 
     def release_unstarted(self) -> None:
-        for group in self._lanes.take_back():
+        for group in self.lanes.take_back():
             self.withdraw.extend(row.attempt for row in group.rows)
 
     def _drain_results_into_store(self) -> None:
         """Results count by epoch, also from a session that was given up; keep trying until they are in."""
         while True:
-            results, withdrawn = self._caller.peek()
+            results, withdrawn = self.caller.peek()
             if not results and not withdrawn and not self.withdraw:
                 return
             if self.step(0, fenced_is_fine=True) is None:
-                self._clock.sleep(pause_after(self.outages))
+                self.clock.sleep(pause_after(self.outages))
 
     # ── one step ──
 
     def step(self, want: int, *, close: bool = False, fenced_is_fine: bool = False) -> StepReply | None:
         """One round trip. None: the store is away, and nothing of this step may be used."""
-        self._lanes.look()
-        results, slipped = self._caller.peek()
+        self.lanes.look()
+        results, slipped = self.caller.peek()
         withdraw = [*self.withdraw, *slipped]
         self._n += 1
-        throttled = self._caller.throttled.is_set()
-        self._caller.throttled.clear()
-        asked_at = self._clock.monotonic()
+        throttled = self.caller.throttled.is_set()
+        self.caller.throttled.clear()
+        asked_at = self.clock.monotonic()
         try:
-            reply = self._store.step(
+            reply = self.store.step(
                 Step(
                     session=self._id,
                     n=self._n,
-                    lease=self._options.timing.lease,
+                    lease=self.options.timing.lease,
                     pace=Pace(
-                        scope=self._options.pace_scope,
-                        rate=self._options.rate,
+                        scope=self.options.pace_scope,
+                        rate=self.options.rate,
                         lead=LEAD + self.round_trip,
                         horizon=HORIZON,
-                        group=self._group_size,
+                        group=self.group_size,
                         throttled=throttled,
                     ),
                     results=results,
                     withdraw=withdraw,
                     want=want,
                     cursor=self._cursor,
-                    buckets=self._options.buckets(self._store_time(asked_at)),
+                    buckets=self.options.buckets(self._store_time(asked_at)),
                     recover=self.recover,
                     close=close,
                 )
@@ -166,7 +169,7 @@ class Session:
             self._away(error)
             self.recover = True
             if throttled:
-                self._caller.throttled.set()
+                self.caller.throttled.set()
             return None
         self._back()
         self._recorded(results, withdraw, reply)
@@ -190,7 +193,7 @@ class Session:
 
     def _recorded(self, results: Sequence[Result], withdraw: Sequence[Attempt], reply: StepReply) -> None:
         """These are durable now: forget them here, tell whoever watches."""
-        self._caller.forget(len(results), len(withdraw) - len(self.withdraw))
+        self.caller.forget(len(results), len(withdraw) - len(self.withdraw))
         self.withdraw.clear()
         for attempt in withdraw:
             self.begun.pop(attempt, None)
@@ -202,9 +205,9 @@ class Session:
 
     def _good(self, reply: StepReply, asked_at: float) -> None:
         """Learn from the answer: the lease, the clocks, and what the lost step had begun."""
-        received = self._clock.monotonic()
+        received = self.clock.monotonic()
         self.last_good = asked_at
-        self._caller.lease_until = asked_at + self._options.timing.lease
+        self.caller.lease_until = asked_at + self.options.timing.lease
         trip = received - asked_at
         self.round_trip = trip if not self.round_trip else 0.8 * self.round_trip + 0.2 * trip
         self._offsets = [*self._offsets[-19:], received - reply.now]
@@ -227,8 +230,8 @@ class Session:
     def groups(self, reply: StepReply) -> Sequence[Group]:
         offset = min(self._offsets)
         groups = []
-        for start in range(0, len(reply.rows), self._group_size):
-            rows = reply.rows[start : start + self._group_size]
+        for start in range(0, len(reply.rows), self.group_size):
+            rows = reply.rows[start : start + self.group_size]
             slot = rows[0].slot
             groups.append(Group(rows, None if slot is None else slot + offset))
         return groups
