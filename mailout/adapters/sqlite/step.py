@@ -102,14 +102,14 @@ def _record(tx: sqlite3.Connection, move: Movement, step: Step) -> None:
 
 def _in_doubt(tx: sqlite3.Connection, columns: str, attempts: Iterable[Attempt]) -> Sequence[sqlite3.Row]:
     """Of these attempts, the rows that may still learn how theirs ended."""
-    wanted = {attempt.id: attempt.epoch for attempt in attempts}
+    wanted = {(attempt.id, attempt.epoch) for attempt in attempts}
     if not wanted:
         return ()
     rows = tx.execute(
         f"SELECT {columns} FROM email_outbox WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",  # noqa: S608 (constants)
-        (json.dumps(list(wanted)),),
+        (json.dumps(list({id for id, _ in wanted})),),
     ).fetchall()
-    return [row for row in rows if row["state"] in DOUBTFUL and row["epoch"] == wanted[row["id"]]]
+    return [row for row in rows if row["state"] in DOUBTFUL and (row["id"], row["epoch"]) in wanted]
 
 
 def _attempt(row: sqlite3.Row) -> Attempt:

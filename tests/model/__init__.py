@@ -1,0 +1,1 @@
+"""The sending protocol as a small model: searched exhaustively, and held against both real stores."""
