@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import uuid
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from mailout.adapters.journals import KEEP_CLOSED, FileJournals
 def closed(folder: Path, count: int) -> FileJournals:
     made = FileJournals(folder)
     for number in range(count):
-        made.open(f"session-{number:02}").close(number)
+        made.open(str(uuid.UUID(int=number))).close(number)
     return made
 
 
@@ -34,7 +35,7 @@ def test_one_that_another_sender_drops_just_now_is_nobodys(
     flock = fcntl.flock
 
     def faster(fd: int, how: int) -> None:
-        (tmp_path / "session-00").unlink(missing_ok=True)
+        (tmp_path / str(uuid.UUID(int=0))).unlink(missing_ok=True)
         flock(fd, how)
 
     monkeypatch.setattr(journals.fcntl, "flock", faster)
