@@ -266,13 +266,19 @@ class Engine(TakingUp):
         )
         reports = Reports(summary, csv_path(self.reports, id), html_path(self.reports, id))
         if summary.mailout.archived_at is None:  # else they would be made of nothing
-            self._write(reports)
+            try:
+                self._write(reports)
+            except HomeUnwritable as error:
+                log.warning("The report was not written, the mailout is as it should be. %s", error)
         self.pages.tell(id)
         return reports
 
     def _write(self, reports: Reports) -> None:
-        write_csv(self.store, reports.summary.mailout.id, reports.csv)
-        write_html(reports.summary, reports.html, self.limits.timezone, csv=reports.csv)
+        try:
+            write_csv(self.store, reports.summary.mailout.id, reports.csv)
+            write_html(reports.summary, reports.html, self.limits.timezone, csv=reports.csv)
+        except OSError as error:
+            raise HomeUnwritable.because(self.reports, error) from error
 
     def keep_report(self, id: str) -> None:
         """Its files, if this machine has none: once it is archived they cannot be made any more."""

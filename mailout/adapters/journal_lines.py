@@ -60,8 +60,10 @@ def read(session: str, data: bytes, boot_id: str, file: stat_result) -> DeadJour
     void: set[Attempt] = set()
     end = None
     written = data.rstrip(b"\0")  # what was only set aside
-    *lines, _cut = written.split(b"\n")  # a last line that was cut short: its call was never made
+    *lines, cut = written.split(b"\n")
     incomplete = _why_incomplete(lines[0] if lines else b"", data, boot_id, file)
+    if cut:
+        incomplete = incomplete or "its last line is cut"
     for number, line in enumerate(lines, start=1):
         words = _words(line)
         if words is None:

@@ -89,10 +89,16 @@ def new_mailout(store: Store, count: int) -> str:
     return mailout(store, *people(count), ref=f"page-{uuid.uuid4()}")
 
 
-def send(store: Any, provider: Provider, journals: Any, id: str, **options: Any) -> RunReport:
+def send(
+    store: Any, provider: Any, journals: Any, id: str, seconds: float | None = None, **options: Any
+) -> RunReport:
+    """Until it is done, or for so long on its own clock: the store's stands still."""
+    clock = FakeClock()
     chosen: dict[str, Any] = {"worker": "test", "rate": 0.0, "timing": Timing.of(120), "batch_size": 10}
     chosen |= {"buckets": lambda now: BUCKETS, "inline": True} | options
-    return Sender(store, provider, mail_of, journals, FakeClock(), SenderOptions(**chosen)).run(id)
+    deadline = None if seconds is None else clock.monotonic() + seconds
+    sender = Sender(store, provider, mail_of, journals, clock, SenderOptions(**chosen))
+    return sender.run(id, deadline=deadline)
 
 
 def die_sending(store: Store, provider: Provider, journals: Machine, id: str) -> None:
