@@ -274,11 +274,8 @@ class Engine(TakingUp):
         return reports
 
     def _write(self, reports: Reports) -> None:
-        try:
-            write_csv(self.store, reports.summary.mailout.id, reports.csv)
-            write_html(reports.summary, reports.html, self.limits.timezone, csv=reports.csv)
-        except OSError as error:
-            raise HomeUnwritable.because(self.reports, error) from error
+        write_csv(self.store, reports.summary.mailout.id, reports.csv)
+        write_html(reports.summary, reports.html, self.limits.timezone, csv=reports.csv)
 
     def keep_report(self, id: str) -> None:
         """Its files, if this machine has none: once it is archived they cannot be made any more."""

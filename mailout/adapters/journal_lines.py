@@ -1,10 +1,10 @@
 """The lines of a journal: a checksum before each, so that a line which was cut or damaged is known to be.
 
-    <crc32> journal 2 <boot id> <device>:<inode>      the header
-    <crc32> call <id> <epoch> [<id> <epoch> …]        before a transport call: all of its messages
-    <crc32> done <id> <epoch> <provider's id>         after it: accepted (the id percent-encoded)
-    <crc32> void <id> <epoch>                         after it: surely not accepted
-    <crc32> closed <last step>                        all of it is in the store
+<crc32> journal 2 <boot id> <device>:<inode>      the header
+<crc32> call <id> <epoch> [<id> <epoch> …]        before a transport call: all of its messages
+<crc32> done <id> <epoch> <provider's id>         after it: accepted (the id percent-encoded)
+<crc32> void <id> <epoch>                         after it: surely not accepted
+<crc32> closed <last step>                        all of it is in the store
 """
 
 from __future__ import annotations

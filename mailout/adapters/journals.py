@@ -1,9 +1,9 @@
 """Journals as files: `MAILOUT_HOME/journal/<store>/<session>`.
 
 A living session holds a lock on its file, so a file that can be locked belongs to a dead process (also when
-it was killed; a stopped one still holds it). Its header is synced to the disk when it is opened; its lines are
-not: they outlive the process, not the power. The header tells when power was lost, or the file is not the one
-that was written; then a missing line means nothing.
+it was killed; a stopped one still holds it). Its header is synced to the disk when it is opened; its lines
+are not: they outlive the process, not the power. The header tells when power was lost, or when the file is
+not the one that was written; then a missing line means nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def this_boot(boot_id: Path = BOOT_ID, sysctl: str = "sysctl") -> str:
     except OSError:
         pass  # not Linux
     try:
-        asked = subprocess.run([sysctl, "-n", "kern.bootsessionuuid"], capture_output=True, timeout=5)  # noqa: S603
+        asked = subprocess.run([sysctl, "-n", "kern.bootsessionuuid"], capture_output=True, timeout=5)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return asked.stdout.decode("ascii", "replace").strip().replace(" ", "-")
@@ -180,11 +180,10 @@ class FileJournals:
 
 
 def _content(fd: int, size: int) -> bytes:
-    parts = []
-    while size > 0 and (part := os.pread(fd, size, sum(map(len, parts)))):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+    content = b""
+    while len(content) < size and (part := os.pread(fd, size - len(content), len(content))):
+        content += part
+    return content
 
 
 def _unreadable(path: Path, error: OSError) -> StoreError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def cuts(journal: bytes) -> list[int]:
     ends = [0]
     while (end := journal.find(b"\n", ends[-1])) >= 0:
         ends.append(end + 1)
-    middles = [(start + end) // 2 for start, end in zip(ends, ends[1:], strict=False)]
+    middles = [(start + end) // 2 for start, end in pairwise(ends)]
     return sorted({*ends, *middles})
 
 
@@ -38,7 +39,7 @@ def told_accepted(journal: bytes) -> set[str]:
 def test_nobody_gets_it_twice_whatever_of_the_journal_is_left(
     store: Store, folder: Path, max_batch: int, dies_at: int, left: str
 ) -> None:
-    """"Not in the journal" was taken for "never called": up to fifty people had the letter twice."""
+    """ "Not in the journal" was taken for "never called": up to fifty people had the letter twice."""
     at, points = 0, [0]
     while at < len(points):
         id, provider = new_mailout(store, COUNT), Provider(max_batch, dies_at)
@@ -80,7 +81,7 @@ def test_after_a_kill_on_a_machine_that_stayed_on_only_the_call_is_in_doubt(
 def test_a_copied_or_shortened_journal_is_not_trusted_in_the_same_start_of_the_machine(
     store: Store, folder: Path
 ) -> None:
-    """A file system that is mounted again after it was lost, a folder that was copied while it was at work."""
+    """A file system that is mounted again after it was lost, a folder that was copied meanwhile."""
     for number, damage in enumerate(("copied", "cut")):
         id, provider = new_mailout(store, COUNT), Provider(dies_at=6)
         place = folder / f"journal{number}"

@@ -19,6 +19,7 @@ from mailout.ports import Clock
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 BUSY_SECONDS = 30.0
+INDEX_BYTES = 32 * 1024
 ROOM_NEEDED = 64 * 1024
 """With less on the disk, an input or output error of SQLite comes from that."""
 
@@ -41,6 +42,7 @@ class Database:
         connection: sqlite3.Connection | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            _see_that_there_is_room(self.path)
             connection = sqlite3.connect(
                 self.path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
             )
@@ -175,8 +177,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _full(path: Path, error: Exception) -> HomeUnwritable | None:
-    """Whether a full disk is behind an error. SQLite says so of the file itself; of the ones beside it (the WAL,
-    its index) it says that they cannot be opened or written."""
+    """Whether a full disk is behind an error. SQLite says so of the file itself; of the ones beside it (the
+    WAL, its index) it says that they cannot be opened or written."""
     if isinstance(error, OSError):
         return HomeUnwritable.full(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -185,6 +187,15 @@ def _full(path: Path, error: Exception) -> HomeUnwritable | None:
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _room(path.parent) < ROOM_NEEDED:
         return HomeUnwritable.full(path)
     return None
+
+
+def _see_that_there_is_room(path: Path) -> None:
+    """SQLite maps its index of the WAL into memory. If that finds no room on the disk when it is first
+    written to, the process is killed (SIGBUS) without a word."""
+    index = path.with_name(f"{path.name}-shm")
+    held = index.stat().st_blocks * 512 if index.exists() else 0
+    if held < INDEX_BYTES and _room(path.parent) < ROOM_NEEDED:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _room(folder: Path) -> int:

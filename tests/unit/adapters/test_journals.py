@@ -229,14 +229,18 @@ def test_on_a_full_disk_a_call_is_refused_before_it_is_made_and_its_answers_find
     journal = FileJournals(tmp_path, "today").open(SESSION)
     fill_the_disk(monkeypatch)
     calls: list[list[Attempt]] = []
-    with pytest.raises(HomeUnwritable, match="The disk is full") as told:
+
+    def call_until_it_is_full() -> None:
         for number in range(10_000):
             group = [Attempt(str(uuid.UUID(int=50 * number + one)), 1) for one in range(50)]
             journal.call(group)
             calls.append(group)
+
+    with pytest.raises(HomeUnwritable, match="The disk is full") as told:
+        call_until_it_is_full()
     assert "Free some space" in str(told.value)
     for group in calls:  # all of them are answered only now
-        journal.answered({attempt: "0100018c-6f0a-4d1e-9b1f-0a1b2c3d4e5f-000000" for attempt in group}, [])
+        journal.answered(dict.fromkeys(group, "0100018c-6f0a-4d1e-9b1f-0a1b2c3d4e5f-000000"), [])
     journal.leave()
     read = found(tmp_path)
     assert read.incomplete is None
@@ -310,7 +314,7 @@ def test_its_header_and_its_name_are_synced_and_no_call_is(
     fsync = os.fsync
 
     def watched(fd: int) -> None:
-        synced.append(os.path.isdir(f"/proc/self/fd/{fd}"))
+        synced.append(Path(f"/proc/self/fd/{fd}").is_dir())
         fsync(fd)
 
     monkeypatch.setattr(journals.os, "fsync", watched)
