@@ -157,7 +157,7 @@ class Engine(TakingUp):
         try:
             self.store.release(id)
         except StoreError as error:
-            log.warning("%s is taken up again when its lease has run out: %s", id, error)
+            log.info("%s is taken up again when its lease has run out: %s", id, error)
 
     def reap(self) -> int:
         """Give up senders that disappeared; what this machine's journals know of them is not lost."""

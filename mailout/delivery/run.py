@@ -13,7 +13,7 @@ from mailout.delivery.patience import pause, pause_after
 from mailout.delivery.protocol import Halt, StepReply
 from mailout.delivery.recovery import reap
 from mailout.delivery.session import HORIZON, LEAD, Session
-from mailout.errors import StoreUnavailable
+from mailout.errors import HomeUnwritable, StoreUnavailable
 
 log = logging.getLogger("mailout.sender")
 
@@ -181,6 +181,9 @@ class Run:
         self._session.recover = True  # the step that was interrupted may have begun something
         try:
             self._finish(RunReport(Ended.STOPPED, self._session.ledger), in_haste=True)
+        except HomeUnwritable as error:  # most often the one that ended it, which is told
+            log.info("the session could not be closed (%s); its journal stays for the next start", error)
+            self._session.leave_journal()
         except Exception as error:  # noqa: BLE001 (the first error is the one to tell)
             log.warning("the session could not be closed (%s); its journal stays for the next start", error)
             self._session.leave_journal()
