@@ -26,8 +26,9 @@ def show_reports(engine: Engine, reports: Reports) -> None:
     outbox = engine.settings.mailout_home / "outbox" / reports.summary.mailout.id
     if engine.settings.mailout_transport == "folder" and outbox.is_dir():
         say(f"The mails as files:    {near(outbox)}")
-    say(f"One line a recipient:  {near(reports.csv)}")
-    say(f"The report as a page:  {near(reports.html)}")
+    for name, path in (("One line a recipient: ", reports.csv), ("The report as a page: ", reports.html)):
+        if path.exists():  # else it was said why it could not be written
+            say(f"{name} {near(path)}")
 
 
 def show_mailout(engine: Engine, mailout: Mailout) -> None:

@@ -10,6 +10,7 @@ from prefect.events import emit_event
 
 from mailout import wiring
 from mailout.alerts.model import Alert
+from mailout.errors import MailoutError
 from tasks.logs import hidden
 
 
@@ -55,5 +56,7 @@ def _never_in_the_way(work: Callable[[], object]) -> None:
     logger = get_run_logger()
     try:
         work()
+    except MailoutError as error:
+        logger.warning("alerts wait for the next run: %s", error)
     except Exception:
         logger.exception("alerts could not be looked after; they are tried again in the next run")

@@ -20,8 +20,9 @@ from mailout.delivery.options import Ended, Observer, Observers, RunReport, Send
 from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import RetryPlan, Timing
+from mailout.delivery.recovery import reap
 from mailout.delivery.sender import Sender
-from mailout.errors import MailoutError
+from mailout.errors import HomeUnwritable, MailoutError, StoreError
 from mailout.ports import Allowance, Clock, Journals, PageReporter, Store, Transport
 from mailout.queue.judge import Judge, defer
 from mailout.queue.limits import Limits, buckets, window_closes
@@ -143,10 +144,24 @@ class Engine(TakingUp):
         )
         try:
             report = self._sender.run(id, deadline=self._deadline(seconds))
+        except HomeUnwritable:
+            self._let_go(id)
+            raise
         finally:
             self._sender = None
         self._warn_if_too_few_lanes(id, report)
         return report
+
+    def _let_go(self, id: str) -> None:
+        """The next look of the queue takes it up at once, instead of when its lease has run out."""
+        try:
+            self.store.release(id)
+        except StoreError as error:
+            log.info("%s is taken up again when its lease has run out: %s", id, error)
+
+    def reap(self) -> int:
+        """Give up senders that disappeared; what this machine's journals know of them is not lost."""
+        return reap(self.store, self._journals, Timing.of(self.settings.lock_seconds).reap_grace)
 
     def _deadline(self, seconds: float | None) -> float | None:
         """On the monotonic clock: nothing is begun after the window has closed."""
@@ -251,7 +266,10 @@ class Engine(TakingUp):
         )
         reports = Reports(summary, csv_path(self.reports, id), html_path(self.reports, id))
         if summary.mailout.archived_at is None:  # else they would be made of nothing
-            self._write(reports)
+            try:
+                self._write(reports)
+            except HomeUnwritable as error:
+                log.warning("The report was not written, the mailout is as it should be. %s", error)
         self.pages.tell(id)
         return reports
 

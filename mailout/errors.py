@@ -11,6 +11,7 @@ MailoutError
 │   └── SourceNotFound       no such page or database, or not shared  exit 2
 └── StoreError
     ├── StoreUnavailable     worth waiting for
+    │   └── HomeUnwritable       the disk is full, or the folder is gone: a run ends, and can be repeated
     ├── StoreMismatch        schema newer or older than this program, or a wrong key  exit 2
     ├── StoreRolledBack      the store forgot what this machine has sent
     ├── TransitionRefused    not in the table of states
@@ -19,7 +20,9 @@ MailoutError
 
 from __future__ import annotations
 
+import errno
 from enum import StrEnum
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -99,6 +102,37 @@ class StoreError(MailoutError):
 
 class StoreUnavailable(StoreError):
     """The store does not answer just now."""
+
+
+class HomeUnwritable(StoreUnavailable):
+    """MAILOUT_HOME cannot be written to."""
+
+    @classmethod
+    def because(cls, path: Path, error: OSError) -> HomeUnwritable:
+        """In words, with what to do about it."""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return cls.full(path)
+        if isinstance(error, FileNotFoundError):
+            return cls.gone(path)
+        return cls(
+            f"{path} cannot be written: {error.strerror or error}.",
+            remedy="Set MAILOUT_HOME to a folder that you may write to.",
+        )
+
+    @classmethod
+    def full(cls, path: Path) -> HomeUnwritable:
+        return cls(
+            f"The disk is full: {path} cannot be written.",
+            remedy="Free some space. Nothing is lost: the queue then goes on by itself, or send again.",
+        )
+
+    @classmethod
+    def gone(cls, path: Path) -> HomeUnwritable:
+        return cls(
+            f"{path} was deleted or moved while mailout was at work: nothing more is sent.",
+            remedy="Bring MAILOUT_HOME back as it was (an older copy does not know what was sent), then send"
+            " again.",
+        )
 
 
 class StoreMismatch(StoreError):

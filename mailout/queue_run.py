@@ -61,7 +61,7 @@ class QueueRun:
 
     def run(self) -> Sequence[str]:
         """The mailouts that had their turn, as they ended."""
-        self.engine.store.reap(self._timing.reap_grace)
+        self.engine.reap()
         self._look()
         while (mailout := self._next() or self._next_to_join()) is not None:
             self._take_turn(mailout.id)

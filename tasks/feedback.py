@@ -6,7 +6,6 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
-from mailout.delivery.protocol import Timing
 from mailout.feedback import ingest
 from mailout.feedback.model import Applied
 from mailout.feedback.reconcile import Reconciled
@@ -51,7 +50,7 @@ def apply_events() -> Applied:
 def reconcile() -> Reconciled:
     """Reap, look for doubts, ask for the quota, check the counters, tell rates to the pages. Repeatable."""
     engine = wiring.engine()
-    found = put_right(engine.store, Timing.of(engine.settings.lock_seconds), engine.ask_provider)
+    found = put_right(engine.store, engine.reap, engine.ask_provider)
     logger = get_run_logger()
     for drift in found.drift:
         logger.error("%s", drift)

@@ -17,8 +17,8 @@ from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.ports import Clock, Mail
 
 REMEDIES = {
-    errno.ENOSPC: "Free some space, then send again.",
-    errno.EDQUOT: "Free some space, then send again.",
+    errno.ENOSPC: "Free some space: it goes on by itself, or send again.",
+    errno.EDQUOT: "Free some space: it goes on by itself, or send again.",
     errno.EROFS: "Choose a MAILOUT_HOME that can be written to.",
     errno.EACCES: "Choose a MAILOUT_HOME that can be written to.",
     errno.EPERM: "Choose a MAILOUT_HOME on a disk that knows hard links.",

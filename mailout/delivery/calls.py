@@ -19,7 +19,7 @@ from mailout.delivery.protocol import (
     Timing,
 )
 from mailout.delivery.retry import decide
-from mailout.errors import MailoutError, StoreUnavailable
+from mailout.errors import HomeUnwritable, MailoutError, StoreUnavailable
 from mailout.ports import Clock, Journal, Mail, Transport
 
 CLOSEST = 0.9
@@ -40,12 +40,14 @@ class Caller:
         group_size: int,
         timing: Timing,
         retry: RetryPlan,
+        circuit_failures: int = 0,
     ) -> None:
         self._transport = transport
         self._compose = compose
         self._clock = clock
         self._timing = timing
         self._retry = retry
+        self._circuit_failures = circuit_failures
         self._interval = group_size / rate if rate else 0.0
         self._free_at = 0.0  # no call of this process is to start earlier
         self._starts: deque[float] = deque(maxlen=calls_a_second(rate, group_size))
@@ -59,12 +61,22 @@ class Caller:
         self.throttled = threading.Event()
         self.refused: Outcome | None = None
         self.quota: Outcome | None = None
-        self.failures_in_a_row = 0
+        self.unwritable: HomeUnwritable | None = None  # the journal: nothing may be called without it
+        self.failures_in_a_row = 0  # calls, and each message that is in doubt
         self.last_failure: Outcome | None = None
 
     @property
     def must_end(self) -> bool:
-        return self.refused is not None or self.quota is not None
+        return (
+            self.refused is not None
+            or self.quota is not None
+            or self.unwritable is not None
+            or self.circuit_open
+        )
+
+    @property
+    def circuit_open(self) -> bool:
+        return self.failures_in_a_row >= self._circuit_failures > 0
 
     # ── for the sender ──
 
@@ -117,7 +129,13 @@ class Caller:
     def _call(self, mails: Sequence[Mail], rows: Sequence[Claimed]) -> None:
         journal = self.journal
         if journal is not None:
-            journal.call([row.attempt for row in rows])
+            try:
+                journal.call([row.attempt for row in rows])
+            except HomeUnwritable as error:
+                with self._lock:
+                    self.unwritable = self.unwritable or error
+                    self._withdrawn.extend(row.attempt for row in rows)
+                return
         began = self._clock.monotonic()
         outcomes = self._transport.send(mails)
         self._keep(rows, outcomes, self._clock.monotonic() - began, journal)
@@ -172,7 +190,8 @@ class Caller:
             elif outcome.kind is OutcomeKind.QUOTA:
                 self.quota = self.quota or outcome
         if all(outcome.kind in _FAILURES for outcome in outcomes):
-            self.failures_in_a_row += 1
+            in_doubt = sum(1 for outcome in outcomes if outcome.kind is OutcomeKind.UNKNOWN)
+            self.failures_in_a_row += max(1, in_doubt)
             self.last_failure = outcomes[-1]
         else:
             self.failures_in_a_row = 0

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from mailout.errors import StoreUnavailable
+from mailout.errors import HomeUnwritable, StoreUnavailable
 from mailout.ports import Clock
 
 log = logging.getLogger("mailout.sender")
@@ -38,6 +38,8 @@ def patiently(ask: Callable[[], T], clock: Clock) -> T:
     while True:
         try:
             answer = ask()
+        except HomeUnwritable:
+            raise  # a person has to see to it
         except StoreUnavailable as error:
             if not tries:
                 log.warning("waiting for the store: %s", error)

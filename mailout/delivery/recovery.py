@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from mailout.delivery.protocol import Pace, Result, Step
 from mailout.delivery.states import State
@@ -17,18 +18,39 @@ FAR = 1_000_000
 
 def recover(store: Outbox, journals: Journals, reap_grace: float) -> int:
     """Settle by journal what dead processes of this machine left; how many attempts were cleared up."""
-    cleared = 0
     with journals.dead() as dead:
         for journal in dead:
             _check_known(store, journal)
-        for journal in dead:
-            if journal.closed_at_step is None:
-                cleared += _clear(store, journal)
-                journals.forget(journal.session, FAR)
-    lost = store.reap(reap_grace)
+        cleared = _clear_all(store, journals, dead)
+    _reap(store, reap_grace)
+    return cleared
+
+
+def reap(store: Outbox, journals: Journals, grace: float) -> int:
+    """Give up who is lost, in the middle of the work: first by the journals of this machine, which know what
+    was never called. How many became unknown without one."""
+    with journals.dead() as dead:
+        left = [journal for journal in dead if journal.closed_at_step is None]
+        for journal in left:
+            _check_known(store, journal)
+        _clear_all(store, journals, left)
+    return _reap(store, grace)
+
+
+def _clear_all(store: Outbox, journals: Journals, dead: Sequence[DeadJournal]) -> int:
+    cleared = 0
+    for journal in dead:
+        if journal.closed_at_step is None:
+            cleared += _clear(store, journal)
+            journals.forget(journal.session, FAR)
+    return cleared
+
+
+def _reap(store: Outbox, grace: float) -> int:
+    lost = store.reap(grace)
     if lost:
         log.warning("%d messages are unknown: their sender disappeared from another machine", lost)
-    return cleared
+    return lost
 
 
 def _check_known(store: Outbox, journal: DeadJournal) -> None:
@@ -46,18 +68,22 @@ def _check_known(store: Outbox, journal: DeadJournal) -> None:
 
 
 def _clear(store: Outbox, journal: DeadJournal) -> int:
-    """Accepted → SENT; never called, or surely not accepted → withdrawn; else UNKNOWN."""
+    """Accepted → SENT; never called, or surely not accepted → withdrawn; else UNKNOWN.
+
+    From a journal that may lack lines nothing is withdrawn: what it does not tell may have been called.
+    """
     results, withdraw = [], []
+    why = "its sender died during the call"
+    if journal.incomplete is not None:
+        why = f"its sender died, and its journal may lack lines: {journal.incomplete}"
     for doubt in store.doubts(journal.session):
         attempt = doubt.attempt
         if attempt in journal.accepted:
             results.append(Result(attempt, State.SENT, message_id=journal.accepted[attempt]))
-        elif attempt not in journal.called or attempt in journal.void:
+        elif journal.incomplete is None and (attempt not in journal.called or attempt in journal.void):
             withdraw.append(attempt)
         else:
-            results.append(
-                Result(attempt, State.UNKNOWN, message="its sender died during the call", code="SENDER_DIED")
-            )
+            results.append(Result(attempt, State.UNKNOWN, message=why, code="SENDER_DIED"))
     store.step(
         Step(
             session=journal.session,
@@ -69,6 +95,12 @@ def _clear(store: Outbox, journal: DeadJournal) -> int:
             close=True,
         )
     )
+    if results and journal.incomplete is not None:
+        log.warning(
+            "the journal of session %s may lack lines (%s): only what it calls accepted counts as sent",
+            journal.session,
+            journal.incomplete,
+        )
     if results or withdraw:
         unknown = sum(1 for result in results if result.state is State.UNKNOWN)
         log.warning(

@@ -11,8 +11,9 @@ from mailout.delivery.options import Ended, RunReport
 from mailout.delivery.pacing import lanes_needed
 from mailout.delivery.patience import pause, pause_after
 from mailout.delivery.protocol import Halt, StepReply
+from mailout.delivery.recovery import reap
 from mailout.delivery.session import HORIZON, LEAD, Session
-from mailout.errors import StoreUnavailable
+from mailout.errors import HomeUnwritable, StoreUnavailable
 
 log = logging.getLogger("mailout.sender")
 
@@ -53,12 +54,14 @@ class Run:
 
     def _ending(self, reply: StepReply | None) -> RunReport | None:
         """Whether this is the end, and why."""
+        if self._caller.unwritable is not None:
+            raise self._caller.unwritable
         refused = self._caller.refused
         if refused is not None:
             return RunReport(Ended.REFUSED, self._session.ledger, outcome=refused)
         if self._caller.quota is not None:
             return RunReport(Ended.LIMITED, self._session.ledger, limited="quota", outcome=self._caller.quota)
-        if self._caller.failures_in_a_row >= self._options.circuit_failures > 0:
+        if self._caller.circuit_open:
             return RunReport(Ended.CIRCUIT, self._session.ledger, outcome=self._caller.last_failure)
         if self._stop.is_set():
             return RunReport(Ended.STOPPED, self._session.ledger)
@@ -131,7 +134,7 @@ class Run:
         return IDLE_SECONDS  # others hold the rest
 
     def _reap_when_idle(self, reply: StepReply | None) -> None:
-        """Others hold the rest, or have died with it: see which."""
+        """Others hold the rest, or have died with it: see which, by their journals first."""
         if (
             reply is None
             or self._session.begun
@@ -141,7 +144,7 @@ class Run:
         ):
             return
         try:
-            self._store.reap(self._options.timing.reap_grace)
+            reap(self._store, self._session.journals, self._options.timing.reap_grace)
         except StoreUnavailable as error:
             log.warning("waiting for the store: %s", error)
 
@@ -178,8 +181,12 @@ class Run:
         self._session.recover = True  # the step that was interrupted may have begun something
         try:
             self._finish(RunReport(Ended.STOPPED, self._session.ledger), in_haste=True)
+        except HomeUnwritable as error:  # most often the one that ended it, which is told
+            log.info("the session could not be closed (%s); its journal stays for the next start", error)
+            self._session.leave_journal()
         except Exception as error:  # noqa: BLE001 (the first error is the one to tell)
             log.warning("the session could not be closed (%s); its journal stays for the next start", error)
+            self._session.leave_journal()
 
     # ── how much ──
 

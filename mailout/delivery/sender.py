@@ -60,6 +60,7 @@ class Sender:
             group_size,
             options.timing,
             options.retry,
+            options.circuit_failures,
         )
         lanes: Lanes = InlineLanes(caller) if options.inline else ThreadLanes(options.concurrency, caller)
         session = Session(

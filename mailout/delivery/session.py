@@ -11,7 +11,7 @@ from mailout.delivery.lanes import Group, Lanes
 from mailout.delivery.options import Observer, SenderOptions
 from mailout.delivery.patience import pause, pause_after
 from mailout.delivery.protocol import Attempt, Claimed, Ledger, Pace, Result, Step, StepReply
-from mailout.errors import StoreUnavailable
+from mailout.errors import HomeUnwritable, StoreUnavailable
 from mailout.ports import Clock, Journal, Journals, Outbox
 
 log = logging.getLogger("mailout.sender")
@@ -45,7 +45,7 @@ class Session:
     ) -> None:
         self.store = store
         self._transport = transport
-        self._journals = journals
+        self.journals = journals
         self.clock = clock
         self.options = options
         self._observer = observer
@@ -75,7 +75,7 @@ class Session:
             try:
                 self._open()
             except StoreUnavailable as error:
-                if self.stop.is_set():
+                if self.stop.is_set() or isinstance(error, HomeUnwritable):
                     raise
                 self._away(error)
                 pause(self.clock, self.stop, pause_after(self.outages))
@@ -90,13 +90,26 @@ class Session:
             lease=self.options.timing.lease,
         )
         self.recover = False
-        self._journal = self._journals.open(self._id)
-        self.caller.journal = self._journal
         self._n = 0
+        self._open_journal()
         self._compare_clocks()
         self._cursor, self._cursor_since = 0, self.clock.monotonic()
         self.last_good = self.clock.monotonic()
         self.caller.lease_until = self.last_good + self.options.timing.lease
+
+    def _open_journal(self) -> None:
+        """Without one nothing is sent, and the session ends."""
+        try:
+            self._journal = self.journals.open(self._id)
+        except HomeUnwritable:
+            self._n += 1
+            pace = Pace(self.options.pace_scope, self.options.rate)
+            try:
+                self.store.step(Step(self._id, self._n, self.options.timing.lease, pace, close=True))
+            except StoreUnavailable as error:
+                log.warning("the session stays open until its lease ends: %s", error)
+            raise
+        self.caller.journal = self._journal
 
     def _compare_clocks(self) -> None:
         """Slots are on the store's clock; a step's answer alone, with its commit, would place them late."""
@@ -117,6 +130,11 @@ class Session:
         """All that it knows is in the store."""
         if self._journal is not None:
             self._journal.close(self._n)
+
+    def leave_journal(self) -> None:
+        """It knows more than the store: whoever begins next learns from it."""
+        if self._journal is not None:
+            self._journal.leave()
 
     def release_unstarted(self) -> None:
         for group in self.lanes.take_back():
@@ -166,10 +184,12 @@ class Session:
                 )
             )
         except StoreUnavailable as error:
-            self._away(error)
             self.recover = True
             if throttled:
                 self.caller.throttled.set()
+            if isinstance(error, HomeUnwritable):
+                raise  # a person has to make room: the run ends, and its journal tells the next one
+            self._away(error)
             return None
         self._back()
         self._recorded(results, withdraw, reply)

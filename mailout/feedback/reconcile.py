@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mailout.delivery.protocol import Timing
 from mailout.errors import MailoutError
 from mailout.feedback.model import Doubts, Drift
 from mailout.ports import ErrorRecord, Store
@@ -19,9 +18,12 @@ class Reconciled:
     quota_problem: str | None = None
 
 
-def reconcile(store: Store, timing: Timing, refresh_quota: Callable[[], object] | None = None) -> Reconciled:
-    """`refresh_quota` asks the provider, where there is one; its silence stops nothing else."""
-    reaped = store.reap(timing.reap_grace)
+def reconcile(
+    store: Store, reap: Callable[[], int], refresh_quota: Callable[[], object] | None = None
+) -> Reconciled:
+    """`reap` gives up the senders that disappeared; it may know a journal of theirs.
+    `refresh_quota` asks the provider, where there is one; its silence stops nothing else."""
+    reaped = reap()
     problem = None
     if refresh_quota is not None:
         try:

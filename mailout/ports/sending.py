@@ -63,15 +63,22 @@ class Journal(Protocol):
     """What one session does, written on this machine as it happens: it outlives the process."""
 
     def call(self, attempts: Sequence[Attempt]) -> None:
-        """Before a transport call."""
+        """Before a transport call. HomeUnwritable: it is not written, and must not be made."""
         ...
 
     def answered(self, accepted: Mapping[Attempt, str], void: Sequence[Attempt]) -> None:
-        """After it: these were accepted (with SES's id), those surely not. The others are in doubt."""
+        """After it: these were accepted (with SES's id), those surely not. The others are in doubt.
+
+        Never raises: the next step records them anyway.
+        """
         ...
 
     def close(self, last_step: int) -> None:
         """Everything in it is recorded in the store."""
+        ...
+
+    def leave(self) -> None:
+        """Nothing more is written; whoever begins next learns from it, as if this process had died."""
         ...
 
 
@@ -84,6 +91,7 @@ class DeadJournal:
     accepted: Mapping[Attempt, str] = field(default_factory=dict)
     void: frozenset[Attempt] = frozenset()
     closed_at_step: int | None = None  # it ended properly
+    incomplete: str | None = None  # why lines may be missing from it: then only `accepted` counts
 
 
 class Journals(Protocol):

@@ -21,6 +21,8 @@ from mailout.setting_values import DAY, SendWindow
 QUOTA_PAUSE = 3600.0
 QUOTA_WINDOW = 86_400.0
 """Providers count the last 24 hours."""
+FOLDER_FULL = "FOLDER_FULL"
+"""The disk has no room for another mail: it goes on by itself when there is."""
 CIRCUIT_PAUSES = (60.0, 300.0, 900.0, 3600.0)
 
 
@@ -187,9 +189,10 @@ def why_it_ended(
     quota_frees_at: float | None = None,
 ) -> Defer | None:
     """What a sender's run means for its mailout; None: nothing keeps it from going on."""
-    if report.ended is Ended.REFUSED and report.outcome is not None:
-        return Defer(DeferReason.CONFIGURATION_ERROR, None, _told(report.outcome))
-    if report.ended is Ended.CIRCUIT:
+    refused = report.outcome if report.ended is Ended.REFUSED else None
+    if refused is not None and refused.code != FOLDER_FULL:
+        return Defer(DeferReason.CONFIGURATION_ERROR, None, _told(refused))
+    if report.ended is Ended.CIRCUIT or refused is not None:
         pause = CIRCUIT_PAUSES[min(pauses_in_a_row, len(CIRCUIT_PAUSES) - 1)]
         last = _told(report.outcome) if report.outcome else None
         return Defer(DeferReason.TRANSIENT_ERRORS, now + pause, last)

@@ -58,7 +58,7 @@ MESSAGES: Mapping[str, Code] = {
         "the recipient is not there, was deleted, or is another company's",
         "Correct the recipient's id, or add them to `recipients`.",
     ),
-    "FOLDER_FULL": Code("the disk has no room for another file", "Make room, then send again."),
+    "FOLDER_FULL": Code("the disk has no room for another file", "Free some space: it goes on by itself."),
     "FOLDER_UNWRITABLE": Code(
         "the outbox folder takes no file", "Let this user write to `MAILOUT_HOME`/outbox, then send again."
     ),

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from mailout.errors import HomeUnwritable
+
 
 def csv_path(reports: Path, mailout_id: str) -> Path:
     return reports / f"{mailout_id}.csv"
@@ -32,14 +34,19 @@ def replace_address(path: Path, address: str, instead: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """Write beside `path`, then step into its place: a reader sees the old file or the new one, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write beside `path`, then step into its place: a reader sees the old file or the new one, whole.
+
+    HomeUnwritable: the old one is still there.
+    """
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with beside.open("x", encoding="utf-8", newline="") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+    except OSError as error:
+        raise HomeUnwritable.because(path, error) from error
     finally:
         beside.unlink(missing_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 import threading
 import time
@@ -11,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from mailout.delivery.states import TRANSITIONS
-from mailout.errors import StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
+from mailout.errors import HomeUnwritable, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
 from mailout.ids import message_id
 from mailout.ports import Clock
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 BUSY_SECONDS = 30.0
+INDEX_BYTES = 32 * 1024
+ROOM_NEEDED = 64 * 1024
+"""With less on the disk, an input or output error of SQLite comes from that."""
 
 
 class Database:
@@ -37,6 +42,7 @@ class Database:
         connection: sqlite3.Connection | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            _see_that_there_is_room(self.path)
             connection = sqlite3.connect(
                 self.path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
             )
@@ -47,10 +53,11 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             if connection is not None:
                 connection.close()
-            raise StoreUnavailable(
+            raise _full(self.path, error) or StoreUnavailable(
                 f"The store {self.path} cannot be opened: {error}.",
                 remedy="Set MAILOUT_HOME to a folder that you may write to.",
             ) from error
+        self._file = _identity(self.path)
         connection.create_function("mailout_uuid", 2, message_id, deterministic=True)
         return connection
 
@@ -81,6 +88,7 @@ class Database:
         with self._lock:
             connection = self._connection
             with _translated(self.path):
+                self._see_that_it_is_there()
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
@@ -89,6 +97,11 @@ class Database:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                     raise
+
+    def _see_that_it_is_there(self) -> None:
+        """SQLite would go on in a file that was deleted, and all that it was told would go with it."""
+        if _identity(self.path) != self._file:
+            raise HomeUnwritable.gone(self.path)
 
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[sqlite3.Row]:
         with self._lock, _translated(self.path):
@@ -146,11 +159,51 @@ def _translated(path: Path) -> Iterator[None]:
         raise StoreError(f"The store refused it: {error}.") from error
     except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
         text = str(error)
+        if full := _full(path, error):
+            raise full from error
         if isinstance(error, sqlite3.OperationalError) and not text.startswith("no such"):
             raise StoreUnavailable(f"The store {path} does not answer: {text}.") from error
         if "closed database" in text:
             raise StoreUnavailable(f"The store {path} is closed.") from error
         raise
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        file = path.stat()
+    except OSError:
+        return None
+    return file.st_dev, file.st_ino
+
+
+def _full(path: Path, error: Exception) -> HomeUnwritable | None:
+    """Whether a full disk is behind an error. SQLite says so of the file itself; of the ones beside it (the
+    WAL, its index) it says that they cannot be opened or written."""
+    if isinstance(error, OSError):
+        return HomeUnwritable.full(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return HomeUnwritable.full(path)
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _room(path.parent) < ROOM_NEEDED:
+        return HomeUnwritable.full(path)
+    return None
+
+
+def _see_that_there_is_room(path: Path) -> None:
+    """SQLite maps its index of the WAL into memory. If that finds no room on the disk when it is first
+    written to, the process is killed (SIGBUS) without a word."""
+    index = path.with_name(f"{path.name}-shm")
+    held = index.stat().st_blocks * 512 if index.exists() else 0
+    if held < INDEX_BYTES and _room(path.parent) < ROOM_NEEDED:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _room(folder: Path) -> int:
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return ROOM_NEEDED  # it cannot be asked: then it is not said to be full
+    return disk.f_bavail * disk.f_frsize
 
 
 def statements(script: str) -> Iterator[str]:

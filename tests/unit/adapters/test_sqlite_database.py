@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore, database
-from mailout.errors import StoreMismatch, StoreUnavailable
+from mailout.errors import HomeUnwritable, StoreMismatch, StoreUnavailable
+from mailout.ports import SubscriberRow
 from tests.clocks import FakeClock
 
 ROOT = Path(__file__).parents[3]
@@ -156,3 +157,34 @@ def test_whoever_only_looks_waits_for_nobody(tmp_path: Path) -> None:
     assert store.quota("folder") is None
     other.close()
     store.close()
+
+
+def test_a_full_disk_is_named_and_the_store_is_as_it_was(tmp_path: Path) -> None:
+    """A person has to make room: waiting for it, as for a busy file, would only look like a hang."""
+    store = SqliteStore(tmp_path / "mailout.db", FakeClock())
+    (pages,) = store.db.read("PRAGMA page_count")[0]
+    store.db.read(f"PRAGMA max_page_count = {pages}")
+    rows = [SubscriberRow(email, email) for email in (f"p{n}@example.org" for n in range(5000))]
+    with pytest.raises(HomeUnwritable, match="The disk is full") as told:
+        store.import_subscribers(rows)
+    assert "Free some space" in str(told.value)
+    assert store.db.read("SELECT count(*) AS n FROM subscribers")[0]["n"] == 0
+    store.db.read("PRAGMA max_page_count = 1000000")
+    store.import_subscribers(rows)
+    assert store.db.read("SELECT count(*) AS n FROM subscribers")[0]["n"] == 5000
+    store.close()
+
+
+def test_a_file_that_another_has_taken_the_place_of_is_not_written_to(tmp_path: Path) -> None:
+    """SQLite would go on in the deleted file, and nobody would ever see what was written."""
+    path = tmp_path / "mailout.db"
+    store = SqliteStore(path, FakeClock())
+    path.unlink()
+    with pytest.raises(HomeUnwritable, match="deleted or moved"):
+        store.pause_all(True)
+    other = SqliteStore(path, FakeClock())
+    with pytest.raises(HomeUnwritable, match="deleted or moved"):
+        store.pause_all(True)
+    other.pause_all(True)
+    store.close()
+    other.close()

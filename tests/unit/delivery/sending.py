@@ -78,6 +78,9 @@ class MemoryJournal:
     def close(self, last_step: int) -> None:
         self.closed = last_step
 
+    def leave(self) -> None:
+        return None
+
 
 class MemoryJournals:
     """Journals of one machine; `die` makes all open ones a dead process's."""

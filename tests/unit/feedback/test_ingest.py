@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.delivery.protocol import Ledger, Timing
+from mailout.delivery.protocol import Ledger
 from mailout.errors import StoreError, StoreUnavailable
 from mailout.feedback.ingest import QueueMessage, ingest, poll, unwrap
 from mailout.feedback.model import Applied, Reading
@@ -204,7 +204,7 @@ def test_a_mailout_that_reached_nobody_has_no_rates_to_speak_of() -> None:
 
 def test_reconcile_says_what_needs_a_person(store: SqliteStore) -> None:
     asked: list[str] = []
-    found = reconcile(store, Timing.of(120), refresh_quota=lambda: asked.append("quota"))
+    found = reconcile(store, lambda: store.reap(45.0), refresh_quota=lambda: asked.append("quota"))
     assert (found.reaped, found.doubts.unknown, found.drift, asked) == (0, 0, (), ["quota"])
 
 
@@ -214,4 +214,4 @@ def test_a_provider_that_does_not_answer_does_not_stop_the_rest(store: SqliteSto
     def fail() -> None:
         raise MailoutError("SES: no answer")
 
-    assert reconcile(store, Timing.of(120), refresh_quota=fail).quota_problem == "SES: no answer"
+    assert reconcile(store, lambda: store.reap(45.0), refresh_quota=fail).quota_problem == "SES: no answer"

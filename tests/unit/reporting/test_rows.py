@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mailout.delivery.protocol import Attempt, Claimed, Result
 from mailout.delivery.states import State
+from mailout.errors import StoreUnavailable
 from mailout.reporting import rows
 from mailout.reporting.files import csv_path, parts_directory
 from mailout.reporting.rows import COLUMNS, CsvPart, safe, write_csv
@@ -103,10 +104,10 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(
     before = path.read_bytes()
 
     def gone(*_: object, **__: object) -> None:
-        raise OSError("gone")
+        raise StoreUnavailable("gone")
 
     monkeypatch.setattr(office.store, "messages", gone)
-    with pytest.raises(OSError, match="gone"):
+    with pytest.raises(StoreUnavailable, match="gone"):
         write_csv(office.store, mailout.id, path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
