@@ -70,7 +70,7 @@ class Database:
                 )
             if 0 < version < len(scripts):
                 copy = _keep_copy(self.path, version)
-                log.info("%s: schema %d becomes %d; a copy is %s", self.path, version, len(scripts), copy.name)
+                log.info("upgrading %s from schema %d; %s is a copy", self.path, version, copy.name)
             for script in scripts[version:]:
                 for statement in statements(script.read_text(encoding="utf-8")):
                     tx.execute(statement)
@@ -129,7 +129,7 @@ def dicts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
 
 
 def _keep_copy(path: Path, version: int) -> Path:
-    """The file as it is before an upgrade, beside it. Called by the writer, so nobody changes it meanwhile."""
+    """The file as it is before an upgrade, beside it. Called by the writer: nobody changes it meanwhile."""
     copy, draft = path.with_name(f"{path.name}.v{version}"), path.with_name(f"{path.name}.v{version}.part")
     try:
         draft.unlink(missing_ok=True)
