@@ -21,6 +21,7 @@ from mailout.engine import Engine
 from mailout.errors import UsageError
 from mailout.ports import ImportCounts
 from mailout.reporting.moments import iso
+from mailout.reporting.rows import safe
 
 app = typer.Typer(
     help="The people on your list: import, export, look one up.",
@@ -101,7 +102,7 @@ def _write_rejects(found: CsvImport, path: Path) -> None:
     with _writing(path) as file:
         writer = csv.writer(file)
         writer.writerow(("line", "email", "reason"))
-        writer.writerows((reject.line, reject.email, reject.reason.value) for reject in found.rejects())
+        writer.writerows((reject.line, safe(reject.email), reject.reason.value) for reject in found.rejects())
 
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
@@ -116,7 +117,7 @@ def export(
     attributes = sorted({name for row in _everybody(engine) for name in row["attributes"]})
     with _writing(out) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*COLUMNS, *attributes))
+        writer.writerow((*COLUMNS, *map(safe, attributes)))
         for row in _everybody(engine):
             values = [row["attributes"].get(name) for name in attributes]
             writer.writerow(map(_cell, (*(row[name] for name in COLUMNS), *values)))
@@ -133,7 +134,9 @@ def _everybody(engine: Engine) -> Iterator[Mapping[str, Any]]:
 
 
 def _cell(value: Any) -> str:
-    return "|".join(value) if isinstance(value, list | tuple) else value or ""
+    if value is None:
+        return ""
+    return safe("|".join(value) if isinstance(value, list | tuple) else str(value))
 
 
 @contextmanager

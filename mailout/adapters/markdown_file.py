@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
+
+from PIL import Image
 
 from mailout.content.document import Media
 from mailout.content.manuscript import Manuscript
 from mailout.content.markdown import MarkdownMailout, parse_markdown
 from mailout.errors import Abort, AbortCode, UsageError
 from mailout.queue.model import Kind
+
+PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "AVIF")
+"""What is copied to where everybody can read it. No SVG: mail programs do not show it, and it can hold scripts."""
 
 
 class MarkdownFiles:
@@ -38,8 +44,18 @@ def read_markdown(path: Path) -> MarkdownMailout:
 
 
 def read_picture(source: str) -> bytes:
-    """The reader that `keep_media` needs for a Markdown file."""
-    return Path(source).read_bytes()
+    """The reader that `keep_media` needs for a Markdown file. Decoded first: a name proves nothing."""
+    data = Path(source).read_bytes()
+    try:
+        with Image.open(io.BytesIO(data), formats=PICTURES) as picture:
+            picture.load()
+    except Exception as error:  # noqa: BLE001 (decoders raise whatever a broken file makes them stumble over)
+        raise Abort(
+            AbortCode.MEDIA_UNAVAILABLE,
+            f"{source} is not a picture that can be shown, or is damaged.",
+            remedy="Save it as PNG, JPEG, GIF, WebP or AVIF, and try again.",
+        ) from error
+    return data
 
 
 def _text_of(path: Path) -> str:
@@ -60,11 +76,27 @@ def _text_of(path: Path) -> str:
 
 
 def _found(media: Media, beside: Path) -> Media:
-    file = (beside.parent / media.source).resolve()
+    """Only what lies in the letter's folder: whatever it names is copied to where everybody can read it."""
+    folder = beside.parent.resolve()
+    file = (folder / media.source).resolve()
+    if not file.is_relative_to(folder):
+        raise Abort(
+            AbortCode.MEDIA_UNAVAILABLE,
+            f"{beside.name} shows {media.source}, which is outside of its folder.",
+            remedy="Put the picture into the folder of the text (no link to another place), and name it there.",
+        )
     if not file.is_file():
         raise Abort(
             AbortCode.MEDIA_UNAVAILABLE,
             f"{beside.name} shows {media.source}, and there is no such file beside it.",
             remedy="Put the picture there, or correct its name in the text.",
         )
+    try:
+        read_picture(str(file))
+    except OSError as error:
+        raise Abort(
+            AbortCode.MEDIA_UNAVAILABLE,
+            f"{beside.name} shows {media.source}, which cannot be read: {error.strerror}.",
+            remedy="Check that it is a file that you may read.",
+        ) from error
     return replace(media, source=str(file))

@@ -27,6 +27,8 @@ ALSO_CALLED = {"list": "lists"}
 ATTRIBUTE = "attribute "
 """Before the name of a column that is not ours, so that a file's own `line` or `reason` is no trouble."""
 
+_ESCAPED = re.compile(r"'+[=+\-@\t\r]")
+
 
 @dataclass(frozen=True, slots=True)
 class Reject:
@@ -139,7 +141,7 @@ def _reader(lines: Iterator[str]) -> Any:
 
 def _columns(path: Path, reader: Any) -> list[str]:
     """The header in our own words: known names as they are, all others as attributes."""
-    headers = ([name.strip(TRIM) for name in row] for row in reader)
+    headers = ([_as_it_was(name).strip(TRIM) for name in row] for row in reader)
     written = next((names for names in headers if any(names)), None)
     if written is None:
         raise UsageError(f"{path} is empty.", remedy="Its first line names the columns; `email` is one.")
@@ -170,7 +172,7 @@ def _batches(reader: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     def rows() -> Iterator[list[Any]]:
         for row in reader:
             if any(row):
-                yield [reader.line_num, any(row[width:]), *(row + padding)[:width]]
+                yield [reader.line_num, any(row[width:]), *map(_as_it_was, (row + padding)[:width])]
 
     lines = rows()
     batch: list[list[Any]] = []
@@ -180,6 +182,11 @@ def _batches(reader: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         yield frame.with_columns(reason=ragged).drop("ragged")
         if not (batch := list(islice(lines, BATCH))):
             return
+
+
+def _as_it_was(value: str) -> str:
+    """Without the `'` that keeps a spreadsheet from taking a value for a formula; our own exports have it."""
+    return value[1:] if value[:1] == "'" and _ESCAPED.match(value) else value
 
 
 def _subscriber(row: Mapping[str, Any], attributes: Sequence[str]) -> SubscriberRow:

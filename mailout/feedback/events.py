@@ -184,6 +184,8 @@ def _text(value: Any) -> str | None:
     """Text that every store can keep: no NUL, no half of a surrogate pair."""
     if not isinstance(value, str):
         return None
+    if value.isascii() and "\0" not in value:  # nearly always, and ten times as quick
+        return value or None
     return value.replace("\0", "").encode("utf-8", "replace").decode() or None
 
 

@@ -20,7 +20,7 @@ from mailout.ports import Feedback
 
 log = logging.getLogger("mailout.feedback")
 
-BATCH = 500
+BATCH = 2_000
 BouncePolicy = Literal["any", "permanent"]
 SNS, SQS, SQS_RAW = "sns", "sqs", "sqs_raw"
 """How a message came. The first two have SNS's own id."""

@@ -4,8 +4,8 @@ While a mailout is sent, each worker appends what is final to a part of its own;
 made anew from the store, because unknown messages are settled later and only the store knows.
 
 The file is safe to open in a spreadsheet: a value that begins like a formula (`=`, `+`, `-`, `@`, a tab or a
-carriage return) gets a `'` in front. Addresses may begin with `+`, `-` or `=` too; a program that reads the
-file back takes that `'` away again.
+carriage return, also behind `'`) gets a `'` in front. Addresses may begin with `+`, `-` or `=` too; a program that
+reads the file back takes that `'` away again, as the import of subscribers does.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def safe(value: str | None) -> str:
     """A value that no spreadsheet takes for a formula."""
     if not value:
         return ""
-    return f"'{value}" if value.startswith(_FORMULA) else value
+    return f"'{value}" if value.lstrip("'").startswith(_FORMULA) else value
 
 
 def _line_of(row: Mapping[str, Any]) -> Sequence[str]:

@@ -18,6 +18,10 @@ alter table subscribers add column if not exists bounce_subtype text;
 alter table subscribers add column if not exists status_updated_at timestamptz;
 alter table subscribers add column if not exists from_name text;
 alter table subscribers add column if not exists created_at timestamptz default now();
+-- Why somebody is `unsubscribed`, since only his own act may be undone: when he left by himself, having been
+-- active; and when he complained, which stays on record for good.
+alter table subscribers add column if not exists left_at timestamptz;
+alter table subscribers add column if not exists complained_at timestamptz;
 alter table subscribers add column if not exists email_norm text collate "C";
 alter table subscribers add column if not exists email_problem text;
 alter table subscribers add column if not exists ocd_ids jsonb not null default '[]';
@@ -65,12 +69,71 @@ language sql immutable parallel safe set search_path = '' as $$
 $$;
 comment on function mailout_rank is 'bounced > unsubscribed > active; equal or higher wins.';
 
+create or replace function mailout_leave_as(address text, status text) returns void
+language sql volatile set search_path = public as $$
+    update subscribers s set status = $2, status_updated_at = mailout_now()
+    where s.email_norm = address and mailout_rank($2) > greatest(1, mailout_rank(s.status))
+$$;
+comment on function mailout_leave_as is 'Who has left under one spelling has left under all.';
+
+-- A policy lets web pages write rows. What decides who gets mail is not theirs to give: whoever holds the
+-- publishable key could otherwise mark anybody as bounced, and learn from a conflict who is on the list.
+create or replace function mailout_sign_up(given subscribers) returns subscribers
+language plpgsql set search_path = public as $$
+declare
+    usual text := (
+        select pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d
+        join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+        where d.adrelid = 'subscribers'::regclass and a.attname = 'status');
+begin
+    execute 'select ' || coalesce(usual, 'null') into given.status;  -- a project may begin with a word of its own
+    given.status := coalesce(given.status, 'active');
+    given.email_norm := null;
+    given.email_problem := null;
+    given.bounce_type := null;
+    given.bounce_subtype := null;
+    given.status_updated_at := null;
+    given.left_at := null;
+    given.complained_at := null;
+    given.from_name := null;
+    given.created_at := now();
+    return given;
+end $$;
+comment on function mailout_sign_up is 'A new row as a role under row level security may write it.';
+
+create or replace function mailout_keep_standing(before subscribers, given subscribers) returns subscribers
+language plpgsql set search_path = public as $$
+begin
+    given.status := before.status;
+    given.email_norm := before.email_norm;
+    given.email_problem := before.email_problem;
+    given.bounce_type := before.bounce_type;
+    given.bounce_subtype := before.bounce_subtype;
+    given.status_updated_at := before.status_updated_at;
+    given.left_at := before.left_at;
+    given.complained_at := before.complained_at;
+    given.from_name := before.from_name;
+    given.created_at := before.created_at;
+    if mailout_rank(before.status) > 1 then
+        given.email := before.email;  -- else an address would inherit that somebody else has left
+    end if;
+    return given;
+end $$;
+comment on function mailout_keep_standing is 'A changed row as a role under row level security may write it.';
+
 -- As its owner: a sign-up form that may insert a row may call none of our functions.
 create or replace function mailout_normalise_subscriber() returns trigger
 language plpgsql security definer set search_path = public, pg_temp as $$
 declare
-    norm text := mailout_email_norm(new.email);
+    outsider boolean := tg_nargs > 0;
+    norm text;
 begin
+    if outsider and tg_op = 'INSERT' then
+        new := mailout_sign_up(new);
+    elsif outsider then
+        new := mailout_keep_standing(old, new);
+    end if;
+    norm := mailout_email_norm(new.email);
     if new.email_norm is not null and (tg_op = 'INSERT' or new.email_norm is distinct from old.email_norm) then
         new.email_problem := null;  -- given by a program, which knows punycode
         return new;
@@ -80,12 +143,12 @@ begin
     end if;
     new.email_norm := norm;
     new.email_problem := case when norm is null then mailout_email_problem(new.email) end;
-    if exists (select 1 from subscribers s where s.email_norm = norm and s.id <> new.id) then
+    if exists (select 1 from subscribers s where s.email_norm = norm and (tg_op = 'INSERT' or s.id <> new.id)) then
         new.email_norm := null;
         new.email_problem := 'duplicate';
-        -- Who has left under one spelling has left.
-        update subscribers s set status = new.status, status_updated_at = mailout_now()
-        where s.email_norm = norm and mailout_rank(s.status) < mailout_rank(new.status);
+        if not outsider then
+            perform mailout_leave_as(norm, new.status);
+        end if;
     end if;
     return new;
 end $$;
@@ -93,6 +156,7 @@ comment on function mailout_normalise_subscriber is 'Fills email_norm, whoever w
 
 -- The rows that were there before: of equal addresses the strongest status stays, then the oldest.
 drop trigger if exists subscribers_normalise on subscribers;
+drop trigger if exists subscribers_sign_up on subscribers;
 create unique index if not exists subscribers_email_norm on subscribers (email_norm);
 update subscribers s
 set email_norm = ranked.kept, email_problem = ranked.problem
@@ -108,7 +172,11 @@ from (
 ) ranked
 where s.id = ranked.id and s.email_norm is null and s.email_problem is null;
 create trigger subscribers_normalise before insert or update of email, email_norm, status on subscribers
-    for each row execute function mailout_normalise_subscriber();
+    for each row when (not (row_security_active('subscribers'::regclass) or current_user in ('anon', 'authenticated')))
+    execute function mailout_normalise_subscriber();
+create trigger subscribers_sign_up before insert or update on subscribers
+    for each row when (row_security_active('subscribers'::regclass) or current_user in ('anon', 'authenticated'))
+    execute function mailout_normalise_subscriber('outsider');
 
 create index if not exists subscribers_active on subscribers (email_norm) where status = 'active';
 create index if not exists subscribers_problem on subscribers (email_problem) where email_problem is not null;
@@ -255,10 +323,8 @@ begin
         if one.email_norm is null then
             update subscribers s set email_problem = 'invalid' where s.id::text collate "C" = one.id and s.email_problem = 'not_ascii';
         elsif exists (select 1 from subscribers s where s.email_norm = one.email_norm) then
-            update subscribers kept set status = s.status, status_updated_at = mailout_now()
-            from subscribers s
-            where s.id::text collate "C" = one.id and s.email_problem = 'not_ascii' and kept.email_norm = one.email_norm
-              and mailout_rank(kept.status) < mailout_rank(s.status);
+            perform mailout_leave_as(one.email_norm, s.status) from subscribers s
+            where s.id::text collate "C" = one.id and s.email_problem = 'not_ascii';
             update subscribers s set email_problem = 'duplicate' where s.id::text collate "C" = one.id and s.email_problem = 'not_ascii';
         else
             update subscribers s set email_norm = one.email_norm where s.id::text collate "C" = one.id and s.email_problem = 'not_ascii';

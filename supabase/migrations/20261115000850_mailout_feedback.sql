@@ -1,10 +1,6 @@
 -- What comes back: the inbox of events, what they change, and people who leave.
 -- Locks are taken in one order by all: messages, subscribers, mailouts.
 
--- Why somebody is `unsubscribed`, since only his own act may be undone: when he left by himself, having been
--- active; and when he complained, which stays on record for good.
-alter table subscribers add column if not exists left_at timestamptz;
-alter table subscribers add column if not exists complained_at timestamptz;
 create index if not exists delivery_events_email on delivery_events (email);
 
 create or replace function mailout_receive_events(received jsonb) returns integer
@@ -259,8 +255,8 @@ declare
     recorded record;
 begin
     if list_key is null then
-        insert into subscribers (id, email, email_norm, status, status_updated_at, created_at)
-        values (mailout_uuid('subscriber', address), address, address, 'unsubscribed', mailout_now(), mailout_now())
+        insert into subscribers (email, email_norm, status, status_updated_at, created_at)
+        values (address, address, 'unsubscribed', mailout_now(), mailout_now())
         on conflict (email_norm) do nothing;
         update subscribers s set status = 'unsubscribed', status_updated_at = mailout_now(), left_at = mailout_now()
         where s.email_norm = address and s.status = 'active';

@@ -37,6 +37,23 @@ def test_a_sqlite_with_the_fault_is_named_once_several_write(
     ("mistake", "door"),
     [
         ("grant select on subscribers to anon; create policy p on subscribers using (true)", "subscribers"),
+        (
+            "grant insert on subscriptions to anon; create policy p on subscriptions for insert with check (true)",
+            "subscriptions (insert)",
+        ),
+        (
+            "grant update (status) on subscribers to authenticated;"
+            " create policy p on subscribers for update to authenticated using (true)",
+            "subscribers (update)",
+        ),
+        (
+            "grant delete on switches to anon; create policy p on switches for delete to public using (true)",
+            "switches (delete)",
+        ),
+        (
+            "grant insert on subscribers to anon; alter table subscribers disable row level security",
+            "subscribers (insert)",
+        ),
         ("grant select on contents to anon; alter table contents disable row level security", "contents"),
         ("grant select on email_logs to authenticated", "email_logs"),
         ("grant execute on function mailout_subscribers to public", "mailout_subscribers"),

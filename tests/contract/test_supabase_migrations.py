@@ -198,6 +198,13 @@ def test_an_import_meets_the_rows_that_were_there(
     assert (counts.added, counts.updated, after) == (0, 2, before)
 
 
+def test_people_can_leave_whatever_the_ids_of_the_table_are(lived_store: SupabaseStore) -> None:
+    lived_store.unsubscribe("ann@example.org", None)
+    lived_store.unsubscribe("not-yet-there@example.org", None)
+    assert lived_store.subscriber("ann@example.org")["status"] == "unsubscribed"
+    assert lived_store.subscriber("not-yet-there@example.org")["status"] == "unsubscribed"
+
+
 def test_whoever_writes_a_row_the_key_is_filled(admin: psycopg.Connection[Any], store: SupabaseStore) -> None:
     """People add and edit subscribers in Supabase's table editor; a second spelling is a second row."""
     admin.execute(

@@ -335,6 +335,24 @@ def test_an_export_can_be_imported_again_and_loses_nothing(mailout: Commands) ->
     assert (again["rows"], again["unchanged"]) == (imported.data["people"], imported.data["people"])
 
 
+def test_no_spreadsheet_takes_a_value_for_a_formula_and_none_is_changed(mailout: Commands) -> None:
+    """Whoever signs up chooses these values, and whoever opens the export runs them."""
+    people = mailout.folder / "people.csv"
+    people.write_text(
+        "email,from_name,=cmd()\n+ana@example.org,=1+1,@SUM(A1)\n'+bob@example.org,-2,'=quoted\n=1+1,,\n-,,\n"
+    )
+    imported = mailout("subscribers", "import", people, "--rejects", "left-out.csv", "--json")
+    assert imported.data["people"] == 2
+    assert mailout("subscribers", "export", "--out", "everybody.csv").code == 0
+    for name in ("left-out.csv", "everybody.csv"):
+        with (mailout.folder / name).open(encoding="utf-8", newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        assert len(cells) > 6
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    again = mailout("subscribers", "import", "everybody.csv", "--json").data
+    assert (again["rows"], again["unchanged"]) == (2, 2)
+
+
 def test_one_person_can_be_looked_up_as_people_write_addresses(mailout: Commands) -> None:
     mailout.people("Ana@example.org")
     assert mailout("subscribers", "show", " ANA@example.org", "--json").data["status"] == "active"

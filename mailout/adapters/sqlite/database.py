@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ BUSY_SECONDS = 30.0
 INDEX_BYTES = 32 * 1024
 ROOM_NEEDED = 64 * 1024
 """With less on the disk, an input or output error of SQLite comes from that."""
+
+log = logging.getLogger(__name__)
 
 
 class Database:
@@ -71,6 +74,9 @@ class Database:
                     f"{self.path} has schema version {version}; this program knows {len(scripts)}.",
                     remedy="Use the newer mailout that wrote it, or another MAILOUT_HOME.",
                 )
+            if 0 < version < len(scripts):
+                copy = _keep_copy(self.path, version)
+                log.info("upgrading %s from schema %d; %s is a copy", self.path, version, copy.name)
             for script in scripts[version:]:
                 for statement in statements(script.read_text(encoding="utf-8")):
                     tx.execute(statement)
@@ -132,6 +138,24 @@ def dicts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
     """For long pages: `dict(row)` looks up each name, and takes four times as long."""
     names = rows[0].keys() if rows else []
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _keep_copy(path: Path, version: int) -> Path:
+    """The file as it is before an upgrade, beside it. Called by the writer: nobody changes it meanwhile."""
+    copy, draft = path.with_name(f"{path.name}.v{version}"), path.with_name(f"{path.name}.v{version}.part")
+    try:
+        draft.unlink(missing_ok=True)
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, path.stat().st_mode & 0o777))
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(draft)) as target:
+            source.backup(target)
+        draft.replace(copy)
+    except (OSError, sqlite3.Error) as error:
+        draft.unlink(missing_ok=True)
+        raise StoreUnavailable(
+            f"{path} is not upgraded, because no copy of it could be written: {error}.",
+            remedy=f"Free as much space beside it as it takes itself ({path.stat().st_size >> 20} MB).",
+        ) from error
+    return copy
 
 
 def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:

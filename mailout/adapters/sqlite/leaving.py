@@ -8,7 +8,7 @@ from typing import Any
 
 from mailout.adapters.sqlite.archive import drop_claims
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.feedback import count, record_event
+from mailout.adapters.sqlite.event_batch import count, record_event
 from mailout.adapters.sqlite.movement import Movement
 from mailout.delivery.states import WAITING, State
 from mailout.errors import StoreError

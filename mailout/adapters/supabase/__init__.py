@@ -63,7 +63,7 @@ class SupabaseStore(
                 "Take these rights from anon and authenticated, or drop the policies that give them.",
             )
         else:
-            yield Check("publishable key", "ok", "it can neither read nor call")
+            yield Check("publishable key", "ok", "it can neither read nor write nor call")
 
     def close(self) -> None:
         self.rpc.close()

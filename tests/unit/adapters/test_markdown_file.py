@@ -1,8 +1,12 @@
 """Reading a Markdown file and keeping its pictures."""
 
+import io
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from mailout.adapters.markdown_file import read_markdown, read_picture
 from mailout.adapters.media_folder import MediaFolder
@@ -11,6 +15,14 @@ from mailout.content.footer import Footer
 from mailout.content.layout import render
 from mailout.content.media import keep_media
 from mailout.errors import Abort, AbortCode, UsageError
+
+
+
+def picture(kind: str = "PNG") -> bytes:
+    data = io.BytesIO()
+    Image.new("RGB", (2, 3), "teal").save(data, format=kind)
+    return data.getvalue()
+
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "newsletter.md"
 
@@ -38,11 +50,77 @@ def test_a_missing_picture_stops_the_mailout_before_the_first_send(tmp_path):
 
 def test_a_picture_is_found_beside_its_file(tmp_path, monkeypatch):
     (tmp_path / "pics").mkdir()
-    (tmp_path / "pics" / "a b.png").write_bytes(b"x")
+    (tmp_path / "pics" / "a b.png").write_bytes(picture())
     (tmp_path / "n.md").write_text("![x](pics/a%20b.png)")
     monkeypatch.chdir("/")
     (media,) = read_markdown(tmp_path / "n.md").document.media
-    assert read_picture(media.source) == b"x"
+    assert read_picture(media.source) == picture()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "AVIF"])
+def test_every_kind_that_mail_programs_show_is_a_picture(tmp_path, kind):
+    (tmp_path / "a").write_bytes(picture(kind))
+    assert read_picture(str(tmp_path / "a")) == picture(kind)
+
+
+def _bomb() -> bytes:
+    """A small file that says it has ten thousand million pixels."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
+    data = zlib.compress(b"\0" * 100)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"SES_SECRET=topsecret\n",
+        b"",
+        b"\x89PNG\r\n\x1a\nSES_SECRET=topsecret",
+        b"GIF89aSES_SECRET=topsecret",
+        b"\xff\xd8\xff\xe0SES_SECRET=topsecret",
+        b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>',
+        picture()[:50],
+        _bomb(),
+    ],
+)
+def test_what_is_no_picture_is_not_published_whatever_it_is_called(tmp_path, data):
+    """`![](.env)` would put the keys where everybody can read them."""
+    for name in (".env", "boat.png"):
+        (tmp_path / name).write_bytes(data)
+        (tmp_path / "n.md").write_text(f"![x]({name})")
+        with pytest.raises(Abort, match="not a picture") as caught:
+            read_markdown(tmp_path / "n.md")
+        assert caught.value.code is AbortCode.MEDIA_UNAVAILABLE
+        with pytest.raises(Abort, match="not a picture"):
+            read_picture(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["../boat.png", "pics/../../boat.png", "%2E%2E/boat.png", "link.png", "out/boat.png", "%2Fetc%2Fpasswd"],
+)
+def test_a_picture_from_outside_of_the_letters_folder_is_not_published(tmp_path, address):
+    folder = tmp_path / "letters"
+    (folder / "pics").mkdir(parents=True)
+    (tmp_path / "boat.png").write_bytes(picture())
+    (folder / "link.png").symlink_to(tmp_path / "boat.png")
+    (folder / "out").symlink_to(tmp_path)
+    (folder / "n.md").write_text(f"![x]({address})")
+    with pytest.raises(Abort, match="outside of its folder") as caught:
+        read_markdown(folder / "n.md")
+    assert caught.value.code is AbortCode.MEDIA_UNAVAILABLE
+
+
+def test_a_link_that_stays_in_the_folder_is_followed(tmp_path):
+    (tmp_path / "boat.png").write_bytes(picture())
+    (tmp_path / "latest.png").symlink_to("boat.png")
+    (tmp_path / "n.md").write_text("![x](latest.png)")
+    (media,) = read_markdown(tmp_path / "n.md").document.media
+    assert media.source == str(tmp_path / "boat.png")
 
 
 def test_what_cannot_be_read_is_said(tmp_path):

@@ -209,8 +209,9 @@ CREATE TABLE dead_letters (
     created_at REAL NOT NULL
 ) WITHOUT ROWID;
 
+-- Events lie in the order in which they came: ordered by their ids, which are random, each would touch pages of its own.
 CREATE TABLE delivery_events (
-    id                  TEXT PRIMARY KEY,  -- the SNS id, else a hash of SES id, type, recipient and time
+    id                  TEXT NOT NULL PRIMARY KEY,  -- the SNS id, else a hash of SES id, type, recipient and time
     message_id          TEXT,
     campaign_id         TEXT,
     email               TEXT,
@@ -218,17 +219,17 @@ CREATE TABLE delivery_events (
     provider_message_id TEXT,
     detail              TEXT NOT NULL DEFAULT '{}',
     event_at            REAL NOT NULL
-) WITHOUT ROWID;
+);
 CREATE INDEX delivery_events_message ON delivery_events (message_id);
 
 CREATE TABLE events_inbox (
-    id          TEXT PRIMARY KEY,
+    id          TEXT NOT NULL PRIMARY KEY,
     source      TEXT NOT NULL,
     payload     TEXT,  -- gone once applied
     received_at REAL NOT NULL,
     applied_at  REAL,
     error       TEXT
-) WITHOUT ROWID;
+);
 CREATE INDEX events_inbox_waiting ON events_inbox (received_at) WHERE applied_at IS NULL;
 
 CREATE TABLE campaign_runs (

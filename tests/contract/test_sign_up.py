@@ -1,0 +1,210 @@
+"""A policy lets web pages write into `subscribers`: what they may say, and what they learn from the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from mailout.adapters.supabase import SupabaseStore
+from tests.contract.postgres import PostgresRpc, database, empty, migrate
+
+OUTSIDERS = ("anon", "authenticated")
+FORM = """
+grant insert, update on subscribers to anon, authenticated;
+create policy sign_up on subscribers for insert to anon, authenticated with check (true);
+create policy profile on subscribers for update to anon, authenticated using (true) with check (true);
+"""
+"""As wide as a careless project might make them. An update that names its row would need `select`, too."""
+
+KEPT = (
+    "email_norm, status, status_updated_at, bounce_type, bounce_subtype, left_at, complained_at, from_name, "
+    "email_problem"
+)
+
+
+@pytest.fixture(scope="module")
+def address() -> str:
+    made = database("sign_up")
+    migrate(made)
+    with psycopg.connect(made) as admin:
+        admin.execute(FORM)
+    return made
+
+
+@pytest.fixture
+def admin(address: str) -> Iterator[psycopg.Connection[Any]]:
+    empty(address)
+    with psycopg.connect(address, autocommit=True, row_factory=dict_row) as connection:
+        yield connection
+
+
+@pytest.fixture(params=OUTSIDERS)
+def form(
+    request: pytest.FixtureRequest, admin: psycopg.Connection[Any], address: str
+) -> Iterator[psycopg.Connection[Any]]:
+    """What a web page has: a connection in a role of the publishable key."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"set role {request.param}")
+        yield connection
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[SupabaseStore]:
+    made = SupabaseStore(PostgresRpc(address))
+    yield made
+    made.close()
+
+
+def _rows(admin: psycopg.Connection[Any], email: str) -> list[dict[str, Any]]:
+    query = f"select {KEPT} from subscribers where lower(email) = lower(%s) order by email_norm nulls last"
+    return admin.execute(query, (email,)).fetchall()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("status", ["bounced", "unsubscribed"])
+def test_nobody_can_be_taken_off_the_list_by_a_form(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any], status: str
+) -> None:
+    """The publishable key is in every page: with it one could end the mail of anybody whose address one knows."""
+    admin.execute("insert into subscribers (email) values ('ann@example.org')")
+    before = _rows(admin, "ann@example.org")
+    form.execute("insert into subscribers (email, status) values ('Ann@Example.org', %s)", (status,))
+    form.execute("insert into subscribers (email, status) values ('ann@BÜCHER.example', %s)", (status,))
+    assert _rows(admin, "ann@example.org")[:1] == before
+    assert {row["status"] for row in _rows(admin, "ann@BÜCHER.example")} == {"active"}
+
+
+def test_what_decides_who_gets_mail_is_not_the_forms_to_say(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any]
+) -> None:
+    form.execute(
+        "insert into subscribers (email, email_norm, email_problem, status, bounce_type, bounce_subtype,"
+        " status_updated_at, left_at, complained_at, from_name, created_at)"
+        " values ('new@example.org', 'other@example.org', 'duplicate', 'bounced', 'Permanent', 'General',"
+        " '2020-01-01', '2020-01-01', '2020-01-01', 'Your bank', '2020-01-01')"
+    )
+    (row,) = _rows(admin, "new@example.org")
+    assert row.pop("email_norm") == "new@example.org"
+    assert row.pop("status") == "active"
+    assert set(row.values()) == {None}
+    (made,) = admin.execute("select created_at > '2026-01-01' as recent from subscribers").fetchall()
+    assert made["recent"]
+
+
+def test_a_project_that_begins_with_a_word_of_its_own_keeps_it(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any]
+) -> None:
+    """Who confirms addresses first must not find them active because the form said so."""
+    admin.execute("alter table subscribers drop constraint subscribers_status_known")
+    admin.execute("alter table subscribers alter column status set default 'unconfirmed'")
+    try:
+        form.execute("insert into subscribers (email, status) values ('new@example.org', 'active')")
+        assert [row["status"] for row in _rows(admin, "new@example.org")] == ["unconfirmed"]
+    finally:
+        admin.execute("delete from subscribers")
+        admin.execute("alter table subscribers alter column status set default 'active'")
+        admin.execute(
+            "alter table subscribers add constraint subscribers_status_known"
+            " check (status in ('active', 'unsubscribed', 'bounced'))"
+        )
+
+
+def test_a_row_that_waits_is_not_made_active_by_a_second_sign_up(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any]
+) -> None:
+    admin.execute("insert into subscribers (email, status) values ('ann@example.org', 'unsubscribed')")
+    form.execute("insert into subscribers (email, status) values ('ann@example.org', 'active')")
+    assert [row["status"] for row in _rows(admin, "ann@example.org")] == ["unsubscribed", "active"]
+    assert [row["email_norm"] for row in _rows(admin, "ann@example.org")] == ["ann@example.org", None]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"email": "{}"},
+        {"email": "{}", "email_norm": "{}"},
+        {"email": "another@example.org", "email_norm": "{}"},
+        {"email": "{}", "status": "bounced"},
+    ],
+)
+def test_the_answer_does_not_tell_who_is_on_the_list(
+    admin: psycopg.Connection[Any],
+    form: psycopg.Connection[Any],
+    store: SupabaseStore,
+    columns: dict[str, str],
+) -> None:
+    admin.execute("insert into subscribers (email) values ('known@example.org')")
+    store.unsubscribe("left@example.org", None)
+    answers = set()
+    for email in ("known@example.org", "left@example.org", "stranger@example.org"):
+        values = [value.format(email) for value in columns.values()]
+        query = f"insert into subscribers ({', '.join(columns)}) values ({', '.join(['%s'] * len(values))})"
+        answers.add(form.execute(query, values).statusmessage)  # type: ignore[arg-type]
+    assert answers == {"INSERT 0 1"}
+
+
+def test_the_row_of_somebody_who_left_has_no_id_that_can_be_calculated(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any], store: SupabaseStore
+) -> None:
+    """Who offers that id would learn from the conflict that the address is known."""
+    store.unsubscribe("left@example.org", None)
+    for parts in ("'subscriber', 'left@example.org'", "'left@example.org'"):
+        (row,) = admin.execute(f"select mailout_uuid({parts})::text as id").fetchall()  # type: ignore[arg-type]
+        form.execute("insert into subscribers (id, email) values (%s, 'new@example.org')", (row["id"],))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "status = 'bounced'",
+        "email_norm = 'other@example.org'",
+        "email_problem = 'invalid'",
+        "bounce_type = 'Permanent', bounce_subtype = 'General'",
+        "left_at = now(), complained_at = now(), status_updated_at = now()",
+        "from_name = 'Your bank'",
+    ],
+)
+def test_an_update_leaves_alone_what_is_not_the_forms_to_say(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any], change: str
+) -> None:
+    admin.execute("insert into subscribers (email) values ('ann@example.org')")
+    before = _rows(admin, "ann@example.org")
+    form.execute(f"update subscribers set {change}")  # type: ignore[arg-type]
+    assert _rows(admin, "ann@example.org") == before
+
+
+@pytest.mark.parametrize("target", ["ann@example.org", "eva@bücher.example"])
+def test_an_address_does_not_inherit_that_somebody_else_has_left(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any], store: SupabaseStore, target: str
+) -> None:
+    """A row that bounced, given another's address: the other one would get no mail any more."""
+    admin.execute("insert into subscribers (email, status) values ('gone@example.org', 'bounced')")
+    form.execute("update subscribers set email = %s", (target,))
+    admin.execute("insert into subscribers (email) values (%s)", (target,))
+    form.execute("update subscribers set email = %s", (target,))
+    store.normalise_addresses()
+    assert store.subscriber_counts() == {"active": 1, "unsubscribed": 0, "bounced": 1}
+    assert store.subscriber("gone@example.org")["status"] == "bounced"
+
+
+def test_the_service_and_the_table_editor_may_say_everything(
+    admin: psycopg.Connection[Any], address: str
+) -> None:
+    """The editor is a person of the project; and a function of the project's own acts as its owner."""
+    admin.execute("insert into subscribers (email) values ('ann@example.org'), ('bob@example.org')")
+    with psycopg.connect(address, autocommit=True) as service:
+        service.execute("set role service_role")
+        service.execute("update subscribers set status = 'bounced' where email_norm = 'ann@example.org'")
+    admin.execute(
+        "create or replace function leave(address text) returns void language sql security definer"
+        " set search_path = public as"
+        " $$ update subscribers set status = 'unsubscribed' where email_norm = $1 $$"
+    )
+    with psycopg.connect(address, autocommit=True) as form:
+        form.execute("set role anon")
+        form.execute("select leave('bob@example.org')")
+    assert [row["status"] for row in _rows(admin, "ann@example.org")] == ["bounced"]
+    assert [row["status"] for row in _rows(admin, "bob@example.org")] == ["unsubscribed"]
