@@ -13,6 +13,8 @@ from cli import prefect_api
 from cli.output import say, say_error
 from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
 from mailout.errors import MailoutError, SettingsError
+from mailout.private_files import keep_private
+from mailout.settings import load_settings
 
 POOL = "mailout"
 PATIENCE = 300.0
@@ -62,8 +64,9 @@ def _prefect(env: Mapping[str, str], log: Path | None, *arguments: str) -> None:
 
 
 if __name__ == "__main__":
+    keep_private()
     try:
-        deploy(prefect_api.environment())
+        deploy(prefect_api.environment(load_settings().mailout_home))
     except MailoutError as error:
         say_error(str(error), error.exit_code)
         sys.exit(error.exit_code)
