@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from cli.prefect_auth import FILE, for_server_at
 from mailout.errors import MailoutError
 from mailout.settings import dotenv
 
+WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 LETS_IN = (
     "PREFECT_API_KEY (Prefect Cloud), or PREFECT_API_AUTH_STRING to what its server asks for"
     f" (for `mailout up`: see {FILE} in its MAILOUT_HOME)"
@@ -46,10 +48,20 @@ def client(env: Mapping[str, str]) -> httpx.Client:
     return httpx.Client(base_url=f"{env['PREFECT_API_URL'].rstrip('/')}/", headers=headers(env), timeout=15)
 
 
+def ask(api: httpx.Client, method: str, path: str, body: Any = None) -> httpx.Response:
+    """Its database may be SQLite: 503 means that somebody else is writing just now."""
+    for wait in WAITS:
+        answer = api.request(method, path, json=body)
+        if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            return answer
+        time.sleep(wait)
+    return api.request(method, path, json=body)
+
+
 def found(api: httpx.Client, what: str) -> list[dict[str, Any]]:
     """What the server has of it; MailoutError if it does not say."""
     try:
-        answer = api.post(f"{what}/filter", json={})
+        answer = ask(api, "POST", f"{what}/filter", {})
         answer.raise_for_status()
         rows: list[dict[str, Any]] = answer.json()
     except httpx.HTTPStatusError as error:

@@ -19,6 +19,7 @@ import httpx
 import typer
 
 from cli import prefect_home
+from cli.cut_off import found_cut_off
 from cli.deploy import POOL, deploy
 from cli.engine import read_settings
 from cli.fresh_start import forget_what_was
@@ -86,6 +87,8 @@ def up(
     try:
         with _alone(home):
             _require_possible(plan)
+            for line in found_cut_off(store, socket.gethostname(), settings.lock_seconds):
+                note(line)
             _run(settings, home, plan, store)
     finally:
         store.close()

@@ -20,14 +20,16 @@ from uuid import uuid4
 import httpx
 from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectException
-from prefect.runtime import flow_run
+from prefect.runtime import deployment, flow_run
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 log = logging.getLogger("mailout.flows")
 
+HEARTBEAT = "mailout.flow-run.heartbeat"
 EVERY = 30.0
+PATIENCE = 10.0  # with a server that does not answer
 
 
 def heartbeats(function: Callable[P, R]) -> Callable[P, R]:
@@ -43,7 +45,7 @@ def heartbeats(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def _beating() -> Iterator[None]:
-    if not flow_run.deployment_id:  # a command's own: whoever started it sees how it ends
+    if not deployment.id:  # a command's own: whoever started it sees how it ends
         yield
         return
     ended = threading.Event()
@@ -53,7 +55,7 @@ def _beating() -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join()
+        thread.join(PATIENCE)
 
 
 def _beat(run: str, ended: threading.Event) -> None:
@@ -70,7 +72,7 @@ def _tell(run: str) -> None:
     event = {
         "id": str(uuid4()),
         "occurred": datetime.now(UTC).isoformat(),
-        "event": "prefect.flow-run.heartbeat",
+        "event": HEARTBEAT,
         "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"},
     }
     with get_client(sync_client=True) as client:
