@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import httpx
 import typer
@@ -29,6 +29,7 @@ from cli.prefect_api import environment
 from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string, for_own_server
 from cli.show import near
 from cli.supervisor import Supervisor
+from flows.orphans import LOCK
 from mailout import wiring
 from mailout.errors import MailoutError, SettingsError, UsageError
 from mailout.ports import Store
@@ -132,6 +133,7 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
         # Of the pages that it serves itself; a page from elsewhere must not even read an answer.
         origins = [f"http://{host}:{plan.prefect_port}" for host in ("127.0.0.1", "localhost")]
         ours["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = ",".join(origins)
+    told[LOCK] = str(home / "up.lock")
     named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
     logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
     return ours | told | named | logged
@@ -142,14 +144,22 @@ def _alone(home: Path) -> Iterator[None]:
     """One a home: a second one would share the first one's database of Prefect, and stop its senders when it
     ends. The lock goes with the process, however that ends."""
     with (home / "up.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"mailout is up already, with {near(home)} as its home.",
-                remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
-            ) from None
+        if not _locked(file):
+            time.sleep(LOOK_EVERY)  # a run of an earlier one may just be looking whether it is still up
+            if not _locked(file):
+                raise UsageError(
+                    f"mailout is up already, with {near(home)} as its home.",
+                    remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
+                )
         yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _require_possible(plan: Plan) -> None:

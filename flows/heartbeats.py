@@ -22,6 +22,8 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectException
 from prefect.runtime import deployment, flow_run
 
+from flows.orphans import end_with_up
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -37,6 +39,7 @@ def heartbeats(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        end_with_up()
         with _beating():
             return function(*args, **kwargs)
 

@@ -127,6 +127,10 @@ def test_killed_in_the_middle_of_a_mailout_it_leaves_no_process_behind(mailout: 
     with up(mailout, port, prefect_port) as process:
         ask(port, mailout.letter())
         wait_for(mailout.mails, "the first letter")
+        # Its worker, too, which could have ended its runs: they have sessions of their own.
+        worker = one_that(mailout.home, "worker start")
+        assert worker is not None
+        os.kill(worker, signal.SIGKILL)
         process.kill()
         process.wait()
         wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")

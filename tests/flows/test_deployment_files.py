@@ -111,6 +111,12 @@ def test_a_container_that_sends_ends_politely_and_has_the_time() -> None:
     assert int(worker["stop_grace_period"].removesuffix("s")) >= patience
 
 
+def test_what_installs_the_packages_comes_from_the_lock_too() -> None:
+    """Those of Python's venv are years old."""
+    locked = re.findall(r"^([a-z]+)==", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.M)
+    assert {"pip", "setuptools"} <= set(locked)
+
+
 def test_the_image_holds_everything_that_is_imported() -> None:
     """Every package that the wheel holds, the lock, and the file that is deployed."""
     copied = {word for line in re.findall(r"^COPY (.+)$", DOCKERFILE, re.M) for word in line.split()[:-1]}
