@@ -11,8 +11,8 @@ from mailout.ports import Store
 from mailout.queue.model import Mailout, Status
 from mailout.reporting.words import count
 
-EVERY = 60.0
-"""Seconds between two runs of the queue; see prefect.yaml."""
+START, EVERY = 60.0, 60.0
+"""Seconds until the first worker is there, and between two runs of the queue (see prefect.yaml)."""
 
 
 def found_cut_off(store: Store, machine: str, lock_seconds: float) -> Iterator[str]:
@@ -28,8 +28,8 @@ def found_cut_off(store: Store, machine: str, lock_seconds: float) -> Iterator[s
         said = f"Found “{titled(mailout)}”, cut off when {ledger.sent:,} of {ledger.recipients:,} were sent"
         if ledger.in_flight:
             said += f" and {count(ledger.in_flight, 'message')} on the way"
-        wait = max(0.0, _lease_ends(mailout, lock_seconds) - now) + EVERY
-        yield f"{said}. It goes on within {count(math.ceil(wait / 60), 'minute')} of the start."
+        wait = max(START, _lease_ends(mailout, lock_seconds) - now) + EVERY
+        yield f"{said}. It goes on by itself, within {math.ceil(wait / 60)} minutes."
     if found and store.all_paused():
         yield ALL_PAUSED
 

@@ -39,7 +39,8 @@ def prepare(home: Path) -> Path:
     """Set Prefect up before it is imported; what the environment says already stands."""
     chosen = Path(os.environ.setdefault("PREFECT_HOME", str(home / "prefect")))
     chosen.mkdir(parents=True, exist_ok=True)
-    _write_profile(chosen / "profiles.toml", home)
+    if not environment().get("PREFECT_API_URL"):
+        _write_profile(chosen / "profiles.toml", home)
     os.environ.setdefault("PREFECT_SERVER_ALLOW_EPHEMERAL_MODE", "true")
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
@@ -56,9 +57,10 @@ def _write_profile(path: Path, home: Path) -> None:
         return
     wanted = PROFILE.format(ours=OURS, file=home / FILE, auth=json.dumps(auth_string(home)))
     if not path.exists() or path.read_text(encoding="utf-8") != wanted:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        beside = path.with_name(f".profiles-{os.getpid()}.toml")  # somebody may be reading it
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
             file.write(wanted)
-    path.chmod(0o600)
+        beside.replace(path)
 
 
 def isolate() -> None:
@@ -124,7 +126,7 @@ def _require_answer(env: Mapping[str, str]) -> None:
     url = env["PREFECT_API_URL"]
     try:
         with client(env) as api:
-            if api.get("admin/version").status_code in (401, 403):
+            if api.get("admin/version").status_code == httpx.codes.UNAUTHORIZED:
                 raise SettingsError(
                     f"The Prefect server at {url} does not let us in.", remedy=f"Set {LETS_IN}."
                 )
