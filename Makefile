@@ -54,7 +54,7 @@ bench: $(VENV)/.dev  ## measure, as ratios taken side by side
 	@$(BIN)/python -m tests.bench $(ARGS)
 
 lock:  ## resolve pyproject.toml anew into the two lock files (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet pyproject.toml -o requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --group install pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean:  ## remove what the demo and the tests left (not .venv)

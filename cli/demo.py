@@ -13,6 +13,7 @@ import typer
 
 from cli import prefect_home
 from cli.output import say
+from cli.prefect_auth import FILE
 from cli.progress import showing
 from cli.send import Stop, exit_code, finish, run_flow, starting
 from cli.show import near
@@ -29,7 +30,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 HOME = Path(".mailout-demo")
 MARK = "THIS-IS-A-DEMO.txt"
-OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect"}) | {
+OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect", FILE}) | {
     "journal",
     "media",
     "outbox",
@@ -151,7 +152,8 @@ def _tell(engine: Engine, reports: Reports, run: str) -> None:
     _place("The report, for a browser", near(reports.html))
     prefect = near(Path(sys.executable).with_name("prefect"))
     _place(
-        "The same run in Prefect's own pages: start its server, and once it has greeted you open the address",
+        "The same run in Prefect's own pages: start its server, and once it has greeted you open the address."
+        f" It asks for a password: the line in {near(engine.settings.mailout_home / FILE)}",
         f"PREFECT_HOME={near(engine.settings.mailout_home / 'prefect')} {prefect} server start",
         f"{UI}/runs/flow-run/{run}",
     )

@@ -6,13 +6,17 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import httpx
 import yaml
 
 from cli import prefect_api
 from cli.output import say, say_error
 from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
 from mailout.errors import MailoutError, SettingsError
+from mailout.private_files import keep_private
+from mailout.settings import load_settings
 
 POOL = "mailout"
 PATIENCE = 300.0
@@ -27,12 +31,26 @@ def deploy(env: Mapping[str, str], log: Path | None = None) -> None:
         )
     with prefect_api.client(env) as api:
         pools = {one["name"] for one in prefect_api.found(api, "work_pools")}
-        automations = {one["name"] for one in prefect_api.found(api, "automations")}
+        _automate(api, yaml.safe_load(UNRESPONSIVE_RUNS.read_text(encoding="utf-8")))
     if POOL not in pools:
         _prefect(env, log, "work-pool", "create", POOL, "--type", "process")
     _prefect(env, log, "--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_YAML))
-    if yaml.safe_load(UNRESPONSIVE_RUNS.read_text(encoding="utf-8"))["name"] not in automations:
-        _prefect(env, log, "automation", "create", "--from-file", str(UNRESPONSIVE_RUNS))
+
+
+def _automate(api: httpx.Client, wanted: dict[str, Any]) -> None:
+    """Whether it is switched on is for people to say."""
+    there = {one["name"]: one for one in prefect_api.found(api, "automations")}.get(wanted["name"])
+    try:
+        if there is None:
+            answer = prefect_api.ask(api, "POST", "automations/", wanted)
+        else:
+            kept = {"enabled": there["enabled"]}
+            answer = prefect_api.ask(api, "PUT", f"automations/{there['id']}", wanted | kept)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        remedy = "See whether Prefect's server answers, then try again."
+        first = str(error).splitlines()[0]
+        raise MailoutError(f"Prefect did not take the automation: {first}.", remedy=remedy) from error
 
 
 def _prefect(env: Mapping[str, str], log: Path | None, *arguments: str) -> None:
@@ -62,8 +80,9 @@ def _prefect(env: Mapping[str, str], log: Path | None, *arguments: str) -> None:
 
 
 if __name__ == "__main__":
+    keep_private()
     try:
-        deploy(prefect_api.environment())
+        deploy(prefect_api.environment(load_settings().mailout_home))
     except MailoutError as error:
         say_error(str(error), error.exit_code)
         sys.exit(error.exit_code)

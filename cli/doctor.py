@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import typer
 from rich.text import Text
@@ -52,13 +53,15 @@ def doctor(json: Json = False) -> None:
 def _parts() -> Iterator[Part]:
     """Settings that are wrong are shown as such; whom they lead to cannot be asked then."""
     yield Part("Python", checked("packages", version_checks))
+    home = None
     try:
         settings = load_settings()
     except SettingsError as error:
         yield Part("Settings", _wrong(error))
     else:
+        home = settings.mailout_home
         yield from examination.examine(settings)
-    yield Part("Prefect", checked("server", prefect_checks))
+    yield Part("Prefect", checked("server", partial(prefect_checks, home=home)))
 
 
 def _wrong(error: SettingsError) -> Iterator[Check]:

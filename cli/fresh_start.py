@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import httpx
 
-from cli.prefect_api import client, found
+from cli.prefect_api import ask, client, found
 from mailout.errors import MailoutError
 
 MOST = 200  # in one answer of Prefect's
@@ -25,9 +25,8 @@ def forget_what_was(env: Mapping[str, str]) -> None:
                 continue
             for limit in found(api, "v2/concurrency_limits"):
                 if limit["active_slots"] and limit["name"].startswith("deployment:"):
-                    api.patch(
-                        f"v2/concurrency_limits/{limit['id']}", json={"active_slots": 0}
-                    ).raise_for_status()
+                    freed = ask(api, "PATCH", f"v2/concurrency_limits/{limit['id']}", {"active_slots": 0})
+                    freed.raise_for_status()
     except httpx.HTTPError as error:
         raise MailoutError(f"Prefect's server could not be made ready: {error}.") from error
 
@@ -38,6 +37,6 @@ def _drop_late_runs(api: httpx.Client) -> int:
         "state": {"type": {"any_": ["SCHEDULED"]}},
         "expected_start_time": {"before_": datetime.now(UTC).isoformat()},
     }
-    answer = api.post("flow_runs/filter", json={"flow_runs": late, "limit": MOST}).raise_for_status()
+    answer = ask(api, "POST", "flow_runs/filter", {"flow_runs": late, "limit": MOST}).raise_for_status()
     runs = [one["id"] for one in answer.json() if one["auto_scheduled"]]
-    return sum(api.delete(f"flow_runs/{id}").is_success for id in runs)
+    return sum(ask(api, "DELETE", f"flow_runs/{id}").is_success for id in runs)

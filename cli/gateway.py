@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,7 +43,7 @@ def gateway(
                 store,
                 certificates=certificates,
                 confirm=wiring.sns_topics(settings).confirm,
-                emitter=_emitter(),
+                emitter=_emitter(settings.mailout_home),
             ),
             host=host,
             port=port,
@@ -69,8 +70,8 @@ def _missing(settings: Settings) -> list[str]:
     return missing
 
 
-def _emitter() -> Emitter | None:
+def _emitter(home: Path) -> Emitter | None:
     """Prefect's API and its key, from the variables that Prefect itself reads."""
-    env = environment()
+    env = environment(home)
     url = env.get("PREFECT_API_URL")
     return Emitter(url, headers=headers(env)) if url else None

@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 
 from cli.output import say_error
 from mailout.errors import MailoutError
+from mailout.private_files import keep_private
 
 COMMANDS = {
     "demo": "See it work: made-up people, no account, half a minute.",
@@ -61,6 +62,7 @@ def mailout() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. What it could not do becomes one line on stderr; the unforeseen is not hidden."""
+    keep_private()
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         command = typer.main.get_command(app)

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import os
+import time
 from base64 import b64encode
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
 
+from cli.prefect_auth import FILE, for_server_at
 from mailout.errors import MailoutError
 from mailout.settings import dotenv
 
+WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
+LETS_IN = (
+    "PREFECT_API_KEY (Prefect Cloud), or PREFECT_API_AUTH_STRING to what its server asks for"
+    f" (for `mailout up`: see {FILE} in its MAILOUT_HOME)"
+)
 
-def environment() -> dict[str, str]:
-    """The environment, and what `.env` says of Prefect: its own commands read that file, so we do, too."""
+
+def environment(home: Path | None = None) -> dict[str, str]:
+    """The environment, and what `.env` says of Prefect: its own commands read that file, so we do, too.
+
+    With `home`, also what lets us in to the server that `mailout up` runs there.
+    """
     in_file = {name: value for name, value in dotenv().items() if name.startswith("PREFECT_") and value}
-    return in_file | {name: value for name, value in os.environ.items() if value or name not in in_file}
+    env = in_file | {name: value for name, value in os.environ.items() if value or name not in in_file}
+    if home is not None and (url := env.get("PREFECT_API_URL")):
+        env |= for_server_at(url, home, env)
+    return env
 
 
 def headers(env: Mapping[str, str]) -> dict[str, str]:
-    """From the variables that Prefect itself reads."""
+    """From the variables that Prefect itself reads, in its order."""
     key, auth = env.get("PREFECT_API_KEY"), env.get("PREFECT_API_AUTH_STRING")
-    if key:
-        return {"Authorization": f"Bearer {key}"}
     if auth:
         return {"Authorization": f"Basic {b64encode(auth.encode()).decode()}"}
+    if key:
+        return {"Authorization": f"Bearer {key}"}
     return {}
 
 
@@ -33,16 +48,26 @@ def client(env: Mapping[str, str]) -> httpx.Client:
     return httpx.Client(base_url=f"{env['PREFECT_API_URL'].rstrip('/')}/", headers=headers(env), timeout=15)
 
 
+def ask(api: httpx.Client, method: str, path: str, body: Any = None) -> httpx.Response:
+    """Its database may be SQLite: 503 means that somebody else is writing just now."""
+    for wait in WAITS:
+        answer = api.request(method, path, json=body)
+        if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            return answer
+        time.sleep(wait)
+    return api.request(method, path, json=body)
+
+
 def found(api: httpx.Client, what: str) -> list[dict[str, Any]]:
     """What the server has of it; MailoutError if it does not say."""
     try:
-        answer = api.post(f"{what}/filter", json={})
+        answer = ask(api, "POST", f"{what}/filter", {})
         answer.raise_for_status()
         rows: list[dict[str, Any]] = answer.json()
     except httpx.HTTPStatusError as error:
         code = error.response.status_code
         if code in (401, 403):
-            remedy = "Set PREFECT_API_KEY (Prefect Cloud) or PREFECT_API_AUTH_STRING."
+            remedy = f"Set {LETS_IN}."
             raise MailoutError(f"{api.base_url} does not let us in ({code}).", remedy=remedy) from error
         remedy = "See that PREFECT_API_URL ends with /api, and what the server's log says."
         raise MailoutError(f"{api.base_url} answers {code} when asked for {what}.", remedy=remedy) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,8 +20,8 @@ RESUME = "Resume them on Prefect's pages."
 Rows = Mapping[str, Mapping[str, Any]]
 
 
-def prefect_checks(env: Mapping[str, str] | None = None) -> Iterator[Check]:
-    env = environment() if env is None else env
+def prefect_checks(env: Mapping[str, str] | None = None, home: Path | None = None) -> Iterator[Check]:
+    env = environment(home) if env is None else env
     url = env.get("PREFECT_API_URL", "").rstrip("/")
     if not url:
         yield Check("server", "ok", "none is named: `mailout send` brings its own, `mailout up` starts one")

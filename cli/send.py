@@ -70,8 +70,9 @@ def starting(home: Path) -> str:
 
 def run_flow(engine: Engine, ref: str, test: bool | None) -> str:
     """The flow `send_mailout` in this process; the id of its run. An error inside it is raised here."""
-    prefect_home.prepare(engine.settings.mailout_home.absolute())
-    prefect_home.start_server()
+    home = engine.settings.mailout_home.absolute()
+    prefect_home.prepare(home)
+    prefect_home.start_server(home)
     from prefect.exceptions import FailedRun
 
     from flows.send_mailout import send_mailout

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cli.log_rotation import rotate, rotate_large
 from cli.watchman import Watchman
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
@@ -28,6 +29,7 @@ class Part:
     name: str
     command: Sequence[str]
     log: Path
+    ends_first: bool = False  # it needs the others to end well
     process: subprocess.Popen[bytes] | None = None
     groups: set[int] = field(default_factory=set)  # of this process and of those before it
     deaths: int = 0
@@ -50,11 +52,10 @@ class Supervisor:
         self._watchman: Watchman | None = None
         logs.mkdir(parents=True, exist_ok=True)
 
-    def start(self, name: str, command: Sequence[str]) -> Part:
+    def start(self, name: str, command: Sequence[str], *, ends_first: bool = False) -> Part:
         log = self.logs / f"{name}.log"
-        if log.exists():
-            log.replace(log.with_suffix(".log.old"))
-        part = Part(name, command, log)
+        rotate(log)
+        part = Part(name, command, log, ends_first)
         self.parts.append(part)
         self._spawn(part)
         return part
@@ -62,6 +63,7 @@ class Supervisor:
     def look_after(self) -> None:
         """Start again what has died, each time a little later. To be called every now and then."""
         now = time.monotonic()
+        rotate_large(self.logs)
         if self._watchman is not None and not self._watchman.lives:
             self._tell_watchman()
         for part in self.parts:
@@ -118,12 +120,13 @@ class Supervisor:
         self._tell_watchman()
 
     def _tell_watchman(self) -> None:
-        """Those that were started last end first: workers before the server that they speak to."""
+        """Workers end before the server that they speak to."""
         if self._watchman is not None and not self._watchman.lives:
             self._watchman.dismiss()
             self._watchman = None
         self._watchman = self._watchman or Watchman()
-        self._watchman.tell([group for part in reversed(self.parts) for group in part.groups])
+        stages = [[part for part in self.parts if part.ends_first is first] for first in (True, False)]
+        self._watchman.tell([[group for part in parts for group in part.groups] for parts in stages])
         if not self.parts:
             self._watchman.dismiss()
             self._watchman = None

@@ -9,24 +9,27 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import httpx
 import typer
 
 from cli import prefect_home
+from cli.cut_off import found_cut_off
 from cli.deploy import POOL, deploy
 from cli.engine import read_settings
 from cli.fresh_start import forget_what_was
 from cli.listening import require_free
 from cli.output import note, say
 from cli.prefect_api import environment
+from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string, for_own_server
 from cli.show import near
 from cli.supervisor import Supervisor
+from flows.orphans import LOCK
 from mailout import wiring
 from mailout.errors import MailoutError, SettingsError, UsageError
 from mailout.ports import Store
@@ -85,6 +88,8 @@ def up(
     try:
         with _alone(home):
             _require_possible(plan)
+            for line in found_cut_off(store, socket.gethostname(), settings.lock_seconds):
+                note(line)
             _run(settings, home, plan, store)
     finally:
         store.close()
@@ -120,12 +125,18 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
         "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
         # In its memory, a holder of a slot would be forgotten at a restart, and the slot stay taken for ever.
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
-        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
         "PREFECT_WORKER_QUERY_SECONDS": "5",
     }
+    told = {name: value for name, value in environment(home).items() if value}
+    if plan.own_server:
+        told |= for_own_server(home, told)
+        # Of the pages that it serves itself; a page from elsewhere must not even read an answer.
+        origins = [f"http://{host}:{plan.prefect_port}" for host in ("127.0.0.1", "localhost")]
+        ours["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = ",".join(origins)
+    told[LOCK] = str(home / "up.lock")
     named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
     logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
-    return ours | {name: value for name, value in environment().items() if value} | named | logged
+    return ours | told | named | logged
 
 
 @contextmanager
@@ -133,14 +144,22 @@ def _alone(home: Path) -> Iterator[None]:
     """One a home: a second one would share the first one's database of Prefect, and stop its senders when it
     ends. The lock goes with the process, however that ends."""
     with (home / "up.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"mailout is up already, with {near(home)} as its home.",
-                remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
-            ) from None
+        if not _locked(file):
+            time.sleep(LOOK_EVERY)  # a run of an earlier one may just be looking whether it is still up
+            if not _locked(file):
+                raise UsageError(
+                    f"mailout is up already, with {near(home)} as its home.",
+                    remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
+                )
         yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _require_possible(plan: Plan) -> None:
@@ -178,7 +197,7 @@ def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
         if not stop.is_set():
             name = f"{socket.gethostname()}-{number}"
             command = ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", name]
-            supervisor.start(f"worker-{number}", [*python, *command])
+            supervisor.start(f"worker-{number}", [*python, *command], ends_first=True)
     if not plan.only_workers:
         _wait(supervisor, stop, "The gateway does not answer", lambda: _answers(f"{plan.gateway}/health"))
 
@@ -206,6 +225,8 @@ def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
     mail = "Amazon SES" if settings.mailout_transport == "ses" else folder
     say("mailout is up.", style="bold")
     say(f"  Prefect   {prefect}   runs and schedules; start a flow by hand there")
+    if plan.own_server:
+        say(f"            {_password(supervisor.env)}")
     if not plan.only_workers:
         say(f"  gateway   {plan.gateway}   /send-mailout, /webhooks/notion, /ses-events, /unsubscribe")
     say(f"  workers   {plan.workers}, each flow run in a process of its own")
@@ -213,6 +234,14 @@ def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
     say(f"  logs      {near(supervisor.logs)}")
     say("Ctrl-C ends it all.")
     sys.stdout.flush()
+
+
+def _password(env: Mapping[str, str]) -> str:
+    """How to open Prefect's pages. Not the string itself: what is said here may end in a log."""
+    home = Path(env["MAILOUT_HOME"])
+    if env[OF_SERVER] == auth_string(home):
+        return f"its pages ask for a password: the line in {near(home / FILE)}"
+    return f"its pages ask for a password: what {OF_SERVER} or {OF_CLIENT} says"
 
 
 # ── stopping ──
@@ -242,7 +271,7 @@ def _stop(supervisor: Supervisor, store: Store) -> None:
     try:
         _stop_senders(store)
     finally:
-        workers = [part for part in supervisor.parts if part.name.startswith("worker")]
+        workers = [part for part in supervisor.parts if part.ends_first]
         supervisor.stop(workers, STOP_SECONDS)
         supervisor.stop(list(supervisor.parts), STOP_SECONDS)
 

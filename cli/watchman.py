@@ -1,8 +1,9 @@
-"""Ends what `mailout up` has started if `mailout up` itself was killed: nobody else would.
+"""Ends what a command has started in other sessions if the command itself was killed: nobody else would.
 
-A process of its own at the end of a pipe that `mailout up` alone holds. Every line names the process groups
-that are to end with it, in that order; the pipe ends when `mailout up` does, however that comes about. It is
-run as a file and imports nothing of mailout: it is there all the time, and small.
+A process of its own at the end of a pipe that the command alone holds. Every line names the process groups
+that are to end with it, those before a semicolon before the others; the pipe ends when the command does,
+however that comes about. It is run as a file and imports nothing of mailout: it is there all the time, and
+small.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-PATIENCE = 20.0
+PATIENCE = 5.0
+"""For each of the two: no flow may go on for ten seconds when nobody looks after it any more."""
 
 
 class Watchman:
-    """Him, as `mailout up` knows him."""
+    """The process, as the command knows it."""
 
     def __init__(self) -> None:
         here, self._pipe = os.pipe()
@@ -31,36 +33,46 @@ class Watchman:
     def lives(self) -> bool:
         return self._process.poll() is None
 
-    def tell(self, groups: Sequence[int]) -> None:
-        """Who is to end with us from now on, the first one first."""
-        with suppress(BrokenPipeError):  # he has just died; whoever looks after him will see it
-            os.write(self._pipe, f"{' '.join(map(str, groups))}\n".encode())
+    def tell(self, stages: Sequence[Sequence[int]]) -> None:
+        """Which process groups are to end with us from now on; all of a stage at once."""
+        line = ";".join(" ".join(map(str, groups)) for groups in stages)
+        with suppress(BrokenPipeError):  # it has just died; whoever looks after it will see that
+            os.write(self._pipe, f"{line}\n".encode())
 
     def dismiss(self) -> None:
-        """He does what he was told last."""
+        """It does what it was told last."""
         os.close(self._pipe)
         self._process.wait()
 
 
 def watch(told: Iterable[str]) -> None:
-    groups: list[int] = []
+    stages: list[list[int]] = []
     for line in told:
         if line.endswith("\n"):  # what was cut short says nothing
-            groups = [int(group) for group in line.split()]
-    for group in groups:
-        _end(group)
+            stages = [[int(group) for group in stage.split()] for stage in line.split(";")]
+    for groups in stages:
+        _end(groups)
 
 
-def _end(group: int) -> None:
-    """Its first process is asked, so that a worker ends its flow runs; what is left then is ended."""
+def _end(groups: Sequence[int]) -> None:
+    """The first process of each is asked, so that a worker ends its flow runs; what is left then is ended."""
     until = time.monotonic() + PATIENCE
-    with suppress(ProcessLookupError):
-        os.kill(group, signal.SIGTERM)
-        while time.monotonic() < until:
-            time.sleep(0.1)
-            os.kill(group, 0)  # is it still there?
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+    there = [group for group in groups if _signal(group, signal.SIGTERM)]
+    while there and time.monotonic() < until:
+        time.sleep(0.1)
+        there = [group for group in there if _signal(group, 0)]
+    for group in groups:
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def _signal(process: int, number: int) -> bool:
+    """Whether it is still there."""
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

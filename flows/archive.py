@@ -7,12 +7,14 @@ from typing import Any
 from prefect import State, flow
 from prefect.states import Completed
 
+from flows.heartbeats import heartbeats
 from mailout.archive import DEFAULT_DAYS
 from tasks.archive import archive_old_mailouts
 from tasks.logs import discreet
 
 
 @flow(name="archive", retries=0)
+@heartbeats
 @discreet
 def archive(older_than: int = DEFAULT_DAYS) -> State[Any]:
     """Move the messages and events of old mailouts to Parquet files in MAILOUT_HOME/archive.

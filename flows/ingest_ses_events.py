@@ -7,6 +7,7 @@ from typing import Any
 from prefect import State, flow
 from prefect.states import Completed
 
+from flows.heartbeats import heartbeats
 from tasks.feedback import apply_events, poll_queue
 from tasks.logs import discreet
 
@@ -15,6 +16,7 @@ ROUNDS = 20
 
 
 @flow(name="ingest_ses_events", retries=0)
+@heartbeats
 @discreet
 def ingest_ses_events() -> State[Any]:
     """Take events from SQS (if there is a queue) and from the gateway's inbox to messages and subscribers.

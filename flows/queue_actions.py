@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from prefect import flow
 
+from flows.heartbeats import heartbeats
 from mailout import wiring
 from mailout.delivery.protocol import Timing
 from mailout.queue import acts
@@ -17,6 +18,7 @@ from tasks.logs import discreet
 
 
 @flow(name="cancel_mailout", retries=0)
+@heartbeats
 @discreet
 def cancel_mailout(mailout_id: str) -> str:
     """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed.
@@ -31,6 +33,7 @@ def cancel_mailout(mailout_id: str) -> str:
 
 
 @flow(name="pause_mailout", retries=0)
+@heartbeats
 @discreet
 def pause_mailout(mailout_id: str, note: str | None = None) -> str:
     """Hold a mailout until somebody resumes it. What is in hand is finished.
@@ -43,6 +46,7 @@ def pause_mailout(mailout_id: str, note: str | None = None) -> str:
 
 
 @flow(name="resume_mailout", retries=0)
+@heartbeats
 @discreet
 def resume_mailout(mailout_id: str) -> str:
     """Let a mailout go on, whatever it waited for; `run_queue` takes it up within a minute.
@@ -54,6 +58,7 @@ def resume_mailout(mailout_id: str) -> str:
 
 
 @flow(name="retry_mailout", retries=0)
+@heartbeats
 @discreet
 def retry_mailout(mailout_id: str) -> str:
     """Try the failed messages of a mailout again, and no others; `run_queue` sends them.
@@ -68,6 +73,7 @@ def retry_mailout(mailout_id: str) -> str:
 
 
 @flow(name="settle_mailout", retries=0)
+@heartbeats
 @discreet
 def settle_mailout(mailout_id: str, verdict: Verdict, messages: list[str] | None = None) -> str:
     """Say what became of messages that were handed over and never answered for.
@@ -84,6 +90,7 @@ def settle_mailout(mailout_id: str, verdict: Verdict, messages: list[str] | None
 
 
 @flow(name="pause_everything", retries=0)
+@heartbeats
 @discreet
 def pause_everything(paused: bool = True) -> str:
     """Hold everything, also what comes later, or let it go on.

@@ -9,11 +9,13 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from flows.alerts import raise_alerts
+from flows.heartbeats import heartbeats
 from tasks import feedback
 from tasks.logs import discreet
 
 
 @flow(name="reconcile", retries=0)
+@heartbeats
 @discreet
 def reconcile() -> State[Any]:
     """Find attempts whose sender disappeared, count what is unknown, ask the provider for its quota, check

@@ -9,6 +9,7 @@ from prefect.states import Completed
 
 from flows.alerts import alerts_around
 from flows.delivery import Delivery, let_go_if_ended
+from flows.heartbeats import heartbeats
 from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.engine import Engine
@@ -18,6 +19,7 @@ from tasks.logs import discreet
 
 
 @flow(name="run_queue", retries=0)
+@heartbeats
 @discreet
 def run_queue() -> State[Any]:
     """Send every mailout whose time has come, a stretch at a time, those of a crashed run included.

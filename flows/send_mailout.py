@@ -8,6 +8,7 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from flows.delivery import Delivery, let_go_if_ended
+from flows.heartbeats import heartbeats
 from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.errors import Abort, AbortCode
@@ -18,6 +19,7 @@ from tasks.logs import discreet
 
 
 @flow(name="send_mailout", retries=0, log_prints=False)
+@heartbeats
 @discreet
 def send_mailout(
     ref: str, test: bool | None = None, if_ready: bool = False, asked: bool = False

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 from mailout import wiring
 from mailout.clock import SystemClock
@@ -21,6 +22,7 @@ from mailout.doctor import (
 from mailout.feedback.way_back import Ways, listening_checks, policy_checks, queue_checks, topic_check
 from mailout.mail_domain import Names
 from mailout.ports import Clock
+from mailout.private_files import close_to_others, open_to_others
 from mailout.settings import Settings
 
 
@@ -41,6 +43,7 @@ def examine(settings: Settings, clock: Clock | None = None, dns: Names | None = 
 
 def _store(settings: Settings, clock: Clock) -> Iterator[Check]:
     yield _home(settings)
+    yield from _privacy(settings.mailout_home.absolute())
     store = wiring.open_store(settings, clock)
     try:
         store.check()
@@ -62,6 +65,22 @@ def _home(settings: Settings) -> Check:
         remedy = "Set MAILOUT_HOME to a folder that you may write to."
         return Check("MAILOUT_HOME", "fail", f"{there} cannot be written to", remedy)
     return disk_check(shutil.disk_usage(there).free)
+
+
+def _privacy(home: Path) -> Iterator[Check]:
+    """Before the store is opened, which closes what is open, too."""
+    if not home.is_dir():
+        return
+    before = open_to_others(home)
+    close_to_others(home)
+    if still := open_to_others(home):
+        message = f"others on this machine can read {', '.join(path.name for path in still)} in MAILOUT_HOME"
+        yield Check("privacy", "warn", message, f"As the user who owns them: chmod -R go= {home}")
+    elif before:
+        names = ", ".join(path.name for path in before)
+        yield Check("privacy", "ok", f"others on this machine could read {names}; now they cannot")
+    else:
+        yield Check("privacy", "ok", "nobody else on this machine can read what is in MAILOUT_HOME")
 
 
 def _ses(settings: Settings, dns: Names | None) -> Iterator[Check]:

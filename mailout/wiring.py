@@ -28,6 +28,7 @@ from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
 from mailout.metrics.counted import counted
 from mailout.ports import Clock, Store, Transport
+from mailout.private_files import close_to_others, keep_private
 from mailout.queue.limits import Limits
 from mailout.queue.outlook import Outlook
 from mailout.settings import Settings, load_settings
@@ -199,7 +200,8 @@ def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
 def _home(settings: Settings) -> Path:
     home = settings.mailout_home.absolute()
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        close_to_others(home)
     except OSError as error:
         raise SettingsError(
             f"MAILOUT_HOME: {home} cannot be made: {error.strerror}.",
@@ -273,6 +275,7 @@ def engine() -> Engine:
     """The process's own engine, built on first use from the environment: what Prefect's tasks work with."""
     global _engine
     if _engine is None:
+        keep_private()  # a worker that Prefect itself has started does not
         _engine = build(load_settings())
     return _engine
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from cli.prefect_api import headers
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,17 +68,22 @@ class PrefectServer:
 
     home: Path
     url: str
+    auth: str = ""
 
     @property
     def env(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        return kept | {
-            "PYTHONPATH": str(ROOT),
-            "PREFECT_HOME": str(self.home),
-            "PREFECT_API_URL": self.url,
-            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "DO_NOT_TRACK": "1",
-        }
+        return (
+            kept
+            | {
+                "PYTHONPATH": str(ROOT),
+                "PREFECT_HOME": str(self.home),
+                "PREFECT_API_URL": self.url,
+                "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+                "DO_NOT_TRACK": "1",
+            }
+            | ({"PREFECT_API_AUTH_STRING": self.auth} if self.auth else {})
+        )
 
     def prefect(self, *arguments: str, cwd: Path = ROOT) -> str:
         ended = subprocess.run(
@@ -96,7 +102,9 @@ class PrefectServer:
         """What it answers. Its database is SQLite: 503 means that somebody else is writing just now."""
 
         def answer() -> httpx.Response | None:
-            got = httpx.post(f"{self.url}/{path}", json=body, trust_env=False, timeout=60)
+            got = httpx.post(
+                f"{self.url}/{path}", json=body, headers=headers(self.env), trust_env=False, timeout=60
+            )
             return None if got.status_code == 503 else got
 
         got: httpx.Response = wait_for(answer, f"Prefect answers {path}")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cli import log_rotation, watchman
 from cli import supervisor as module
 from cli.supervisor import Part, Supervisor
 from tests.prefect_server import ROOT, running, wait_for
@@ -133,6 +134,21 @@ def test_nothing_is_left_of_a_supervisor_that_is_killed(tmp_path: Path, watchman
     assert "asked" in spoken[1].read_text()
 
 
+def test_who_will_not_end_does_not_outlive_a_killed_supervisor_for_long(tmp_path: Path) -> None:
+    """All of them at once, and none has more than its few seconds: it may be sending."""
+    logs = tmp_path / "logs"
+    command = [sys.executable, "-c", KILLED, str(logs), *[STUBBORN] * 6]
+    env = os.environ | {"KILLED": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    with running(command, cwd=tmp_path, env=env, log=tmp_path / "log") as killed:
+        spoken = [logs / f"part-{number}.log" for number in range(6)]
+        wait_for(lambda: all(log.exists() and log.read_text() for log in spoken), "all have started")
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.wait()
+        # One after the other they would take 6 × PATIENCE at least.
+        wait_for(lambda: not processes_with(f"KILLED={tmp_path}"), "everybody ends", 5 * watchman.PATIENCE)
+    assert 2 * watchman.PATIENCE <= 10
+
+
 def command_of(pid: int) -> str:
     return (Path("/proc") / str(pid) / "cmdline").read_text()
 
@@ -144,9 +160,30 @@ def test_who_will_not_end_is_ended_and_that_is_said(supervisor: Supervisor, told
     assert told == ["part does not end; it is ended."]
 
 
+def test_a_log_that_grows_is_rotated_while_its_writer_goes_on(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway under attack wrote 20 MB of tracebacks in forty seconds."""
+    monkeypatch.setattr(log_rotation, "MOST_BYTES", 100_000)
+    part = start(supervisor, "while True: print('x' * 99, flush=True)")
+
+    def rotated() -> bool:
+        supervisor.look_after()
+        return len(list(part.log.parent.iterdir())) == 1 + log_rotation.KEPT
+
+    wait_for(rotated, "the log is rotated")
+    wait_for(lambda: part.log.stat().st_size, "it goes on")
+    assert {path.name for path in part.log.parent.iterdir()} == {
+        "part.log",
+        *(f"part.log.{number}" for number in range(1, 1 + log_rotation.KEPT)),
+    }
+    assert part.runs
+    assert b"\0" not in part.log.read_bytes()
+
+
 def test_the_last_log_is_kept_when_everything_is_started_anew(supervisor: Supervisor) -> None:
     """Why it died yesterday is in yesterday's log."""
     first = start(supervisor, "print('yesterday', flush=True)")
     wait_for(lambda: "yesterday" in first.log.read_text(), "it has spoken")
     second = start(supervisor, SLEEP)
-    assert "yesterday" in second.log.with_suffix(".log.old").read_text()
+    assert "yesterday" in second.log.with_name("part.log.1").read_text()

@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,11 @@ from typing import Any
 import httpx
 import pytest
 
+from cli.cut_off import found_cut_off
+from cli.prefect_api import headers
+from mailout import wiring
 from mailout.queue.model import Status
+from mailout.settings import load_settings
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
 from tests.ports import free_port
@@ -51,18 +56,45 @@ def ask(port: int, letter: Path) -> None:
     assert asked.status_code == 202
 
 
+def server_of(mailout: Commands, prefect_port: int) -> PrefectServer:
+    auth = (mailout.home / "prefect-auth").read_text("utf-8").strip()
+    return PrefectServer(mailout.home / "prefect", f"http://127.0.0.1:{prefect_port}/api", auth)
+
+
+def started_by_event(server: PrefectServer) -> bool:
+    """Not by the queue's schedule, which would find the request within a minute."""
+    (sends,) = [one["id"] for one in server.find("deployments") if one["name"] == "send_mailout"]
+    return any(run["deployment_id"] == sends for run in server.find("flow_runs"))
+
+
+def nobody_gets_in_without_the_string(server: PrefectServer) -> None:
+    """Whoever may start a flow run can have it run any command."""
+    deployment = next(one["id"] for one in server.find("deployments") if one["name"] == "run_queue")
+    attack = {"job_variables": {"command": "touch attacked"}}
+    wrong = headers({"PREFECT_API_AUTH_STRING": "mailout:guessed"})
+    for sent in ({}, wrong, {"Host": "attacker.example.org"}):
+        for path, body in ((f"deployments/{deployment}/create_flow_run", attack), ("flow_runs/filter", {})):
+            answer = httpx.post(f"{server.url}/{path}", json=body, headers=sent, trust_env=False, timeout=60)
+            assert answer.status_code == 401, (path, sent)
+    foreign = {"Origin": "https://attacker.example.org"} | headers(server.env)
+    answer = httpx.get(f"{server.url}/admin/version", headers=foreign, trust_env=False, timeout=60)
+    assert answer.status_code == 200
+    assert "access-control-allow-origin" not in answer.headers
+
+
 @needs_proc
 def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     """Stopped in the middle of a mailout, it leaves neither a process nor a message in doubt."""
     mailout.people(*PEOPLE)
     mailout.settings |= {"SEND_RATE_PER_SEC": "0.5", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
     port, prefect_port = free_port(), free_port()
-    gateway, prefect = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{prefect_port}/api"
+    gateway = f"http://127.0.0.1:{port}"
     log = mailout.folder / "up.log"
     with up(mailout, port, prefect_port, "--workers", "3") as process:
         assert answers(f"{gateway}/health")
-        server = PrefectServer(mailout.home / "prefect", prefect)
+        server = server_of(mailout, prefect_port)
         wait_for(lambda: len(server.find("work_pools/mailout/workers")) == 3, "three workers")
+        nobody_gets_in_without_the_string(server)
 
         first = one_that(mailout.home, "cli gateway")
         assert first is not None
@@ -71,11 +103,16 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
         wait_for(lambda: answers(f"{gateway}/health"), "the gateway answers again")
 
         ask(port, mailout.letter())
+        wait_for(lambda: started_by_event(server), "the gateway's event starts the flow")
         wait_for(mailout.mails, "the first letter")
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0, log.read_text()
     assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
     assert "Traceback" not in log.read_text()
+    assert "home/prefect-auth" in log.read_text()
+    secret = (mailout.home / "prefect-auth").read_text("utf-8").strip()
+    assert not [path for path in (log, *mailout.home.glob("logs/*")) if secret in path.read_text("utf-8")]
+    assert [path for path in (mailout.home, *mailout.home.rglob("*")) if path.stat().st_mode & 0o077] == []
 
     with closing(mailout.store()) as store:
         cut_off = store.db.read("SELECT id FROM sender_sessions WHERE closed_at IS NULL")
@@ -97,6 +134,10 @@ def test_killed_in_the_middle_of_a_mailout_it_leaves_no_process_behind(mailout: 
     with up(mailout, port, prefect_port) as process:
         ask(port, mailout.letter())
         wait_for(mailout.mails, "the first letter")
+        # Its worker, too, which could have ended its runs: they have sessions of their own.
+        worker = one_that(mailout.home, "worker start")
+        assert worker is not None
+        os.kill(worker, signal.SIGKILL)
         process.kill()
         process.wait()
         wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
@@ -105,6 +146,25 @@ def test_killed_in_the_middle_of_a_mailout_it_leaves_no_process_behind(mailout: 
     assert set(names.values()) == {1}
     assert stopped.ledger.balances
     assert stopped.ledger.pending > 0
+
+
+def test_what_was_cut_off_is_found_and_said(mailout: Commands) -> None:
+    """After a crash nobody should wonder whether the letter is lost."""
+    mailout.people(*PEOPLE)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    engine = wiring.build(load_settings(env=mailout.settings))
+    id = engine.freeze(engine.take_up(str(mailout.letter())).id).id
+    with closing(engine.store) as store:
+        store.start(id, f"here-{os.getpid()}")
+        assert list(found_cut_off(store, "here", 120)) == []
+        store.start(id, f"there-{gone.pid}")
+        assert list(found_cut_off(store, "here", 120)) == []
+        store.start(id, f"here-{gone.pid}")
+        (line,) = found_cut_off(store, "here", 120)
+        assert "“Hello”, cut off when 0 of 6 were sent. It goes on by itself, within 3 minutes" in line
+        store.start(id, f"there-{gone.pid}")
+        assert "within 2 minutes" in next(found_cut_off(store, "here", 0))
 
 
 def test_workers_alone_need_a_server(mailout: Commands) -> None:

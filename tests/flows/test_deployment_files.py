@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from configparser import ConfigParser
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import typer
@@ -67,6 +70,25 @@ def test_a_container_listens_where_it_is_reached(name: str) -> None:
     assert PORTS[name] in re.findall(r"^EXPOSE (.+)$", DOCKERFILE, re.M)[0].split()
 
 
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_a_container_is_reached_from_this_machine_only_and_its_log_is_rotated(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+    assert set(service["logging"]["options"]) == {"max-size", "max-file"}
+
+
+def test_prefect_in_compose_asks_for_what_the_others_say_and_does_not_start_without() -> None:
+    services = COMPOSE["services"]
+    asked = services["prefect"]["environment"]["PREFECT_SERVER_API_AUTH_STRING"]
+    said = {
+        services[name]["environment"]["PREFECT_API_AUTH_STRING"] for name in ("deploy", "worker", "gateway")
+    }
+    assert said == {asked}
+    assert asked.startswith("${PREFECT_API_AUTH_STRING:?")
+    origins = services["prefect"]["environment"]["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"].split(",")
+    assert {urlsplit(origin).hostname for origin in origins} == {"127.0.0.1", "localhost"}
+
+
 def test_everybody_in_compose_speaks_to_the_same_prefect() -> None:
     services = COMPOSE["services"]
     told = {services[name]["environment"]["PREFECT_API_URL"] for name in ("deploy", "worker", "gateway")}
@@ -87,6 +109,12 @@ def test_a_container_that_sends_ends_politely_and_has_the_time() -> None:
     assert worker["command"] == ["cli", "up", "--only-workers"]
     patience = SENDERS_SECONDS + 2 * STOP_SECONDS
     assert int(worker["stop_grace_period"].removesuffix("s")) >= patience
+
+
+def test_what_installs_the_packages_comes_from_the_lock_too() -> None:
+    """Those of Python's venv are years old."""
+    locked = re.findall(r"^([a-z]+)==", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.M)
+    assert {"pip", "setuptools"} <= set(locked)
 
 
 def test_the_image_holds_everything_that_is_imported() -> None:
@@ -114,6 +142,27 @@ def test_a_unit_starts_a_command_that_exists_and_has_time_to_end(unit: Path) -> 
     assert int(service["TimeoutStopSec"]) >= 60
 
 
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+def test_a_unit_can_do_little_to_the_machine(unit: Path) -> None:
+    analysed = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=29", "--no-pager", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Overall exposure level" in analysed.stdout, analysed.stderr
+    assert analysed.returncode == 0, analysed.stdout
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+def test_a_unit_writes_where_it_may(unit: Path) -> None:
+    """All else is read-only for it."""
+    lines = unit.read_text(encoding="utf-8").splitlines()
+    assert {"ProtectSystem=strict", "StateDirectory=mailout", "UMask=0077"} <= set(lines)
+    assert "Environment=MAILOUT_HOME=/var/lib/mailout" in lines
+
+
 def commands_in(path: Path) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
     for block in re.findall(r"```\n(.*?)```", text, re.S):
@@ -139,7 +188,7 @@ def test_what_the_pages_tell_people_to_do_can_be_done(path: Path) -> None:
 def test_what_is_named_in_capitals_is_a_setting() -> None:
     """A setting that nobody reads is a trap in a file that people copy."""
     known = {name.upper() for name in Settings.model_fields}
-    foreign = re.compile(r"PREFECT_|PIP_|PYTHON|DO_NOT_TRACK")
+    foreign = re.compile(r"PREFECT_|PIP_|PYTHON|DO_NOT_TRACK|AF_")
     for path in (FOLDER / "Dockerfile", FOLDER / "compose.yaml", *UNITS):
         named = re.findall(r"\b([A-Z]{2,}(?:_[A-Z]+)+)\b", path.read_text(encoding="utf-8"))
         strange = {name for name in named if name not in known and not foreign.match(name)}

@@ -140,7 +140,7 @@ def test_nothing_leaves_while_everything_is_paused(engine_with: Build, letter: s
 def in_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line's way into the flow, with the tests' server instead of its own."""
     monkeypatch.setattr(prefect_home, "prepare", lambda home: home)
-    monkeypatch.setattr(prefect_home, "start_server", lambda: None)
+    monkeypatch.setattr(prefect_home, "start_server", lambda home: None)
 
 
 @pytest.mark.usefixtures("in_the_harness")

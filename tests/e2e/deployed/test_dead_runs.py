@@ -22,10 +22,12 @@ WITHIN = 60.0
 SLEEPER = """\
 import time
 from prefect import flow
+from flows.heartbeats import heartbeats
 
 @flow(name="sleeper", flow_run_name="{name}")
+@heartbeats
 def sleeper():
-    time.sleep(600)
+    time.sleep({seconds})
 
 sleeper()
 """
@@ -52,11 +54,11 @@ def _put(server: PrefectServer, id: str, automation: dict[str, Any]) -> None:
 
 
 @contextmanager
-def sleeper(server: PrefectServer, folder: Path, name: str) -> Iterator[Any]:
-    """A flow run that lasts, in a process of its own."""
+def sleeper(server: PrefectServer, folder: Path, name: str, seconds: float = 600) -> Iterator[Any]:
+    """A flow run that lasts, in a process of its own, as a worker would have started it."""
     script = folder / f"{name}.py"
-    script.write_text(SLEEPER.format(name=name), encoding="utf-8")
-    env = server.env | {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+    script.write_text(SLEEPER.format(name=name, seconds=seconds), encoding="utf-8")
+    env = server.env | {"PREFECT__RUNTIME__DEPLOYMENT__ID": "some-worker-s"}
     command = [sys.executable, str(script)]
     with running(command, cwd=folder, env=env, log=folder / f"{name}.log") as process:
         yield process
@@ -77,18 +79,39 @@ def heartbeats(server: PrefectServer, name: str) -> int:
         return 0
     asked = {
         "filter": {
-            "event": {"name": ["prefect.flow-run.heartbeat"]},
+            "event": {"name": ["mailout.flow-run.heartbeat"]},
             "resource": {"id": [f"prefect.flow-run.{run['id']}"]},
         }
     }
     return len(server.ask("events/filter", asked)["events"])
 
 
+def vain_attempts(server: PrefectServer, name: str) -> list[Any]:
+    """What the automation tried with a run, and could not do: each is a warning in the server's log."""
+    run = run_named(server, name)
+    assert run is not None
+    asked = {
+        "filter": {
+            "event": {"name": ["prefect.automation.action.failed"]},
+            "any_resource": {"id": [f"prefect.flow-run.{run['id']}"]},
+        }
+    }
+    events: list[Any] = server.ask("events/filter", asked)["events"]
+    return events
+
+
 def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is_not(
     deployed: PrefectServer, tmp_path: Path
 ) -> None:
-    """Otherwise it stays `Running` for ever; and nobody trusts pages that bury the living."""
+    """Otherwise it stays `Running` for ever; and nobody trusts pages that bury the living.
+
+    Runs that have ended are left alone: most of ours last less than a second.
+    """
+    short = [f"short-{number}" for number in range(3)]
     with fires_within(deployed, WITHIN), sleeper(deployed, tmp_path, "living"):
+        for name in short:
+            with sleeper(deployed, tmp_path, name, seconds=0) as ended:
+                assert ended.wait(120) == 0
         wait_for(lambda: heartbeats(deployed, "living"), "the first heart beats")
         with sleeper(deployed, tmp_path, "dying") as dying:
             wait_for(lambda: heartbeats(deployed, "dying"), "the second heart beats")
@@ -98,6 +121,10 @@ def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is
         # It began earlier: had its heart stopped, too, it would have been found first.
         assert state_of(deployed, "living") == "RUNNING"
         assert heartbeats(deployed, "living") >= 2
+        # They ended before it began: their time was over first.
+        assert [state_of(deployed, name) for name in short] == ["COMPLETED"] * 3
+        assert all(heartbeats(deployed, name) for name in short)
+        assert [vain_attempts(deployed, name) for name in short] == [[], [], []]
     dead = run_named(deployed, "dying")
     assert dead is not None
     assert dead["state"]["message"] == AUTOMATION["actions"][0]["message"]

@@ -1,0 +1,52 @@
+"""What `mailout up` finds when it starts again after a crash, and when that goes on."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+
+from cli.show import ALL_PAUSED, titled
+from mailout.ports import Store
+from mailout.queue.model import Mailout, Status
+from mailout.reporting.words import count
+
+START, EVERY = 60.0, 60.0
+"""Seconds until the first worker is there, and between two runs of the queue (see prefect.yaml)."""
+
+
+def found_cut_off(store: Store, machine: str, lock_seconds: float) -> Iterator[str]:
+    """A line for each mailout that somebody was sending who is no more."""
+    now = store.now()
+    found = [
+        mailout
+        for mailout in store.mailouts(statuses=(Status.PROCESSING,))
+        if _lease_ends(mailout, lock_seconds) <= now or _died_here(mailout.locked_by or "", machine)
+    ]
+    for mailout in found:
+        ledger = mailout.ledger
+        said = f"Found “{titled(mailout)}”, cut off when {ledger.sent:,} of {ledger.recipients:,} were sent"
+        if ledger.in_flight:
+            said += f" and {count(ledger.in_flight, 'message')} on the way"
+        wait = max(START, _lease_ends(mailout, lock_seconds) - now) + EVERY
+        yield f"{said}. It goes on by itself, within {math.ceil(wait / 60)} minutes."
+    if found and store.all_paused():
+        yield ALL_PAUSED
+
+
+def _lease_ends(mailout: Mailout, lock_seconds: float) -> float:
+    return (mailout.locked_at or 0.0) + lock_seconds
+
+
+def _died_here(worker: str, machine: str) -> bool:
+    """Whether it was a process of this machine that has ended: `mailout send` may be at work meanwhile."""
+    name, _, process = worker.rpartition("-")
+    if name != machine or not process.isdecimal():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # it is there, as another user's
+        return False
+    return False
