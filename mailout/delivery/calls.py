@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mailout.delivery.lanes import Group
-from mailout.delivery.pacing import calls_a_second, tolerated_lateness
+from mailout.delivery.lanes import Prepared
+from mailout.delivery.pacing import tolerated_lateness
 from mailout.delivery.protocol import (
     Attempt,
     Claimed,
@@ -19,12 +18,12 @@ from mailout.delivery.protocol import (
     Timing,
 )
 from mailout.delivery.retry import decide
+from mailout.delivery.starts import Start, Starts
 from mailout.errors import MailoutError, StoreUnavailable
 from mailout.ports import Clock, Journal, Mail, Transport
 
-CLOSEST = 0.9
-"""Of 1 / rate. Starts are that far apart; but a machine wakes late now and then. If every start after it were
-put off as well, that would add up until slots are lost: they may be a tenth closer until it is made up."""
+RESOLUTION = 1e-9
+"""Of the clocks: less is no time to wait."""
 _FAILURES = (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
 
 
@@ -37,7 +36,6 @@ class Caller:
         compose: Callable[[Claimed], Mail],
         clock: Clock,
         rate: float,
-        group_size: int,
         timing: Timing,
         retry: RetryPlan,
     ) -> None:
@@ -46,9 +44,7 @@ class Caller:
         self._clock = clock
         self._timing = timing
         self._retry = retry
-        self._interval = group_size / rate if rate else 0.0
-        self._free_at = 0.0  # no call of this process is to start earlier
-        self._starts: deque[float] = deque(maxlen=calls_a_second(rate, group_size))
+        self._starts = Starts(rate)
         self.tolerance = tolerated_lateness(rate)
         self._lock = threading.Lock()
         self._results: list[tuple[float, Result]] = []  # and when they were known
@@ -83,44 +79,35 @@ class Caller:
 
     # ── in a lane ──
 
-    def prepare(self, group: Group) -> Callable[[], None] | None:
-        """Put the mails together, wait for the slot, and see that they may still leave."""
-        mails, rows = self._composed(group.rows)
-        if not mails:
-            return None
-        if not self._may_start(group):
-            with self._lock:
-                self._withdrawn.extend(row.attempt for row in rows)
-            return None
-        return lambda: self._call(mails, rows)
+    def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
+        mails, good = self._composed(rows)
+        return Prepared(mails, good) if mails else None
 
-    def _may_start(self, group: Group) -> bool:
+    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
         """At its slot, not too late for it, and surely within the lease."""
+        size = len(prepared.rows)
         now = self._clock.monotonic()
-        if group.start is not None:
-            start = max(group.start, self._free_at, self._second_has_room_at(), now)
-            if start - group.start > self.tolerance:
-                return False
-            self._clock.sleep(start - now)
-            now = self._clock.monotonic()
-            self._free_at = now + CLOSEST * self._interval
+        if start is not None:
+            earliest = max(start, self._starts.earliest(size, now))
+            if earliest - start > self.tolerance:
+                return None
+            while earliest - now > RESOLUTION:  # meanwhile the call before may have left later than planned
+                self._clock.sleep(earliest - now)
+                now = self._clock.monotonic()
+                earliest = self._starts.earliest(size, now)
         if self.must_end or now >= self.lease_until - self._timing.call_limit - self._timing.margin:
-            return False
-        self._starts.append(now)
-        return True
+            return None
+        begun = self._starts.add(size, now)
+        return lambda: self._call(prepared, begun)
 
-    def _second_has_room_at(self) -> float:
-        """Late calls may follow one another closely, but never so that any one second holds too many."""
-        full = self._starts and len(self._starts) == self._starts.maxlen
-        return self._starts[0] + 1.0 if full else 0.0
-
-    def _call(self, mails: Sequence[Mail], rows: Sequence[Claimed]) -> None:
+    def _call(self, prepared: Prepared, start: Start) -> None:
         journal = self.journal
         if journal is not None:
-            journal.call([row.attempt for row in rows])
+            journal.call([row.attempt for row in prepared.rows])
         began = self._clock.monotonic()
-        outcomes = self._transport.send(mails)
-        self._keep(rows, outcomes, self._clock.monotonic() - began, journal)
+        start.leaves(began)
+        outcomes = self._transport.send(prepared.mails)
+        self._keep(prepared.rows, outcomes, self._clock.monotonic() - began, journal)
 
     def _composed(self, rows: Sequence[Claimed]) -> tuple[list[Mail], list[Claimed]]:
         """A message that cannot be put together fails alone, before anything is called."""

@@ -69,11 +69,15 @@ class Run:
         if reply.halt is not None:
             ended = Ended.STOPPED if reply.halt is Halt.STOP else Ended.HALTED
             return RunReport(ended, self._session.ledger, halt=reply.halt)
-        if reply.limited is not None and not self._session.begun:
+        if reply.limited is not None and not self._session.begun and not self._others_may_give_back(reply):
             return RunReport(Ended.LIMITED, self._session.ledger, limited=reply.limited)
         if reply.ledger is not None and reply.ledger.settled and not self._session.begun:
             return RunReport(Ended.DONE, reply.ledger)
         return None
+
+    def _others_may_give_back(self, reply: StepReply) -> bool:
+        """Other senders of this mailout have attempts in hand: a withdrawn one makes room again."""
+        return reply.ledger is not None and reply.ledger.in_flight > 0
 
     # ── waiting ──
 
@@ -121,6 +125,8 @@ class Run:
         """Nothing is in our hands: how long until something can be."""
         if reply is None or reply.rows:
             return 0.0
+        if reply.limited is not None:
+            return IDLE_SECONDS
         if reply.next_slot_at is not None:
             return self._until_slot(reply)
         if reply.next_due_at is not None and reply.next_due_at > reply.now:

@@ -57,7 +57,6 @@ class Sender:
             self._compose,
             self._clock,
             options.rate,
-            group_size,
             options.timing,
             options.retry,
         )
