@@ -21,6 +21,7 @@ from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import RetryPlan, Timing
 from mailout.delivery.sender import Sender
+from mailout.delivery.throttling import Throttling
 from mailout.errors import MailoutError
 from mailout.ports import Allowance, Clock, Journals, PageReporter, Store, Transport
 from mailout.queue.judge import Judge, defer
@@ -91,6 +92,7 @@ class Engine(TakingUp):
             max_complaint_rate=settings.max_complaint_rate,
         )
         self._notes: dict[str, str] = {}  # of each mailout, what its summary should say besides
+        self._throttling = Throttling()
         self._sender: Sender | None = None
         self._allowance: Allowance | None = None
         self._asked_at: float | None = None
@@ -140,6 +142,7 @@ class Engine(TakingUp):
             self.clock,
             patiently(lambda: self._options(allowance), self.clock),
             Observers(watchers),
+            self._throttling,
         )
         try:
             report = self._sender.run(id, deadline=self._deadline(seconds))

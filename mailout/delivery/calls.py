@@ -19,6 +19,7 @@ from mailout.delivery.protocol import (
 )
 from mailout.delivery.retry import decide
 from mailout.delivery.starts import Start, Starts
+from mailout.delivery.throttling import Throttling
 from mailout.errors import MailoutError, StoreUnavailable
 from mailout.ports import Clock, Journal, Mail, Transport
 
@@ -38,12 +39,14 @@ class Caller:
         rate: float,
         timing: Timing,
         retry: RetryPlan,
+        throttling: Throttling,
     ) -> None:
         self._transport = transport
         self._compose = compose
         self._clock = clock
         self._timing = timing
         self._retry = retry
+        self.throttling = throttling
         self._starts = Starts(rate)
         self.tolerance = tolerated_lateness(rate)
         self._lock = threading.Lock()
@@ -57,6 +60,11 @@ class Caller:
         self.quota: Outcome | None = None
         self.failures_in_a_row = 0
         self.last_failure: Outcome | None = None
+
+    @property
+    def throttled_too_long(self) -> Outcome | None:
+        """The last throttle, after a minute of nothing else."""
+        return self.throttling.outcome if self.throttling.is_enough else None
 
     @property
     def must_end(self) -> bool:
@@ -138,19 +146,28 @@ class Caller:
                 {row.attempt: o.message_id or "-" for row, o in pairs if o.kind is OutcomeKind.SENT},
                 [row.attempt for row, o in pairs if o.kind not in (OutcomeKind.SENT, OutcomeKind.UNKNOWN)],
             )
-        results = [decide(outcome, row, self._retry, round(took * 1000)) for row, outcome in pairs]
-        self._ended(results)
+        now = self._clock.monotonic()
         with self._lock:
+            self._learn(rows, outcomes, now)
+            for row, outcome in pairs:
+                self._results.append((now, self._decided(row, outcome, round(took * 1000))))
             self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took
-            self._learn(outcomes)
+
+    def _decided(self, row: Claimed, outcome: Outcome, took_ms: int) -> Result:
+        if outcome.kind is not OutcomeKind.THROTTLED:
+            return decide(outcome, row, self._retry, took_ms)
+        id = row.attempt.id
+        pause = None if self.throttling.spends_an_attempt(id) else self.throttling.pause(id)
+        return decide(outcome, row, self._retry, took_ms, throttle_pause=pause)
 
     def _ended(self, results: Sequence[Result]) -> None:
         now = self._clock.monotonic()
         with self._lock:
             self._results.extend((now, result) for result in results)
 
-    def _learn(self, outcomes: Sequence[Outcome]) -> None:
+    def _learn(self, rows: Sequence[Claimed], outcomes: Sequence[Outcome], now: float) -> None:
         """What the outcomes of one call say about the calls that follow."""
+        self.throttling.learn(rows, outcomes, now)
         for outcome in outcomes:
             if outcome.kind is OutcomeKind.THROTTLED:
                 self.throttled.set()

@@ -20,6 +20,7 @@ class Ended(StrEnum):
     LIMITED = "limited"  # an hour's, a day's or the provider's allowance is spent
     REFUSED = "refused"  # configuration or account: a person must look
     CIRCUIT = "circuit"  # too many transient errors in a row
+    THROTTLED = "throttled"  # a minute of nothing else
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,9 @@ class Run:
             return RunReport(Ended.LIMITED, self._session.ledger, limited="quota", outcome=self._caller.quota)
         if self._caller.failures_in_a_row >= self._options.circuit_failures > 0:
             return RunReport(Ended.CIRCUIT, self._session.ledger, outcome=self._caller.last_failure)
+        throttled = self._caller.throttled_too_long
+        if throttled is not None:
+            return RunReport(Ended.THROTTLED, self._session.ledger, outcome=throttled)
         if self._stop.is_set():
             return RunReport(Ended.STOPPED, self._session.ledger)
         if reply is None:
@@ -175,6 +178,8 @@ class Run:
                 )
             self._clock.sleep(pause_after(self._session.outages))
         self._session.close_journal()
+        if report.ended is Ended.THROTTLED:
+            self._caller.throttling.clear()
         latency = self._caller.latency
         needed = lanes_needed(self._options.rate, latency, self._group_size)
         return replace(report, ledger=self._session.ledger, latency=latency, lanes_needed=needed)

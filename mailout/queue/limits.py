@@ -22,6 +22,7 @@ QUOTA_PAUSE = 3600.0
 QUOTA_WINDOW = 86_400.0
 """Providers count the last 24 hours."""
 CIRCUIT_PAUSES = (60.0, 300.0, 900.0, 3600.0)
+THROTTLED = "The provider throttled every call for a minute; if it happens often, lower SEND_RATE_PER_SEC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +190,11 @@ def why_it_ended(
     """What a sender's run means for its mailout; None: nothing keeps it from going on."""
     if report.ended is Ended.REFUSED and report.outcome is not None:
         return Defer(DeferReason.CONFIGURATION_ERROR, None, _told(report.outcome))
-    if report.ended is Ended.CIRCUIT:
+    if report.ended in (Ended.CIRCUIT, Ended.THROTTLED):
         pause = CIRCUIT_PAUSES[min(pauses_in_a_row, len(CIRCUIT_PAUSES) - 1)]
         last = _told(report.outcome) if report.outcome else None
+        if report.ended is Ended.THROTTLED:
+            last = f"{THROTTLED} ({last.rstrip('. ')})." if last else f"{THROTTLED}."
         return Defer(DeferReason.TRANSIENT_ERRORS, now + pause, last)
     if report.ended is Ended.DEADLINE:
         return why_not_now(limits, now)
@@ -203,7 +206,8 @@ def why_it_ended(
         case "day":
             return Defer(DeferReason.DAILY_LIMIT, next_day(limits, now))
         case _:
-            return Defer(DeferReason.QUOTA_EXHAUSTED, quota_frees_at or now + QUOTA_PAUSE)
+            # Others may send from the same account: what left here does not tell when it has room again.
+            return Defer(DeferReason.QUOTA_EXHAUSTED, min(quota_frees_at or math.inf, now + QUOTA_PAUSE))
 
 
 def _told(outcome: Outcome) -> str:

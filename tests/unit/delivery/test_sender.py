@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from mailout.delivery.options import Ended
 from mailout.delivery.protocol import Halt, Outcome, OutcomeKind, Pace, RetryPlan, Step, StepReply, Timing
 from mailout.delivery.states import State
+from mailout.delivery.throttling import Throttling
 from mailout.errors import StoreRolledBack, StoreUnavailable
 from mailout.ports import Mail
 from mailout.queue.model import DeferReason
@@ -240,6 +241,55 @@ def test_throttling_slows_the_pace_and_costs_no_attempt(directory: Path) -> None
     assert {row["attempts"] for row in it.store.messages(MAILOUT)} == {1}
     starts = it.transport.starts
     assert min(b - a for a, b in pairwise(starts[20:])) > 1 / 20 / 0.9
+
+
+THROTTLED = Outcome(OutcomeKind.THROTTLED, code="SES_THROTTLING", category="QUOTA_ERROR", message="Slow down")
+
+
+@pytest.mark.parametrize(("rate", "recipients"), [(5, 200), (200, 2000), (0, 2000), (14, 3)])
+def test_a_minute_of_nothing_but_throttling_ends_the_run(
+    directory: Path, rate: float, recipients: int
+) -> None:
+    """Also over several runs of the same process; nobody has spent an attempt or counts for a limit."""
+    it = scene(directory, recipients, answer=lambda mail, nth: THROTTLED)
+    throttling, begin = Throttling(), it.clock.steady
+    ended = Ended.DEADLINE
+    while ended is Ended.DEADLINE:
+        report = it.sender(throttling=throttling, rate=rate).run(MAILOUT, deadline=it.clock.steady + 20)
+        ended = report.ended
+    assert (ended, report.outcome) == (Ended.THROTTLED, THROTTLED)
+    assert 60 <= it.clock.steady - begin < 130
+    assert it.transport.calls < max(60, 15 * (rate or 1000))  # a third of the rate's, at the most
+    assert it.states() == {State.PENDING: recipients}
+    assert {row["attempts"] for row in it.store.messages(MAILOUT)} == {0}
+    assert it.store.usage("all", "hour", "h") == 0
+    # It has waited; the next time it is tried again, and not given up for what was.
+    it.transport.answer = lambda mail, nth: None
+    assert it.sender(throttling=throttling).run(MAILOUT).ended is Ended.DONE
+
+
+def test_a_message_that_alone_is_throttled_spends_an_attempt_every_fifth_time(directory: Path) -> None:
+    """Else it is tried for ever, and the mailout never ends."""
+    it = scene(directory, 400, answer=lambda mail, nth: THROTTLED if mail.to.startswith("p00003") else None)
+    throttling = Throttling()
+    while it.sender(throttling=throttling, rate=5).run(MAILOUT).ended is Ended.THROTTLED:
+        it.clock.sleep(60.0)  # the queue's pause: nobody else is left
+    assert it.states() == {State.SENT: 399, State.FAILED: 1}
+    (failed,) = it.store.messages(MAILOUT, states=[State.FAILED])
+    assert (failed["attempts"], failed["error_code"]) == (5, "SES_THROTTLING")
+    assert it.transport.calls == 399 + 5 * 5
+
+
+def test_the_last_message_of_all_is_not_throttled_for_ever(directory: Path) -> None:
+    """Nobody else is left to tell whether it is the account: it spends its attempts, but over minutes."""
+    it = scene(directory, 1, answer=lambda mail, nth: THROTTLED)
+    throttling, begin, pauses = Throttling(), it.clock.steady, 0
+    while it.sender(throttling=throttling, rate=5).run(MAILOUT).ended is Ended.THROTTLED:
+        it.clock.sleep(60.0)  # the queue's pause
+        pauses += 1
+    assert it.states() == {State.FAILED: 1}
+    assert pauses >= 1
+    assert it.clock.steady - begin > 240
 
 
 @pytest.mark.parametrize(
