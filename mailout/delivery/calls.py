@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mailout.delivery.lanes import Prepared
+from mailout.delivery.options import CallTime
 from mailout.delivery.pacing import tolerated_lateness
 from mailout.delivery.protocol import (
     Attempt,
@@ -54,7 +55,8 @@ class Caller:
         self._withdrawn: list[Attempt] = []
         self.journal: Journal | None = None
         self.lease_until = 0.0
-        self.latency = 0.0
+        self.latency = 0.0  # of the last calls
+        self.call_time = CallTime()  # of all
         self.throttled = threading.Event()
         self.refused: Outcome | None = None
         self.quota: Outcome | None = None
@@ -152,6 +154,7 @@ class Caller:
             for row, outcome in pairs:
                 self._results.append((now, self._decided(row, outcome, round(took * 1000))))
             self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took
+            self.call_time += CallTime(calls=1, messages=len(rows), calling=took)
 
     def _decided(self, row: Claimed, outcome: Outcome, took_ms: int) -> Result:
         if outcome.kind is not OutcomeKind.THROTTLED:

@@ -7,8 +7,7 @@ import math
 from dataclasses import replace
 
 from mailout.delivery.demand import Demand, Lanework, demand
-from mailout.delivery.options import Ended, RunReport
-from mailout.delivery.pacing import lanes_needed
+from mailout.delivery.options import CallTime, Ended, RunReport
 from mailout.delivery.patience import pause, pause_after
 from mailout.delivery.protocol import Halt, StepReply
 from mailout.delivery.session import HORIZON, LEAD, Session
@@ -32,6 +31,7 @@ class Run:
         self._lanes = session.lanes
         self._group_size = session.group_size
         self._deadline = deadline
+        self._began = self._clock.monotonic()
 
     # ── the story ──
 
@@ -180,9 +180,12 @@ class Run:
         self._session.close_journal()
         if report.ended is Ended.THROTTLED:
             self._caller.throttling.clear()
-        latency = self._caller.latency
-        needed = lanes_needed(self._options.rate, latency, self._group_size)
-        return replace(report, ledger=self._session.ledger, latency=latency, lanes_needed=needed)
+        took = self._clock.monotonic() - self._began
+        return replace(
+            report,
+            ledger=self._session.ledger,
+            call_time=self._caller.call_time + CallTime(seconds=took),
+        )
 
     def _end_abruptly(self) -> None:
         """A signal or something unforeseen: end as cleanly as may be; the journal covers the rest."""
