@@ -10,6 +10,7 @@ from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
 from cli.show import ALL_PAUSED, mailout_dict, message_dict, show_files, show_mailouts
+from mailout.delivery.states import State
 from mailout.engine import Engine, Reports
 from mailout.errors import UsageError
 from mailout.queue.acts import require_here
@@ -114,7 +115,7 @@ def _message(engine: Engine, id: str, json: bool) -> None:
     say(f"Message {id} to {row['email']}: {row['state']}, attempts: {row['attempts']}")
     if row["error_message"]:
         say(f"{row['error_code']}: {row['error_message']}")
-        if remedy := remedy_of(row["error_code"] or ""):
+        if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
             say(f"  {remedy}")
     say()
     for event in events:
