@@ -138,6 +138,8 @@ def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None
             note(f"Everything is paused ({so_far}). To go on: mailout queue resume --all, then send again.")
         else:
             note(f"Stopped ({so_far}). {GO_ON}")
+        if not reports.written:
+            note(f"The report is written by the next run, or now: mailout status {id} --report")
         if stopped_by is not None:
             raise typer.Exit(128 + stopped_by)
     raise typer.Exit(exit_code(mailout))

@@ -9,8 +9,10 @@ import typer
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import ALL_PAUSED, mailout_dict, message_dict, show_mailouts
-from mailout.engine import Engine
+from cli.show import ALL_PAUSED, mailout_dict, message_dict, show_files, show_mailouts
+from mailout.delivery.states import State
+from mailout.engine import Engine, Reports
+from mailout.errors import UsageError
 from mailout.queue.acts import require_here
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.plain import summary_lines
@@ -34,17 +36,24 @@ def status(
         str | None,
         typer.Option("--message", help="One message of it: its id, or the recipient's address."),
     ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Write the CSV and the report page of the mailout.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """How things stand: everything at a glance, one mailout, or one message with all its steps."""
     engine = open_engine()
     mailout = find_mailout(engine, id) if id else None
+    if report and mailout is None:
+        raise UsageError("--report needs a mailout.", remedy="For example: mailout status letter.md --report")
     if message:
         if mailout:
             require_here(mailout)
         _message(engine, find_message(engine, mailout, message), json)
     elif mailout:
-        _mailout(engine, mailout.id, json)
+        if report:
+            require_here(mailout)
+        _mailout(engine, mailout.id, json, engine.report(mailout.id) if report else None)
     else:
         _overview(engine, json)
 
@@ -77,11 +86,14 @@ def _overview(engine: Engine, json: bool) -> None:
         say("No mailouts yet. The first one: mailout send FILE.md --test")
 
 
-def _mailout(engine: Engine, id: str, json: bool) -> None:
-    summary = summarise(engine.store, id, forecast=engine.outlook.forecast(id))
+def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> None:
+    summary = reports.summary if reports else None
+    summary = summary or summarise(engine.store, id, forecast=engine.outlook.forecast(id))
     errors = engine.store.errors(id, limit=20)
     if json:
-        print_json(summary.to_dict() | {"problems": [{"code": e.code, "message": e.message} for e in errors]})
+        problems = {"problems": [{"code": e.code, "message": e.message} for e in errors]}
+        files = {"csv": str(reports.csv), "html": str(reports.html)} if reports else {}
+        print_json(summary.to_dict() | problems | files)
         return
     if engine.store.all_paused():
         say(f"{ALL_PAUSED}\n")
@@ -89,6 +101,9 @@ def _mailout(engine: Engine, id: str, json: bool) -> None:
     say("\n".join(summary_lines(summary, engine.limits.timezone)))
     for code, text in dict.fromkeys((e.code, e.message) for e in errors):
         say(f"To look at: {text} ({code})")
+    if reports:
+        say()
+        show_files(reports)
 
 
 def _message(engine: Engine, id: str, json: bool) -> None:
@@ -100,7 +115,7 @@ def _message(engine: Engine, id: str, json: bool) -> None:
     say(f"Message {id} to {row['email']}: {row['state']}, attempts: {row['attempts']}")
     if row["error_message"]:
         say(f"{row['error_code']}: {row['error_message']}")
-        if remedy := remedy_of(row["error_code"] or ""):
+        if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
             say(f"  {remedy}")
     say()
     for event in events:

@@ -16,12 +16,13 @@ from mailout.audience.test_emails import parse_test_emails
 from mailout.content.media import MediaStore
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
-from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
+from mailout.delivery.options import CallTime, Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import RetryPlan, Timing
 from mailout.delivery.recovery import reap
 from mailout.delivery.sender import Sender
+from mailout.delivery.throttling import Throttling
 from mailout.errors import HomeUnwritable, MailoutError, StoreError
 from mailout.ports import Allowance, Clock, Journals, PageReporter, Store, Transport
 from mailout.queue.judge import Judge, defer
@@ -42,6 +43,8 @@ log = logging.getLogger("mailout.engine")
 
 FREEZE_CHUNK = 20_000
 ASK_EVERY = 180.0
+ENOUGH_TO_TELL = 60.0
+"""Seconds of sending, before anything is said about how fast it can be."""
 STRETCH_SECONDS = 60.0
 """Between stretches the provider's quota is asked again."""
 
@@ -53,6 +56,7 @@ class Reports:
     summary: Summary
     csv: Path
     html: Path
+    written: bool = True  # the files; False: whoever stopped the sending did not wait for them
 
 
 class Engine(TakingUp):
@@ -91,7 +95,10 @@ class Engine(TakingUp):
             max_bounce_rate=settings.max_bounce_rate,
             max_complaint_rate=settings.max_complaint_rate,
         )
+        self._call_times: dict[str, CallTime] = {}
         self._notes: dict[str, str] = {}  # of each mailout, what its summary should say besides
+        self._throttling = Throttling()
+        self._in_haste = False  # somebody has asked to stop: what takes long at a million is left for later
         self._sender: Sender | None = None
         self._allowance: Allowance | None = None
         self._asked_at: float | None = None
@@ -141,6 +148,7 @@ class Engine(TakingUp):
             self.clock,
             patiently(lambda: self._options(allowance), self.clock),
             Observers(watchers),
+            self._throttling,
         )
         try:
             report = self._sender.run(id, deadline=self._deadline(seconds))
@@ -149,7 +157,8 @@ class Engine(TakingUp):
             raise
         finally:
             self._sender = None
-        self._warn_if_too_few_lanes(id, report)
+        self._call_times[id] = self._call_times.get(id, CallTime()) + report.call_time
+        self._warn_if_too_few_lanes(id)
         return report
 
     def _let_go(self, id: str) -> None:
@@ -169,13 +178,14 @@ class Engine(TakingUp):
         left = min(seconds or math.inf, window_closes(self.limits, now) - now)
         return None if left == math.inf else self.clock.monotonic() + max(0.0, left)
 
-    def _warn_if_too_few_lanes(self, id: str, report: RunReport) -> None:
-        """Once for each mailout: its rate is out of reach, however long it sends."""
-        lanes = self.settings.send_concurrency
-        if report.lanes_needed > lanes and id not in self._notes:
+    def _warn_if_too_few_lanes(self, id: str) -> None:
+        """Once for each mailout: its rate is out of reach, however long it sends. A few calls do not tell."""
+        lanes, measured = self.settings.send_concurrency, self._call_times[id]
+        needed = measured.lanes_needed(self.outlook.rate)
+        if measured.seconds >= ENOUGH_TO_TELL and needed > lanes and id not in self._notes:
             self._notes[id] = (
                 f"SEND_CONCURRENCY={lanes} cannot reach the rate: the provider takes"
-                f" {report.latency:.2f} s to answer, so {report.lanes_needed} calls at a time are needed."
+                f" {measured.latency:.2f} s to answer, so {needed} calls at a time are needed."
             )
             log.warning(self._notes[id])
 
@@ -183,6 +193,7 @@ class Engine(TakingUp):
         """Finish what is in hand and end; False: nothing is being sent. Safe in a signal handler."""
         sender = self._sender
         if sender is not None:
+            self._in_haste = True
             sender.stop()
         return sender is not None
 
@@ -257,6 +268,10 @@ class Engine(TakingUp):
 
     def report(self, id: str) -> Reports:
         """The CSV and the report page, made anew from the store; its Notion page is told."""
+        if self._in_haste and not (mailout := self.store.mailout(id)).ledger.settled:
+            self.pages.tell_later(mailout)
+            summary = Summary(mailout, self.store.now(), transport=self._transport.name)
+            return Reports(summary, csv_path(self.reports, id), html_path(self.reports, id), written=False)
         summary = summarise(
             self.store,
             id,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mailout.delivery.lanes import Group
-from mailout.delivery.pacing import calls_a_second, tolerated_lateness
+from mailout.delivery.lanes import Prepared
+from mailout.delivery.options import CallTime
+from mailout.delivery.pacing import tolerated_lateness
 from mailout.delivery.protocol import (
     Attempt,
     Claimed,
@@ -19,12 +19,13 @@ from mailout.delivery.protocol import (
     Timing,
 )
 from mailout.delivery.retry import decide
+from mailout.delivery.starts import Start, Starts
+from mailout.delivery.throttling import Throttling
 from mailout.errors import HomeUnwritable, MailoutError, StoreUnavailable
 from mailout.ports import Clock, Journal, Mail, Transport
 
-CLOSEST = 0.9
-"""Of 1 / rate. Starts are that far apart; but a machine wakes late now and then. If every start after it were
-put off as well, that would add up until slots are lost: they may be a tenth closer until it is made up."""
+RESOLUTION = 1e-9
+"""Of the clocks: less is no time to wait."""
 _FAILURES = (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
 
 
@@ -37,9 +38,9 @@ class Caller:
         compose: Callable[[Claimed], Mail],
         clock: Clock,
         rate: float,
-        group_size: int,
         timing: Timing,
         retry: RetryPlan,
+        throttling: Throttling,
         circuit_failures: int = 0,
     ) -> None:
         self._transport = transport
@@ -48,22 +49,27 @@ class Caller:
         self._timing = timing
         self._retry = retry
         self._circuit_failures = circuit_failures
-        self._interval = group_size / rate if rate else 0.0
-        self._free_at = 0.0  # no call of this process is to start earlier
-        self._starts: deque[float] = deque(maxlen=calls_a_second(rate, group_size))
+        self.throttling = throttling
+        self._starts = Starts(rate)
         self.tolerance = tolerated_lateness(rate)
         self._lock = threading.Lock()
         self._results: list[tuple[float, Result]] = []  # and when they were known
         self._withdrawn: list[Attempt] = []
         self.journal: Journal | None = None
         self.lease_until = 0.0
-        self.latency = 0.0
+        self.latency = 0.0  # of the last calls
+        self.call_time = CallTime()  # of all
         self.throttled = threading.Event()
         self.refused: Outcome | None = None
         self.quota: Outcome | None = None
         self.unwritable: HomeUnwritable | None = None  # the journal: nothing may be called without it
         self.failures_in_a_row = 0  # calls, and each message that is in doubt
         self.last_failure: Outcome | None = None
+
+    @property
+    def throttled_too_long(self) -> Outcome | None:
+        """The last throttle, after a minute of nothing else."""
+        return self.throttling.outcome if self.throttling.is_enough else None
 
     @property
     def must_end(self) -> bool:
@@ -95,50 +101,41 @@ class Caller:
 
     # ── in a lane ──
 
-    def prepare(self, group: Group) -> Callable[[], None] | None:
-        """Put the mails together, wait for the slot, and see that they may still leave."""
-        mails, rows = self._composed(group.rows)
-        if not mails:
-            return None
-        if not self._may_start(group):
-            with self._lock:
-                self._withdrawn.extend(row.attempt for row in rows)
-            return None
-        return lambda: self._call(mails, rows)
+    def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
+        mails, good = self._composed(rows)
+        return Prepared(mails, good) if mails else None
 
-    def _may_start(self, group: Group) -> bool:
+    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
         """At its slot, not too late for it, and surely within the lease."""
+        size = len(prepared.rows)
         now = self._clock.monotonic()
-        if group.start is not None:
-            start = max(group.start, self._free_at, self._second_has_room_at(), now)
-            if start - group.start > self.tolerance:
-                return False
-            self._clock.sleep(start - now)
-            now = self._clock.monotonic()
-            self._free_at = now + CLOSEST * self._interval
+        if start is not None:
+            earliest = max(start, self._starts.earliest(size, now))
+            if earliest - start > self.tolerance:
+                return None
+            while earliest - now > RESOLUTION:  # meanwhile the call before may have left later than planned
+                self._clock.sleep(earliest - now)
+                now = self._clock.monotonic()
+                earliest = self._starts.earliest(size, now)
         if self.must_end or now >= self.lease_until - self._timing.call_limit - self._timing.margin:
-            return False
-        self._starts.append(now)
-        return True
+            return None
+        begun = self._starts.add(size, now)
+        return lambda: self._call(prepared, begun)
 
-    def _second_has_room_at(self) -> float:
-        """Late calls may follow one another closely, but never so that any one second holds too many."""
-        full = self._starts and len(self._starts) == self._starts.maxlen
-        return self._starts[0] + 1.0 if full else 0.0
-
-    def _call(self, mails: Sequence[Mail], rows: Sequence[Claimed]) -> None:
+    def _call(self, prepared: Prepared, start: Start) -> None:
         journal = self.journal
         if journal is not None:
             try:
-                journal.call([row.attempt for row in rows])
+                journal.call([row.attempt for row in prepared.rows])
             except HomeUnwritable as error:
                 with self._lock:
                     self.unwritable = self.unwritable or error
-                    self._withdrawn.extend(row.attempt for row in rows)
+                    self._withdrawn.extend(row.attempt for row in prepared.rows)
                 return
         began = self._clock.monotonic()
-        outcomes = self._transport.send(mails)
-        self._keep(rows, outcomes, self._clock.monotonic() - began, journal)
+        start.leaves(began)
+        outcomes = self._transport.send(prepared.mails)
+        self._keep(prepared.rows, outcomes, self._clock.monotonic() - began, journal)
 
     def _composed(self, rows: Sequence[Claimed]) -> tuple[list[Mail], list[Claimed]]:
         """A message that cannot be put together fails alone, before anything is called."""
@@ -169,19 +166,29 @@ class Caller:
                 {row.attempt: o.message_id or "-" for row, o in pairs if o.kind is OutcomeKind.SENT},
                 [row.attempt for row, o in pairs if o.kind not in (OutcomeKind.SENT, OutcomeKind.UNKNOWN)],
             )
-        results = [decide(outcome, row, self._retry, round(took * 1000)) for row, outcome in pairs]
-        self._ended(results)
+        now = self._clock.monotonic()
         with self._lock:
+            self._learn(rows, outcomes, now)
+            for row, outcome in pairs:
+                self._results.append((now, self._decided(row, outcome, round(took * 1000))))
             self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took
-            self._learn(outcomes)
+            self.call_time += CallTime(calls=1, messages=len(rows), calling=took)
+
+    def _decided(self, row: Claimed, outcome: Outcome, took_ms: int) -> Result:
+        if outcome.kind is not OutcomeKind.THROTTLED:
+            return decide(outcome, row, self._retry, took_ms)
+        id = row.attempt.id
+        pause = None if self.throttling.spends_an_attempt(id) else self.throttling.pause(id)
+        return decide(outcome, row, self._retry, took_ms, throttle_pause=pause)
 
     def _ended(self, results: Sequence[Result]) -> None:
         now = self._clock.monotonic()
         with self._lock:
             self._results.extend((now, result) for result in results)
 
-    def _learn(self, outcomes: Sequence[Outcome]) -> None:
+    def _learn(self, rows: Sequence[Claimed], outcomes: Sequence[Outcome], now: float) -> None:
         """What the outcomes of one call say about the calls that follow."""
+        self.throttling.learn(rows, outcomes, now)
         for outcome in outcomes:
             if outcome.kind is OutcomeKind.THROTTLED:
                 self.throttled.set()

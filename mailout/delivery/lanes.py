@@ -6,9 +6,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from mailout.delivery.protocol import Claimed
+from mailout.ports import Mail
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +21,67 @@ class Group:
     start: float | None  # None: at once
 
 
-class Work(Protocol):
-    """What a lane does with a group. Neither part raises; if one did, the sender would hear of it."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Mails that are put together, and the messages they are of."""
 
-    def prepare(self, group: Group) -> Callable[[], None] | None:
-        """In turn, one at a time: wait for the slot; the call to make, or None if it must not be made."""
+    mails: Sequence[Mail]
+    rows: Sequence[Claimed]
+
+
+class Work(Protocol):
+    """What a lane does with a group. No part raises; if one did, the sender would hear of it."""
+
+    def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
+        """Put the mails together; None: nothing of them is left to be sent."""
         ...
+
+    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
+        """In turn, one at a time. The call to make; None: this slot cannot be used any more."""
+        ...
+
+
+class Waiting:
+    """Messages in their order and the slots that are reserved for them, each in a line of its own.
+
+    A slot that is lost moves the messages to the next one: they keep their order, and those at the end have
+    no slot. They stay here until more slots come or the sender takes them back.
+    """
+
+    def __init__(self) -> None:
+        self._rows: deque[Sequence[Claimed]] = deque()
+        self._starts: deque[float | None] = deque()
+
+    def add(self, groups: Sequence[Group]) -> None:
+        self._rows.extend(group.rows for group in groups)
+        self._starts.extend(group.start for group in groups)
+
+    def __bool__(self) -> bool:
+        return bool(self._rows and self._starts)
+
+    def next(self) -> Group:
+        return Group(self._rows.popleft(), self._starts.popleft())
+
+    def next_start(self, rows: Sequence[Claimed]) -> tuple[bool, float | None]:
+        """Another slot for these, or (False) none: then they wait here, before all others."""
+        if self._starts:
+            return True, self._starts.popleft()
+        self._rows.appendleft(rows)
+        return False, None
+
+    def held(self) -> int:
+        """Messages that have a slot."""
+        return sum(len(rows) for rows in islice(self._rows, len(self._starts)))
+
+    def take_back(self) -> Sequence[Claimed]:
+        rows = [row for group in self._rows for row in group]
+        self._rows.clear()
+        self._starts.clear()
+        return rows
+
+    def take_slotless(self) -> Sequence[Claimed]:
+        groups = [self._rows.pop() for _ in range(len(self._rows) - len(self._starts))]
+        return [row for group in reversed(groups) for row in group]
 
 
 class Lanes(Protocol):
@@ -32,7 +89,7 @@ class Lanes(Protocol):
 
     def offer(self, groups: Sequence[Group]) -> None: ...
     def held(self) -> int:
-        """Messages handed in and not yet begun."""
+        """Messages handed in that have a slot and are not yet begun."""
         ...
 
     def wait(self, low: int, timeout: float) -> None:
@@ -47,8 +104,12 @@ class Lanes(Protocol):
         """Until a call has ended since the sender last looked, or the time is up."""
         ...
 
-    def take_back(self) -> Sequence[Group]:
+    def take_back(self) -> Sequence[Claimed]:
         """What has not begun; it will not begin any more."""
+        ...
+
+    def take_slotless(self) -> Sequence[Claimed]:
+        """What has not begun and lost its slot."""
         ...
 
     def join(self, timeout: float) -> bool:
@@ -64,7 +125,7 @@ class ThreadLanes:
     def __init__(self, count: int, work: Work) -> None:
         self._work = work
         self._turn = threading.Lock()
-        self._waiting: deque[Group] = deque()
+        self._waiting = Waiting()
         self._busy = 0
         self._ended = 0
         self._seen = 0  # of them
@@ -86,10 +147,10 @@ class ThreadLanes:
                     self._changed.wait_for(lambda: self._waiting or self._closed)
                     if not self._waiting:
                         return
-                    group = self._waiting.popleft()
+                    group = self._waiting.next()
                     self._busy += 1
                 try:
-                    call = self._work.prepare(group)
+                    call = self._prepare(group)
                 except BaseException as error:  # noqa: BLE001 (handed to the sender's own thread)
                     self.failure = error
             try:
@@ -103,17 +164,29 @@ class ThreadLanes:
                     self._ended += 1
                     self._changed.notify_all()
 
+    def _prepare(self, group: Group) -> Callable[[], None] | None:
+        """The call to make, at the first slot that is not lost."""
+        prepared = self._work.prepare(group.rows)
+        has_slot, start = True, group.start
+        while prepared is not None and has_slot:
+            call = self._work.wait_for_slot(prepared, start)
+            if call is not None:
+                return call
+            with self._changed:
+                has_slot, start = self._waiting.next_start(prepared.rows)
+        return None
+
     def offer(self, groups: Sequence[Group]) -> None:
         with self._changed:
-            self._waiting.extend(groups)
+            self._waiting.add(groups)
             self._changed.notify_all()
 
     def held(self) -> int:
         with self._changed:
-            return self._held()
+            return self._waiting.held()
 
     def wait(self, low: int, timeout: float) -> None:
-        self._wait_for(lambda: self._held() <= low, timeout)
+        self._wait_for(lambda: self._waiting.held() <= low, timeout)
 
     def look(self) -> None:
         with self._changed:
@@ -128,14 +201,13 @@ class ThreadLanes:
         if self.failure is not None:
             raise self.failure
 
-    def _held(self) -> int:
-        return sum(len(group.rows) for group in self._waiting)
-
-    def take_back(self) -> Sequence[Group]:
+    def take_back(self) -> Sequence[Claimed]:
         with self._changed:
-            groups = list(self._waiting)
-            self._waiting.clear()
-            return groups
+            return self._waiting.take_back()
+
+    def take_slotless(self) -> Sequence[Claimed]:
+        with self._changed:
+            return self._waiting.take_slotless()
 
     def join(self, timeout: float) -> bool:
         with self._changed:
@@ -154,13 +226,13 @@ class InlineLanes:
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._waiting: deque[Group] = deque()
+        self._waiting = Waiting()
 
     def offer(self, groups: Sequence[Group]) -> None:
-        self._waiting.extend(groups)
+        self._waiting.add(groups)
 
     def held(self) -> int:
-        return sum(len(group.rows) for group in self._waiting)
+        return self._waiting.held()
 
     def wait(self, low: int, timeout: float) -> None:
         while self._waiting and self.held() > low:
@@ -174,14 +246,21 @@ class InlineLanes:
             self._run_next()
 
     def _run_next(self) -> None:
-        call = self._work.prepare(self._waiting.popleft())
-        if call is not None:
-            call()
+        group = self._waiting.next()
+        prepared = self._work.prepare(group.rows)
+        has_slot, start = True, group.start
+        while prepared is not None and has_slot:
+            call = self._work.wait_for_slot(prepared, start)
+            if call is not None:
+                return call()
+            has_slot, start = self._waiting.next_start(prepared.rows)
+        return None
 
-    def take_back(self) -> Sequence[Group]:
-        groups = list(self._waiting)
-        self._waiting.clear()
-        return groups
+    def take_back(self) -> Sequence[Claimed]:
+        return self._waiting.take_back()
+
+    def take_slotless(self) -> Sequence[Claimed]:
+        return self._waiting.take_slotless()
 
     def join(self, timeout: float) -> bool:
         self.wait(0, timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,6 +21,7 @@ class Ended(StrEnum):
     LIMITED = "limited"  # an hour's, a day's or the provider's allowance is spent
     REFUSED = "refused"  # configuration or account: a person must look
     CIRCUIT = "circuit"  # too many transient errors in a row
+    THROTTLED = "throttled"  # a minute of nothing else
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,32 @@ class SenderOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class CallTime:
+    """What calls took while a run lasted: measured, so that what is said about them is true."""
+
+    seconds: float = 0.0  # of the run
+    calls: int = 0
+    messages: int = 0
+    calling: float = 0.0  # seconds within calls, added up
+
+    @property
+    def latency(self) -> float:
+        return self.calling / self.calls if self.calls else 0.0
+
+    def lanes_needed(self, rate: float) -> int:
+        """Calls at a time that keep the pace; none for a rate of 0, which is no pace."""
+        return math.ceil(rate * self.calling / self.messages) if self.messages else 0
+
+    def __add__(self, other: CallTime) -> CallTime:
+        return CallTime(
+            self.seconds + other.seconds,
+            self.calls + other.calls,
+            self.messages + other.messages,
+            self.calling + other.calling,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """How a run ended, for whoever decides what happens next."""
 
@@ -47,8 +75,7 @@ class RunReport:
     halt: Halt | None = None
     limited: str | None = None  # "hour", "day", "quota"
     outcome: Outcome | None = None  # the one that ended it
-    latency: float = 0.0  # seconds a call took
-    lanes_needed: int = 0  # calls at a time that the rate would take; 0: nothing was called
+    call_time: CallTime = CallTime()
 
 
 class Observer(Protocol):

@@ -12,12 +12,13 @@ from mailout.delivery.states import State
 log = logging.getLogger("mailout.sender")
 
 LEVELS = {
+    State.PENDING: logging.INFO,  # throttled, or the quota is spent: it costs no attempt, and waits
     State.RETRY_SCHEDULED: logging.INFO,
     State.FAILED: logging.INFO,
     State.VALIDATION_FAILED: logging.INFO,
     State.UNKNOWN: logging.WARNING,  # a person has to settle it
 }
-"""The others (sent, or given back to wait) have their line at DEBUG: a million of them hide all else."""
+"""The others (sent) have their line at DEBUG: a million of them hide all else."""
 
 ENOUGH = 100
 """Lines about the same, a run: the rest of them at DEBUG. The report and the CSV have them all."""

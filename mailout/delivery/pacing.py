@@ -79,16 +79,6 @@ def bulk_size(rate: float, most: int = BULK_LIMIT) -> int:
     return max(1, min(most, math.floor(rate / math.ceil(rate / BULK_LIMIT))))
 
 
-def lanes_needed(rate: float, latency: float, group: int) -> int:
-    """Calls at a time that keep the pace; none are needed for a rate of 0, which is no pace."""
-    return math.ceil(rate * latency / group)
-
-
-def calls_a_second(rate: float, group: int) -> int:
-    """As many calls as may start within any one second; 0: no limit."""
-    return max(1, math.ceil(rate) // group) if rate else 0
-
-
 def tolerated_lateness(rate: float) -> float:
     """A slot missed by more is lost: half an interval, 10 ms at least."""
     return max(0.010, 0.5 / rate) if rate else math.inf

@@ -8,11 +8,17 @@ from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Result, Ret
 from mailout.delivery.states import State
 
 JITTER = 0.25
-THROTTLE_PAUSE = 1.0
 
 
-def decide(outcome: Outcome, claimed: Claimed, plan: RetryPlan, duration_ms: int) -> Result:
-    """The step that this attempt's message takes next."""
+def decide(
+    outcome: Outcome,
+    claimed: Claimed,
+    plan: RetryPlan,
+    duration_ms: int,
+    *,
+    throttle_pause: float | None = 1.0,
+) -> Result:
+    """The step that this attempt's message takes next. `throttle_pause` None: a throttle costs an attempt."""
 
     def result(
         state: State, *, retry_in: float | None = None, give_back: bool = False, uncharge: bool = False
@@ -40,11 +46,11 @@ def decide(outcome: Outcome, claimed: Claimed, plan: RetryPlan, duration_ms: int
             return result(State.VALIDATION_FAILED, uncharge=True)
         case OutcomeKind.UNKNOWN:
             return result(State.UNKNOWN)
-        case OutcomeKind.THROTTLED:
-            return result(State.PENDING, retry_in=THROTTLE_PAUSE, give_back=True)
+        case OutcomeKind.THROTTLED if throttle_pause is not None:
+            return result(State.PENDING, retry_in=throttle_pause, give_back=True)
         case OutcomeKind.QUOTA | OutcomeKind.STOP:
             return result(State.PENDING, give_back=True)
-        case OutcomeKind.TRANSIENT:
+        case OutcomeKind.TRANSIENT | OutcomeKind.THROTTLED:
             if claimed.number >= plan.max_attempts:
                 return result(State.FAILED, uncharge=True)
             return result(

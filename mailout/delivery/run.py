@@ -7,8 +7,7 @@ import math
 from dataclasses import replace
 
 from mailout.delivery.demand import Demand, Lanework, demand
-from mailout.delivery.options import Ended, RunReport
-from mailout.delivery.pacing import lanes_needed
+from mailout.delivery.options import CallTime, Ended, RunReport
 from mailout.delivery.patience import pause, pause_after
 from mailout.delivery.protocol import Halt, StepReply
 from mailout.delivery.recovery import reap
@@ -33,6 +32,7 @@ class Run:
         self._lanes = session.lanes
         self._group_size = session.group_size
         self._deadline = deadline
+        self._began = self._clock.monotonic()
 
     # ── the story ──
 
@@ -63,6 +63,9 @@ class Run:
             return RunReport(Ended.LIMITED, self._session.ledger, limited="quota", outcome=self._caller.quota)
         if self._caller.circuit_open:
             return RunReport(Ended.CIRCUIT, self._session.ledger, outcome=self._caller.last_failure)
+        throttled = self._caller.throttled_too_long
+        if throttled is not None:
+            return RunReport(Ended.THROTTLED, self._session.ledger, outcome=throttled)
         if self._stop.is_set():
             return RunReport(Ended.STOPPED, self._session.ledger)
         if reply is None:
@@ -72,11 +75,15 @@ class Run:
         if reply.halt is not None:
             ended = Ended.STOPPED if reply.halt is Halt.STOP else Ended.HALTED
             return RunReport(ended, self._session.ledger, halt=reply.halt)
-        if reply.limited is not None and not self._session.begun:
+        if reply.limited is not None and not self._session.begun and not self._others_may_give_back(reply):
             return RunReport(Ended.LIMITED, self._session.ledger, limited=reply.limited)
         if reply.ledger is not None and reply.ledger.settled and not self._session.begun:
             return RunReport(Ended.DONE, reply.ledger)
         return None
+
+    def _others_may_give_back(self, reply: StepReply) -> bool:
+        """Other senders of this mailout have attempts in hand: a withdrawn one makes room again."""
+        return reply.ledger is not None and reply.ledger.in_flight > 0
 
     # ── waiting ──
 
@@ -124,6 +131,8 @@ class Run:
         """Nothing is in our hands: how long until something can be."""
         if reply is None or reply.rows:
             return 0.0
+        if reply.limited is not None:
+            return IDLE_SECONDS
         if reply.next_slot_at is not None:
             return self._until_slot(reply)
         if reply.next_due_at is not None and reply.next_due_at > reply.now:
@@ -172,9 +181,14 @@ class Run:
                 )
             self._clock.sleep(pause_after(self._session.outages))
         self._session.close_journal()
-        latency = self._caller.latency
-        needed = lanes_needed(self._options.rate, latency, self._group_size)
-        return replace(report, ledger=self._session.ledger, latency=latency, lanes_needed=needed)
+        if report.ended is Ended.THROTTLED:
+            self._caller.throttling.clear()
+        took = self._clock.monotonic() - self._began
+        return replace(
+            report,
+            ledger=self._session.ledger,
+            call_time=self._caller.call_time + CallTime(seconds=took),
+        )
 
     def _end_abruptly(self) -> None:
         """A signal or something unforeseen: end as cleanly as may be; the journal covers the rest."""

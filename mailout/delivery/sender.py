@@ -18,6 +18,7 @@ from mailout.delivery.protocol import Claimed
 from mailout.delivery.recovery import recover
 from mailout.delivery.run import Run
 from mailout.delivery.session import Session
+from mailout.delivery.throttling import Throttling
 from mailout.ports import Clock, Journals, Mail, Outbox, Transport
 
 
@@ -33,6 +34,7 @@ class Sender:
         clock: Clock,
         options: SenderOptions,
         observer: Observer | None = None,
+        throttling: Throttling | None = None,
     ) -> None:
         self._store = store
         self._transport = transport
@@ -41,6 +43,7 @@ class Sender:
         self._clock = clock
         self._options = options
         self._observer = observer
+        self._throttling = throttling or Throttling()
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -57,9 +60,9 @@ class Sender:
             self._compose,
             self._clock,
             options.rate,
-            group_size,
             options.timing,
             options.retry,
+            self._throttling,
             options.circuit_failures,
         )
         lanes: Lanes = InlineLanes(caller) if options.inline else ThreadLanes(options.concurrency, caller)

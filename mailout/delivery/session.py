@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from mailout.delivery.calls import Caller
 from mailout.delivery.lanes import Group, Lanes
 from mailout.delivery.options import Observer, SenderOptions
+from mailout.delivery.pacing import SLACK, UNLIMITED_RATE
 from mailout.delivery.patience import pause, pause_after
 from mailout.delivery.protocol import Attempt, Claimed, Ledger, Pace, Result, Step, StepReply
 from mailout.errors import HomeUnwritable, StoreUnavailable
@@ -122,6 +123,7 @@ class Session:
         log.warning("the session was given up (this process was away too long); a new one begins")
         self.release_unstarted()
         self.lanes.join(self.options.timing.call_limit + self.options.timing.margin)
+        self.release_unstarted()  # what lost its slot meanwhile
         self._drain_results_into_store()
         self.close_journal()
         self.open_when_it_answers()
@@ -137,8 +139,7 @@ class Session:
             self._journal.leave()
 
     def release_unstarted(self) -> None:
-        for group in self.lanes.take_back():
-            self.withdraw.extend(row.attempt for row in group.rows)
+        self.withdraw.extend(row.attempt for row in self.lanes.take_back())
 
     def _drain_results_into_store(self) -> None:
         """Results count by epoch, also from a session that was given up; keep trying until they are in."""
@@ -154,8 +155,10 @@ class Session:
     def step(self, want: int, *, close: bool = False, fenced_is_fine: bool = False) -> StepReply | None:
         """One round trip. None: the store is away, and nothing of this step may be used."""
         self.lanes.look()
-        results, slipped = self.caller.peek()
-        withdraw = [*self.withdraw, *slipped]
+        self.withdraw.extend(row.attempt for row in self.lanes.take_slotless())
+        results, unread = self.caller.peek()
+        withdraw = [*self.withdraw, *unread]
+        self._cursor = self._cursor_before(withdraw)
         self._n += 1
         throttled = self.caller.throttled.is_set()
         self.caller.throttled.clear()
@@ -240,6 +243,11 @@ class Session:
         if received - self._cursor_since > CURSOR_SECONDS:
             self._cursor, self._cursor_since = 0, received
 
+    def _cursor_before(self, withdraw: Sequence[Attempt]) -> int:
+        """What is withdrawn is claimed before all that stands behind it."""
+        seqs = [self.begun[attempt].seq if attempt in self.begun else 0 for attempt in withdraw]
+        return min([self._cursor, *(max(0, seq - 1) for seq in seqs)])
+
     def look_again(self) -> None:
         """Something is due, and behind the cursor."""
         self._cursor = 0
@@ -248,10 +256,19 @@ class Session:
         return monotonic - min(self._offsets)
 
     def groups(self, reply: StepReply) -> Sequence[Group]:
-        offset = min(self._offsets)
+        """One call each: what has the same content and sender. Within the time of one slot, each call begins
+        when those before it have had theirs."""
         groups = []
-        for start in range(0, len(reply.rows), self.group_size):
-            rows = reply.rows[start : start + self.group_size]
-            slot = rows[0].slot
-            groups.append(Group(rows, None if slot is None else slot + offset))
+        for first in range(0, len(reply.rows), self.group_size):
+            rows = reply.rows[first : first + self.group_size]
+            slot, before = rows[0].slot, 0
+            calls: dict[tuple[str, str | None], list[Claimed]] = {}
+            for row in rows:
+                calls.setdefault((row.content_id, row.from_name), []).append(row)
+            for call in calls.values():
+                start = None if slot is None else slot + min(self._offsets)
+                if start is not None and before:
+                    start += before * SLACK / (self.options.rate or UNLIMITED_RATE)
+                groups.append(Group(call, start))
+                before += len(call)
         return groups

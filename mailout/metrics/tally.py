@@ -12,6 +12,8 @@ from mailout.delivery.states import State
 from mailout.metrics.model import BUCKETS, DURATION, ENDS, LABEL_OF, VALIDATION_OF, Counter, Sample, labels
 
 OTHER = "OTHER"
+THROTTLED = "QUOTA_ERROR"
+"""Too fast, or too much: it costs the message no attempt, but it is tried again."""
 _SENT = State.SENT
 _ENDS = [end * 1000 for end in BUCKETS]
 _BEGUN = (State.RECEIVED, State.VALIDATED, State.SENT_ATTEMPT)
@@ -59,7 +61,7 @@ class Tally:
     def _other(self, result: Result) -> None:
         state = result.state
         self._counts[Counter.TRANSITIONS, state] += 1
-        if state is State.RETRY_SCHEDULED:
+        if state is State.RETRY_SCHEDULED or (state is State.PENDING and result.category == THROTTLED):
             self._counts[Counter.RETRIES, result.category or OTHER] += 1
         elif state is State.VALIDATION_FAILED:
             type = VALIDATION_OF.get(result.code or "", OTHER)

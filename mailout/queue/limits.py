@@ -24,6 +24,7 @@ QUOTA_WINDOW = 86_400.0
 FOLDER_FULL = "FOLDER_FULL"
 """The disk has no room for another mail: it goes on by itself when there is."""
 CIRCUIT_PAUSES = (60.0, 300.0, 900.0, 3600.0)
+THROTTLED = "The provider throttled every call for a minute; if it happens often, lower SEND_RATE_PER_SEC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +193,11 @@ def why_it_ended(
     refused = report.outcome if report.ended is Ended.REFUSED else None
     if refused is not None and refused.code != FOLDER_FULL:
         return Defer(DeferReason.CONFIGURATION_ERROR, None, _told(refused))
-    if report.ended is Ended.CIRCUIT or refused is not None:
+    if report.ended in (Ended.CIRCUIT, Ended.THROTTLED) or refused is not None:
         pause = CIRCUIT_PAUSES[min(pauses_in_a_row, len(CIRCUIT_PAUSES) - 1)]
         last = _told(report.outcome) if report.outcome else None
+        if report.ended is Ended.THROTTLED:
+            last = f"{THROTTLED} ({last.rstrip('. ')})." if last else f"{THROTTLED}."
         return Defer(DeferReason.TRANSIENT_ERRORS, now + pause, last)
     if report.ended is Ended.DEADLINE:
         return why_not_now(limits, now)
@@ -206,7 +209,8 @@ def why_it_ended(
         case "day":
             return Defer(DeferReason.DAILY_LIMIT, next_day(limits, now))
         case _:
-            return Defer(DeferReason.QUOTA_EXHAUSTED, quota_frees_at or now + QUOTA_PAUSE)
+            # Others may send from the same account: what left here does not tell when it has room again.
+            return Defer(DeferReason.QUOTA_EXHAUSTED, min(quota_frees_at or math.inf, now + QUOTA_PAUSE))
 
 
 def _told(outcome: Outcome) -> str:

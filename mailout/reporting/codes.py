@@ -114,13 +114,17 @@ NOTES: Mapping[str, Code] = {
 DOES: Mapping[OutcomeKind, str] = {
     OutcomeKind.PERMANENT: "the message has failed",
     OutcomeKind.TRANSIENT: "the message is tried again, up to `MAX_ATTEMPTS`",
-    OutcomeKind.THROTTLED: "sending slows down; it costs no attempt",
+    OutcomeKind.THROTTLED: (
+        "sending slows down; it costs no attempt, unless the message alone is throttled: then every fifth time."
+        " After a minute of nothing else the mailout waits: `transient_errors`"
+    ),
     OutcomeKind.QUOTA: "the mailout waits: `quota_exhausted`",
     OutcomeKind.STOP: "the mailout waits: `configuration_error`",
     OutcomeKind.UNKNOWN: "the message is unknown, and never sent again by itself",
 }
 """What mailout does about an answer of SES."""
 
+_TRIED_AGAIN = (OutcomeKind.TRANSIENT, OutcomeKind.THROTTLED)
 _BY_ITSELF: Mapping[OutcomeKind, str] = {
     OutcomeKind.TRANSIENT: "Nothing: it is tried again by itself.",
     OutcomeKind.THROTTLED: "Nothing; if it happens often, lower `SEND_RATE_PER_SEC`.",
@@ -134,9 +138,14 @@ def ses_rows() -> Mapping[str, error_map.Row]:
     return {row.code: row for row in (*error_map.TABLE.values(), *others)}
 
 
-def remedy_of(code: str) -> str:
-    """What a person can do about a message's code; empty for one that we do not know."""
+def remedy_of(code: str, *, failed: bool = False) -> str:
+    """What a person can do about a message's code; empty for one that we do not know.
+
+    `failed`: it was the message's last attempt, so nothing happens by itself any more.
+    """
     if code in MESSAGES:
         return MESSAGES[code].remedy
     row = ses_rows().get(code)
+    if failed and row is not None and row.kind in _TRIED_AGAIN:
+        return "All its attempts are spent: when the cause is gone, `mailout queue retry` sends it again."
     return error_map.remedy_for(code) or (_BY_ITSELF.get(row.kind, "") if row else "")

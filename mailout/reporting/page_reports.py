@@ -56,6 +56,11 @@ class PageReports:
         # Read after it was asked for: what is told is at least as new as what is ticked off.
         return self._tell(self._store.mailout(id), asked)
 
+    def tell_later(self, mailout: Mailout) -> None:
+        """Whoever tells what is due next tells this, too."""
+        if self.reporter is not None and mailout.kind is Kind.NOTION:
+            self._store.ask_report(mailout.id)
+
     def tell_due(self) -> None:
         """Everything that could not be told before, and how those stand that are being sent."""
         if self.reporter is None:

@@ -44,7 +44,7 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
         lines += ["", "Failed:"]
         for group in summary.failures:
             lines.append(f"  {_printable(_failure(group))}")
-            if remedy := remedy_of(group.code):
+            if remedy := remedy_of(group.code, failed=True):
                 lines.append(f"    {remedy}")
     if summary.unknown_addresses:
         unknown = first_of(summary.unknown_addresses, mailout.ledger.unknown)

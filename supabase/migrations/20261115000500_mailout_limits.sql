@@ -48,10 +48,10 @@ language sql volatile set search_path = public as $$
 $$;
 comment on function mailout_charge is 'Writes the counters, in key order.';
 
-create or replace function mailout_quota_left(scope text) returns bigint
+create or replace function mailout_quota_left(scope text, uncharged usage[] default '{}') returns bigint
 language sql stable set search_path = public as $$
     select greatest(0, q.available - coalesce((
-        select sum(u.n) from usage u
+        select sum(u.n) from (select * from usage union all select * from unnest(uncharged)) u
         where u.scope = 'all' and u.kind = 'minute' and u.key >= mailout_minute(q.asked_at)), 0))::bigint
     from provider_quota q where q.scope = $1 and q.available is not null
 $$;
@@ -65,15 +65,19 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_begun_since is 'Minutes in which attempts were begun, and how many.';
 
-create or replace function mailout_room(step jsonb, company text, at timestamptz, out room integer, out limited text)
+create or replace function mailout_room(
+    step jsonb, company text, at timestamptz, uncharged usage[], out room integer, out limited text)
 language plpgsql stable set search_path = public as $$
 declare
     one record;
-    quota bigint := mailout_quota_left(step -> 'pace' ->> 'scope');
+    quota bigint := mailout_quota_left(step -> 'pace' ->> 'scope', uncharged);
 begin
     room := (step ->> 'want')::integer;
     for one in
-        select b.kind, b."limit" - coalesce(u.n, 0) as free
+        -- What this very step gives back is free again: a limit would end a run short of it otherwise.
+        select b.kind, b."limit" - coalesce(u.n, 0) - coalesce((
+            select sum(c.n) from unnest(uncharged) c
+            where c.scope = s.scope and c.kind = b.kind and c.key = b.key), 0) as free
         from rows from (jsonb_to_recordset(step -> 'buckets') as (
                  kind text, key text, starts_at double precision, ends_at double precision, "limit" integer))
              with ordinality as b (kind, key, starts_at, ends_at, "limit", place)

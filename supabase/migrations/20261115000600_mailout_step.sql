@@ -256,7 +256,7 @@ declare
     before campaign_queue;
     passed campaign_queue;
 begin
-    select r.* into room, limited from mailout_room(step, mailout.company_id, at) r;
+    select r.* into room, limited from mailout_room(step, mailout.company_id, at, uncharged) r;
     select r.* into slots from pace p
     cross join lateral mailout_reserve(p, step -> 'pace', seconds, least((step ->> 'want')::integer, room)) r
     where p.scope = step -> 'pace' ->> 'scope';

@@ -95,6 +95,24 @@ def test_what_was_surely_not_sent_is_returned_to_the_hour_it_was_charged_to(
     assert store.quota(ACCOUNT) == 98
 
 
+@pytest.mark.parametrize("kind", ["hour", "day", "quota"])
+def test_what_a_step_gives_back_the_same_step_may_begin_again(store: Store, kind: str) -> None:
+    """Else a limit of 100 ends at 99: the sender hears that nothing is left, and gives up."""
+    id = mailout(store, *PEOPLE)
+    limits = buckets(NOON, **({} if kind == "quota" else {kind: 3}))
+    if kind == "quota":
+        store.set_quota(ACCOUNT, 3, NOON)
+    sender = Sender(store, id)
+    first, second, third = sender.begin(3, buckets=limits)
+    reply = sender.step(
+        want=3,
+        buckets=limits,
+        results=[result(first), result(second, State.RETRY_SCHEDULED, retry_in=60.0, uncharge=True)],
+        withdraw=[third.attempt],
+    )
+    assert (len(reply.rows), reply.limited) == (2, None)
+
+
 def test_an_attempt_is_returned_once(store: Store) -> None:
     id = mailout(store, *PEOPLE)
     sender = Sender(store, id)

@@ -201,6 +201,13 @@ def test_sigterm_finishes_what_is_in_hand_and_the_same_command_goes_on(mailout: 
         _, said = process.communicate()
     assert process.returncode == 128 + signal.SIGTERM
     assert b"the same command goes on" in said
+    assert b"--report" in said
+    assert not list((mailout.home / "reports").glob("*.csv"))  # at a million it takes a minute
+    reported = mailout("status", "letter.md", "--report")
+    assert reported.code == 0
+    (csv,) = (mailout.home / "reports").glob("*.csv")
+    assert csv.name in reported.out
+    assert len(csv.read_text().splitlines()) == 41
     shown = mailout("queue", "show", "letter.md", "--json").data
     assert (shown["status"], shown["locked_by"]) == ("PENDING", None)  # nobody sends it any more
     ledger = shown["ledger"]

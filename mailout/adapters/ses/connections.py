@@ -20,6 +20,8 @@ from botocore.exceptions import HTTPClientError
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
+from mailout.adapters.ses.deadline import TimedSession, deadline
+
 FAILED_TO_REACH = (HTTPClientError, BotoConnectionError)
 """What botocore raises when there was no answer."""
 
@@ -95,8 +97,9 @@ class Connections:
             request.body = _Body(request.body, call, now + self._connect_limit)
         else:
             call.left = True  # nothing tells when it leaves: it may have
-        # Both limits together never pass the deadline, on which the sender's lease depends.
-        read_limit = max(0.001, call.deadline - now - self._connect_limit)
+        # The whole call ends by the deadline, on which the sender's lease depends: reading gets what is left.
+        deadline.at = call.deadline
+        read_limit = max(0.001, call.deadline - now)
         request.context = {**(getattr(request, "context", None) or {}), "read_timeout": read_limit}
         session = self._take(now)
         try:
@@ -104,6 +107,8 @@ class Connections:
         except BaseException:
             session.close()
             raise
+        finally:
+            deadline.at = None
         with self._lock:
             self._idle.append((time.monotonic(), session))
         return response
@@ -131,14 +136,11 @@ def session_opener(
     options: dict[str, Any] = {
         "verify": verify or True,
         "proxies": get_environ_proxies(endpoint_url),
-        "timeout": (
-            connect_limit,
-            call_limit - connect_limit,
-        ),  # the second shrinks in later calls of a batch
+        "timeout": (connect_limit, call_limit),  # the second shrinks in later calls of a batch
         "max_pool_connections": 1,
         "socket_options": [
             (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
             (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
         ],
     }
-    return lambda: URLLib3Session(**options)
+    return lambda: TimedSession(**options)

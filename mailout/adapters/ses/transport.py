@@ -201,7 +201,7 @@ def _client(config: SesConfig) -> tuple[Any, Connections]:
                 # Hidden retries are off: a second request could be a second mail.
                 retries={"total_max_attempts": 1, "mode": "standard"},
                 connect_timeout=connect_limit,
-                read_timeout=config.call_limit - connect_limit,
+                read_timeout=config.call_limit,
                 max_pool_connections=max(1, config.concurrency),
                 parameter_validation=False,
                 tcp_keepalive=True,

@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from mailout.delivery.states import COLUMN_OF, Column, State
 
 
+Charges = Counter[tuple[str, str, str]]
+"""By scope, kind and key: how many attempts were charged, or (below none) given back."""
+
+
 class Books:
     """Collects it within one transaction; `write` puts it down once."""
 
     def __init__(self, tx: sqlite3.Connection) -> None:
         self.tx = tx
         self._ledger: Counter[tuple[str, Column]] = Counter()
-        self._usage: Counter[tuple[str, str, str]] = Counter()
+        self._usage: Charges = Counter()
 
     def count(self, rows: Sequence[sqlite3.Row], after: State) -> None:
         moves = Counter((row["campaign_id"], row["state"]) for row in rows)
@@ -31,6 +35,11 @@ class Books:
             if key is not None:
                 self._usage["all", kind, key] += n
                 self._usage[company, kind, key] += n
+
+    @property
+    def charges(self) -> Charges:
+        """What the counters are about to be changed by."""
+        return self._usage
 
     def write(self) -> Sequence[str]:
         """Ledgers and counters, in key order; the mailouts whose ledgers have moved."""

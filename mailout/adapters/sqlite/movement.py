@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mailout.adapters.sqlite.books import Books
+from mailout.adapters.sqlite.books import Books, Charges
 from mailout.delivery.protocol import Attempt, Result
 from mailout.delivery.states import State, allowed
 from mailout.errors import TransitionRefused
@@ -230,6 +230,11 @@ class Movement:
         self.tx.execute(
             "UPDATE email_outbox SET charged_hour = NULL, charged_day = NULL WHERE seq = ?", (row["seq"],)
         )
+
+    @property
+    def charges(self) -> Charges:
+        """What this transaction has charged so far, or given back."""
+        return self._books.charges
 
     def write(self) -> None:
         """Ledgers and counters, for all that was moved."""

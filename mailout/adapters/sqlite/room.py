@@ -5,13 +5,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from mailout.adapters.sqlite.books import minute_key
+from mailout.adapters.sqlite.books import Charges, minute_key
 from mailout.delivery.pacing import PaceState, reserve
 from mailout.delivery.protocol import Bucket, Pace, Step
 
 
-def room_left(tx: sqlite3.Connection, step: Step, now: float, company: str | None) -> tuple[int, str | None]:
-    """How many more the counters allow, and which of them is the tightest."""
+def room_left(
+    tx: sqlite3.Connection, step: Step, now: float, company: str | None, charges: Charges
+) -> tuple[int, str | None]:
+    """How many more the counters allow, and which of them is the tightest.
+
+    What this very step gives back is free again: a limit would end a run short of it otherwise.
+    """
     room, limited = step.want, None
     for bucket in step.buckets:
         if bucket.limit is None or not bucket.starts_at <= now < bucket.ends_at:
@@ -22,15 +27,16 @@ def room_left(tx: sqlite3.Connection, step: Step, now: float, company: str | Non
                 (scope, bucket.kind, bucket.key),
             ).fetchone()
             left = bucket.limit - (row["n"] if row else 0)
+            left -= charges[scope, bucket.kind, bucket.key] if scope else 0
             if left < room:
                 room, limited = max(0, left), bucket.kind
-    quota = quota_left(tx, step.pace.scope)
+    quota = quota_left(tx, step.pace.scope, charges)
     if quota is not None and quota < room:
         room, limited = quota, "quota"
     return room, limited
 
 
-def quota_left(tx: sqlite3.Connection, scope: str) -> int | None:
+def quota_left(tx: sqlite3.Connection, scope: str, charges: Charges | None = None) -> int | None:
     """What the provider had, less what was begun here since it was asked (by the minute)."""
     row = tx.execute("SELECT available, asked_at FROM provider_quota WHERE scope = ?", (scope,)).fetchone()
     if row is None or row["available"] is None:
@@ -39,6 +45,11 @@ def quota_left(tx: sqlite3.Connection, scope: str) -> int | None:
         "SELECT coalesce(sum(n), 0) AS begun FROM usage WHERE scope = 'all' AND kind = 'minute' AND key >= ?",
         (minute_key(row["asked_at"]),),
     ).fetchone()["begun"]
+    begun += sum(
+        n
+        for (_, kind, key), n in (charges or {}).items()
+        if kind == "minute" and key >= minute_key(row["asked_at"])
+    )
     available: int = row["available"]
     return max(0, available - begun)
 

@@ -66,7 +66,7 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
         )
 
     company = campaign["company_id"] if campaign else None
-    room, limited = room_left(tx, step, now, company)
+    room, limited = room_left(tx, step, now, company, move.charges)
     reservation = reserve(read_pace(tx, step.pace.scope), step.pace, now, min(step.want, room))
     rows, left, wrong = _begin(tx, move, step, campaign, campaign_id, now, reservation.slots_free)
     slots = reservation.take(len(rows))

@@ -58,6 +58,32 @@ def test_a_handshake_that_hangs_is_surely_not_sent(open_transport):
     assert (outcome.kind, outcome.code) == (OutcomeKind.TRANSIENT, "NETWORK_ERROR")
 
 
+@pytest.mark.parametrize("part", ["head", "body"])
+def test_an_answer_that_trickles_is_not_waited_for_longer_than_the_call_may_take(open_transport, part):
+    """Every byte in time, and the whole of it after the lease: somebody else would have the message by then."""
+    body = b'{"MessageId": "late"}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n"
+    at_once, slowly = (b"", head + body) if part == "head" else (head, body)
+
+    def trickle(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(at_once)
+            for byte in slowly:
+                time.sleep(0.1)
+                try:
+                    connection.send(bytes([byte]))
+                except OSError:
+                    return  # it was given up, as it should
+
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(trickle, server)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        outcome = one(open_transport(endpoint_url=url, call_limit=1.0).send([mail()]))
+    assert (outcome.kind, outcome.code) == (OutcomeKind.UNKNOWN, "SES_TIMEOUT")
+
+
 def test_a_call_that_connects_too_late_does_not_leave_at_all(stub, open_transport, monkeypatch):
     """The sender's lease counts on it: after the limit nobody may still be handing over a mail."""
     connect = socket.getaddrinfo

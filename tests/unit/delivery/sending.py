@@ -14,6 +14,7 @@ from mailout.content.model import Content
 from mailout.delivery.options import SenderOptions
 from mailout.delivery.protocol import Attempt, Bucket, Claimed, Outcome, OutcomeKind, Timing
 from mailout.delivery.sender import Sender
+from mailout.delivery.throttling import Throttling
 from mailout.ports import DeadJournal, Mail, SubscriberRow
 from mailout.queue.model import Kind, NewMailout
 from tests.clocks import FakeClock
@@ -124,7 +125,7 @@ class Scene:
     journals: MemoryJournals
     people: Sequence[str]
 
-    def sender(self, store: Any = None, **options: Any) -> Sender:
+    def sender(self, store: Any = None, throttling: Throttling | None = None, **options: Any) -> Sender:
         settings: Mapping[str, Any] = {
             "worker": "test",
             "rate": 0.0,
@@ -140,6 +141,7 @@ class Scene:
             self.journals,
             self.clock,
             SenderOptions(**settings),
+            throttling=throttling,
         )
 
     def states(self) -> Counter[str]:

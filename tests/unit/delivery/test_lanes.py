@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from mailout.delivery.lanes import Group, ThreadLanes
+import pytest
+
+from mailout.delivery.lanes import Group, InlineLanes, Lanes, Prepared, ThreadLanes, Work
+from mailout.delivery.protocol import Attempt, Claimed
 
 LONG = 600.0  # nobody waits so long: it would mean that the news was missed
 
@@ -16,7 +19,10 @@ class Waiting:
     def __init__(self) -> None:
         self.go = threading.Event()
 
-    def prepare(self, group: Group) -> Callable[[], None]:
+    def prepare(self, rows: Sequence[Claimed]) -> Prepared:
+        return Prepared((), rows)
+
+    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None]:
         def call() -> None:
             self.go.wait(LONG)
 
@@ -53,4 +59,39 @@ def test_what_the_sender_has_looked_at_is_no_news() -> None:
     lanes.offer([Group((), None)])
     waiter.join(30.0)
     assert not waiter.is_alive()
+    lanes.close()
+
+
+class Busy(Waiting):
+    """Slots before a certain time are lost."""
+
+    def __init__(self, since: float) -> None:
+        super().__init__()
+        self.since = since
+        self.called: list[tuple[float | None, str]] = []
+
+    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
+        if start is not None and start < self.since:
+            return None
+        return lambda: self.called.append((start, prepared.rows[0].email))
+
+
+def row(email: str) -> Claimed:
+    return Claimed(Attempt(email, 1), 1, 1, email, "content", None, "default", None, {}, None)
+
+
+@pytest.mark.parametrize("kind", [InlineLanes, lambda work: ThreadLanes(1, work)])
+def test_a_lost_slot_moves_everybody_to_the_next_one(kind: Callable[[Work], Lanes]) -> None:
+    """In their order; who has no slot any more waits for the next that come, before those who come with them."""
+    work = Busy(since=3.0)
+    lanes = kind(work)
+    lanes.offer([Group([row(name)], float(slot)) for slot, name in enumerate("abcd", 1)])
+    assert lanes.join(LONG)
+    assert work.called == [(3.0, "a"), (4.0, "b")]
+    assert lanes.held() == 0
+    lanes.offer([Group([row("e")], 5.0), Group([row("f")], 6.0)])
+    assert lanes.join(LONG)
+    assert work.called[2:] == [(5.0, "c"), (6.0, "d")]
+    assert [claimed.email for claimed in lanes.take_slotless()] == ["e", "f"]
+    assert not lanes.take_back()
     lanes.close()

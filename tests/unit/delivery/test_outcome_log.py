@@ -36,7 +36,7 @@ def pair(
     ("state", "level"),
     [
         (State.SENT, logging.DEBUG),
-        (State.PENDING, logging.DEBUG),
+        (State.PENDING, logging.INFO),
         (State.RETRY_SCHEDULED, logging.INFO),
         (State.FAILED, logging.INFO),
         (State.VALIDATION_FAILED, logging.INFO),

@@ -70,6 +70,13 @@ def test_a_run_is_counted_from_its_first_claim_to_its_last_result(five: Scene) -
     assert took.value(state=State.SENT, le="0.5") == 2
 
 
+def test_a_throttled_message_is_tried_again_and_that_is_counted() -> None:
+    tally = Tally()
+    throttled = Result(Attempt("m", 1), State.PENDING, code="SES_THROTTLING", category="QUOTA_ERROR")
+    tally.step(Step("s", 1, 60.0, Pace("ses", 5.0), results=[throttled]), StepReply(now=NOON))
+    assert tally.take()[Counter.RETRIES.value, labels(category="QUOTA_ERROR")] == 1
+
+
 def test_what_people_and_the_queue_do_is_counted_at_once(five: Scene) -> None:
     store = counted(five.store, five.clock)
     store.defer(MAILOUT, DeferReason.PAUSED, None)

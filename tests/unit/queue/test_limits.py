@@ -238,6 +238,13 @@ def test_a_spent_quota_waits_an_hour_or_until_the_window_frees_enough() -> None:
     assert known == Defer(DeferReason.QUOTA_EXHAUSTED, NOW + 120)
 
 
+def test_a_quota_that_others_have_spent_is_asked_for_again_after_an_hour() -> None:
+    """One message from here does not make it wait until that one is a day old."""
+    frees_at = quota_frees([(NOW - 60, 1)], 50, NOW)
+    wait = why_it_ended(Limits(UTC), limited("quota"), NOW, quota_frees_at=frees_at)
+    assert wait == Defer(DeferReason.QUOTA_EXHAUSTED, NOW + 3600)
+
+
 def test_the_window_frees_what_left_a_day_ago() -> None:
     day = 86_400
     begun = [(NOW - day + 600, 10), (NOW - day + 1200, 10), (NOW - 60, 180)]
@@ -259,6 +266,17 @@ def test_pauses_after_transient_errors_grow() -> None:
         3600,
     ]
     assert {wait.note for wait in waits if wait} == {"X: down"}
+
+
+def test_a_minute_of_throttling_waits_as_after_transient_errors_and_says_why() -> None:
+    throttle = Outcome(OutcomeKind.THROTTLED, code="SES_THROTTLING", message="Maximum sending rate exceeded.")
+    wait = why_it_ended(Limits(UTC), RunReport(Ended.THROTTLED, None, outcome=throttle), NOW, pauses_in_a_row=1)
+    assert wait is not None
+    assert (wait.reason, wait.until) == (DeferReason.TRANSIENT_ERRORS, NOW + 300)
+    assert wait.note == (
+        "The provider throttled every call for a minute; if it happens often, lower SEND_RATE_PER_SEC"
+        " (SES_THROTTLING: Maximum sending rate exceeded)."
+    )
 
 
 def test_a_refusal_waits_for_a_person() -> None:

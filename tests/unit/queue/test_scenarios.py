@@ -57,6 +57,36 @@ def test_150_at_100_an_hour_are_100_now_and_50_at_the_next_full_hour(folder: Pat
     assert set(made.transport.accepted.values()) == {1}
 
 
+def test_a_provider_that_only_throttles_makes_the_mailout_wait_with_a_reason(folder: Path) -> None:
+    throttle = Outcome(OutcomeKind.THROTTLED, code="SES_THROTTLING", category="QUOTA_ERROR", message="Slow down")
+    made = drive(
+        folder,
+        FakeClock(wall=NOON),
+        lambda clock: ListTransport(clock, answer=lambda mail, nth: throttle if clock.wall < NOON + 240 else None),
+    )
+    id = made.add("letter", 500)
+    made.run()
+    waits = made.store.mailout(id)
+    assert (waits.status, waits.defer_reason) == (Status.PENDING, DeferReason.TRANSIENT_ERRORS)
+    assert waits.defer_note is not None
+    assert "throttled every call for a minute" in waits.defer_note
+    assert made.transport.calls < 100
+    done = made.run_to_the_end(id)
+    assert (done.outcome, done.ledger.sent) == (MailoutOutcome.SENT, 500)
+
+
+@pytest.mark.parametrize(("people", "said"), [(10, False), (200, True)])
+def test_too_few_lanes_are_told_of_after_a_minute_of_sending(folder: Path, people: int, said: bool) -> None:
+    """A first call takes long because it connects: what is said from it alone would be wrong."""
+    made = drive(folder, None, lambda clock: ListTransport(clock, latency=0.5), SEND_RATE_PER_SEC="5")
+    id = made.add("letter", people)
+    made.run_to_the_end(id)
+    note = made.engine.report(id).summary.note
+    assert (note is not None) is said
+    if note:
+        assert "takes 0.50 s to answer, so 3 calls at a time" in note
+
+
 @pytest.mark.parametrize(
     ("settings", "opens"), [({}, "Tue 09:00"), ({"SEND_WINDOW": "10:00-23:59"}, "Tue 10:00")]
 )

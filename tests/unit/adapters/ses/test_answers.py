@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -53,3 +54,25 @@ def test_a_body_that_cannot_be_watched_counts_as_gone():
     with connections.call(deadline=1e9) as call, pytest.raises(ConnectionError):
         connections.send(Request())
     assert call.left
+
+
+class Noting:
+    """An HTTP session that notes how long it may wait for the answer."""
+
+    def __init__(self) -> None:
+        self.limits: list[float] = []
+
+    def send(self, request: Any) -> None:
+        self.limits.append(request.context["read_timeout"])
+
+    def close(self) -> None:
+        return None
+
+
+def test_an_answer_may_come_until_the_whole_limit_is_over():
+    """30 seconds in all: connecting took a moment, so its share is the answer's."""
+    session = Noting()
+    connections = Connections(lambda: session, call_limit=30.0, connect_limit=5.0, max_idle=1.0)  # type: ignore[arg-type, return-value]
+    with connections.call(deadline=time.monotonic() + 30.0):
+        connections.send(Request())
+    assert session.limits[0] > 25.0
