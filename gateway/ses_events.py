@@ -95,7 +95,7 @@ def router(
             key = certificates.known(url) or await run_in_threadpool(certificates.key, url)
             message = sns.check(message, key)
         if isinstance(message, sns.Refused):
-            log.warning("POST /ses-events refused: %s", message.reason)
+            request.state.why = message.reason
             return refusal(403)
         if message.kind is sns.Kind.NOTIFICATION:
             await inbox.put(Received(message.id, SNS, message.message))

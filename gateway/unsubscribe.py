@@ -97,6 +97,7 @@ class _Answers:
         return TokenData(email, data.list_key) if data is not None and email is not None else None
 
     def bad(self, request: Request) -> Response:
+        request.state.why = "a token that is not ours"
         if _wants_json(request):
             return refusal(400, headers=HEADERS)
         return self._pages.show(Page.BAD, 400)

@@ -24,7 +24,7 @@ from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.test_prefect_events import Prefect
 
-API_TOKEN, WEBHOOK_TOKEN, AUTOMATION = "the token", "secret_webhook", "the automation's secret"
+API_TOKEN, WEBHOOK_TOKEN, AUTOMATION = "the token of these tests", "secret_webhook", "the automation's secret"
 PAGE = "0123456789abcdef0123456789abcdef"
 DASHED = "01234567-89ab-cdef-0123-456789abcdef"
 BEARER = {"Authorization": f"Bearer {API_TOKEN}"}
