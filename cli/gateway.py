@@ -44,6 +44,7 @@ def gateway(
             certificates=certificates,
             confirm=wiring.sns_topics(settings).confirm,
             emitter=_emitter(),
+            page_lookup=wiring.page_lookup(settings),
         )
         log.info("The gateway listens on %s, port %d.", host, listening.getsockname()[1])
         server_for(served, trusted_proxies=settings.trusted_proxies).run(sockets=[listening])

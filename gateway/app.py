@@ -19,6 +19,7 @@ from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
+from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from mailout import wiring
 from mailout.errors import StoreError
@@ -43,9 +44,11 @@ def create_app(
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
     outlook: Outlook | None = None,
+    page_lookup: PageLookup | None = None,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> FastAPI:
-    """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one."""
+    """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one; with
+    `page_lookup` a page that is not there is refused at once."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -66,7 +69,7 @@ def create_app(
     app.add_middleware(ShortBodies, most=MAX_BODY)
     wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
-    app.include_router(requests.router(settings, store, emitter, wrong))
+    app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
     app.include_router(unsubscribe.router(settings, store))
     app.include_router(media.router(settings.mailout_home / "media"))
     outlook = outlook or wiring.outlook(settings, store)

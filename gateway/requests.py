@@ -11,6 +11,7 @@ import hmac
 import json
 import logging
 import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -23,7 +24,7 @@ from gateway.access import Refused, WrongTokens, same, token_needed
 from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal, what_is_wrong
 from gateway.prefect_events import Emitter
 from mailout.content.notion.links import page_id_of
-from mailout.errors import NotFound
+from mailout.errors import NotFound, SourceError, SourceNotFound, SourceRefused, SourceUnavailable
 from mailout.ports import Store
 from mailout.queue.request import Request as Asked
 from mailout.settings import Settings
@@ -65,7 +66,17 @@ class Accepted(Ok):
     new: bool = Field(description="False: it was asked for less than a minute ago")
 
 
-def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: WrongTokens) -> APIRouter:
+PageLookup = Callable[[str], object]
+"""Raises SourceNotFound for a page that is not there."""
+
+
+def router(
+    settings: Settings,
+    store: Store,
+    emitter: Emitter | None,
+    wrong: WrongTokens,
+    page_lookup: PageLookup | None = None,
+) -> APIRouter:
     routes = APIRouter(tags=["requests"])
 
     async def ask(asked: Asked) -> bool:
@@ -90,6 +101,8 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
         except ValidationError as error:
             raise Refused(400, what_is_wrong(error.errors())) from None
         ref = await run_in_threadpool(_ref_of, wanted, store)
+        if page_lookup is not None and page_id_of(ref):
+            await run_in_threadpool(_look_for, ref, page_lookup)
         return Accepted(ok=True, ref=ref, new=await ask(Asked.of(ref, wanted.test)))
 
     @routes.post("/webhooks/notion", response_model=Ok, responses=errors(400, 403, 413, 429, 503))
@@ -136,6 +149,18 @@ def _ref_of(wanted: Wanted, store: Store) -> str:
     if not wanted.ref.lower().endswith((".md", ".markdown")):
         raise Refused(400, "ref is neither a Notion page nor a Markdown file (.md).")
     return wanted.ref
+
+
+def _look_for(page: str, lookup: PageLookup) -> None:
+    """What cannot be asked just now is written down all the same: the queue looks for it, and the poll shows it."""
+    try:
+        lookup(page)
+    except SourceNotFound as error:
+        raise Refused(404, str(error)) from None
+    except (SourceUnavailable, SourceRefused) as error:
+        log.warning("POST /send-mailout: %s was not looked for: %s", page, error)
+    except SourceError as error:
+        raise Refused(422, str(error)) from None
 
 
 def _signed(token: SecretStr | None, raw: bytes, signature: str | None) -> bool:

@@ -76,6 +76,7 @@ def open_gateway(
         *,
         emitter: Any = None,
         confirm: Any = None,
+        page_lookup: Any = None,
         limits: Limits | None = None,
         answer_seconds: float = ANSWER_SECONDS,
         **changes: Any,
@@ -95,6 +96,7 @@ def open_gateway(
             certificates=certificates,
             confirm=confirm or (lambda topic, token: confirmed.append((topic, token))),
             emitter=emitter,
+            page_lookup=page_lookup,
             answer_seconds=answer_seconds,
         )
         return opened.enter_context(served(app, trusted_proxies=settings.trusted_proxies, limits=limits))
