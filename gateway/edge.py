@@ -1,4 +1,4 @@
-"""What holds for every answer: its security headers, a line in the log if it refuses, and an end to waiting."""
+"""What holds for every answer: security headers, a line in the log if it refuses, and an end to waiting."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Edge:
         try:
             await asyncio.wait({task}, timeout=self._seconds)
             if not task.done() and not answer.started:
-                # It cannot be stopped in the middle of a write. What it stores is stored, and known by its id.
+                # It cannot be stopped in the middle of a write. What it stores is known by its id.
                 task.add_done_callback(_ended_late)
                 await answer.busy("it took too long")
             else:

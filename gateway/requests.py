@@ -152,7 +152,7 @@ def _ref_of(wanted: Wanted, store: Store) -> str:
 
 
 def _look_for(page: str, lookup: PageLookup) -> None:
-    """What cannot be asked just now is written down all the same: the queue looks for it, and the poll shows it."""
+    """What cannot be asked just now is written down all the same: the queue looks for it."""
     try:
         lookup(page)
     except SourceNotFound as error:

@@ -18,7 +18,7 @@ log = logging.getLogger("mailout.sns")
 MAX_BYTES = 64 * 1024
 TIMEOUT = 5.0
 PAUSE = 5.0
-"""After a failure, for that address alone. SNS tries again after 20 seconds, three times: each has to count."""
+"""After a failure, for that address alone. SNS tries again three times, 20 s apart: each has to count."""
 FETCHES_A_MINUTE = 20
 """Of one host: who knows a topic's name could otherwise make us ask SNS for what is not there."""
 

@@ -46,7 +46,7 @@ class Footer:
         return cls(settings["ORG_NAME"], settings["ORG_ADDRESS"], settings["UNSUBSCRIBE_BASE_URL"])
 
     def url(self, token: str, message: str | None = None) -> str:
-        """Where this recipient leaves, and by which message. Safe as it is in HTML, in text and in a header."""
+        """Where this recipient leaves, and by which message. Safe as it is in HTML, in text, in a header."""
         base = re.sub(
             r"[\s\"'<>\\^`{|}\x00-\x1f\x7f-\U0010ffff]", lambda c: quote(c[0]), self.unsubscribe_base_url
         )

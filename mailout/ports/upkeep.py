@@ -61,7 +61,7 @@ class PageReporter(Protocol):
         ...
 
     def record(self, error: ErrorRecord, page: str | None, subject: str | None) -> None:
-        """A page of its own in the errors database. `page` and `subject` are its mailout's, if they are known."""
+        """A page of its own in the errors database. `page` and `subject` are its mailout's, if known."""
         ...
 
 

@@ -258,7 +258,8 @@ def _error_properties(
 ) -> dict[str, Any]:
     """One row as the errors database's own types take it. What has no page is named in the message, where
     `mailout` is a relation."""
-    if row.mailout and not page_id and (schema.get(ERROR_PROPERTIES["mailout"]) or {}).get("type") == "relation":
+    relates = (schema.get(ERROR_PROPERTIES["mailout"]) or {}).get("type") == "relation"
+    if relates and row.mailout and not page_id:
         row = replace(row, message=f"{row.mailout}: {row.message}")
     values: dict[str, Value] = {
         one.name: getattr(row, one.name) for one in fields(row) if one.name in ERROR_PROPERTIES

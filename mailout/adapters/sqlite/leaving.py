@@ -141,9 +141,7 @@ def _answered(tx: sqlite3.Connection, email: str, message_id: str) -> sqlite3.Ro
     return row or {"id": message_id, "campaign_id": None, "email": email, "ses_message_id": None}
 
 
-def _leaving_id(
-    email: str, list_key: str | None, message: sqlite3.Row | Mapping[str, Any] | None
-) -> str:
+def _leaving_id(email: str, list_key: str | None, message: sqlite3.Row | Mapping[str, Any] | None) -> str:
     """Leaving twice after the same message is leaving once."""
     return uuid_of("unsubscribe", email, list_key or "", message["id"] if message else "")
 
