@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvicorn
 
 from cli.engine import read_settings
-from cli.listening import require_free
+from cli.listening import listen
 from cli.output import note
 from cli.prefect_api import environment, headers
 from gateway.app import create_app
 from gateway.prefect_events import Emitter
+from gateway.server import server_for
 from mailout import wiring
 from mailout.settings import Settings
+
+log = logging.getLogger("mailout.gateway")
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -33,27 +35,24 @@ def gateway(
     settings = read_settings(logging.INFO)
     for missing in _missing(settings):
         note(f"mailout: {missing}")
-    require_free("--host, --port", host, port)
+    listening = listen("--host, --port", host, port)
     store = wiring.open_store(settings)
     certificates = wiring.sns_certificates(settings)
     try:
-        uvicorn.run(
-            create_app(
-                settings,
-                store,
-                certificates=certificates,
-                confirm=wiring.sns_topics(settings).confirm,
-                emitter=_emitter(settings.mailout_home),
-            ),
-            host=host,
-            port=port,
-            log_config=None,
-            access_log=False,  # its lines would hold tokens, which are addresses
-            server_header=False,
-            ws="none",
-            timeout_graceful_shutdown=10,
+        served = create_app(
+            settings,
+            store,
+            certificates=certificates,
+            confirm=wiring.sns_topics(settings).confirm,
+            emitter=_emitter(settings.mailout_home),
+            page_lookup=wiring.page_lookup(settings),
         )
+        log.info("The gateway listens on %s, port %d.", host, listening.getsockname()[1])
+        server_for(served, trusted_proxies=settings.trusted_proxies).run(sockets=[listening])
+    except KeyboardInterrupt:  # the server has ended; it raises the signal again
+        return
     finally:
+        listening.close()
         certificates.close()
         store.close()
 

@@ -8,9 +8,13 @@ from mailout.errors import UsageError
 
 
 def require_free(option: str, host: str, port: int) -> None:
+    listen(option, host, port).close()
+
+
+def listen(option: str, host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        socket.create_server((host, port), family=family).close()
+        return socket.create_server((host, port), family=family)
     except OSError as error:
         why = (error.strerror or str(error)).partition(" (while")[0]  # it repeats the address
         raise UsageError(

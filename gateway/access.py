@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hmac
+import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -12,22 +14,52 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 
+from gateway.server import site_of
 from mailout.settings import Settings
 
 _bearer = HTTPBearer(auto_error=False, description="The value of API_TOKEN")
+
+WRONG_A_MINUTE = 10
+MINUTE = 60.0
+SITES_KEPT = 10_000
 
 
 class Refused(HTTPException):
     """Refused, with a reason: these callers are our own."""
 
 
-def token_needed(settings: Settings) -> Callable[..., Any]:
+class WrongTokens:
+    """Counts wrong tokens by address. The right one always passes: strangers who share an address with its
+    owner (a proxy's) cannot lock the owner out, and a token is too long to be guessed."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._ends = 0.0
+        self._counts: Counter[str] = Counter()
+
+    def one_more(self, request: Request) -> None:
+        """Raises 429 when there were too many from there in this minute."""
+        now = self._monotonic()
+        if now >= self._ends or len(self._counts) > SITES_KEPT:
+            self._ends = now + MINUTE
+            self._counts.clear()
+        site = site_of(request.client.host if request.client else None)
+        self._counts[site] += 1
+        if self._counts[site] > WRONG_A_MINUTE:
+            wait = str(max(1, round(self._ends - now)))
+            raise Refused(429, f"Too many wrong tokens. Wait {wait} s.", headers={"Retry-After": wait})
+
+
+def token_needed(settings: Settings, wrong: WrongTokens) -> Callable[..., Any]:
     """A dependency that lets nobody past without the token."""
 
-    async def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> None:
+    async def check(
+        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    ) -> None:
         if settings.api_token is None:
             raise Refused(403, "API_TOKEN is not set: set it to a long random text, and restart the gateway.")
         if not same(settings.api_token, given.credentials if given else None):
+            wrong.one_more(request)
             raise Refused(
                 401,
                 "The header Authorization: Bearer <API_TOKEN> is missing or wrong.",
@@ -46,4 +78,5 @@ def same(secret: SecretStr | None, given: str | None) -> bool:
 
 async def say_why(request: Request, error: Any) -> JSONResponse:
     """The answer to `Refused`."""
+    request.state.why = error.detail
     return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)

@@ -24,7 +24,10 @@ WORDS = {
     404: "not found",
     405: "method not allowed",
     409: "not possible",
+    408: "too slow",
     413: "too large",
+    422: "not possible",
+    429: "too many",
     500: "internal error",
     503: "try again later",
 }

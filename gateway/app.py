@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,11 +11,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from gateway import media, metrics, progress, requests, ses_events, unsubscribe
-from gateway.access import Refused, say_why
+from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
+from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
+from gateway.refusals import RefusalLog
+from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from mailout import wiring
 from mailout.errors import StoreError
@@ -24,7 +27,13 @@ from mailout.ports import Store
 from mailout.queue.outlook import Outlook
 from mailout.settings import Settings
 
-log = logging.getLogger("mailout.gateway")
+
+class _App(FastAPI):
+    answer_seconds = ANSWER_SECONDS
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The edge is outside of all that the framework has, its answer to an exception included."""
+        return Edge(super().build_middleware_stack(), RefusalLog(), seconds=self.answer_seconds)
 
 
 def create_app(
@@ -35,8 +44,11 @@ def create_app(
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
     outlook: Outlook | None = None,
+    page_lookup: PageLookup | None = None,
+    answer_seconds: float = ANSWER_SECONDS,
 ) -> FastAPI:
-    """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one."""
+    """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one; with
+    `page_lookup` a page that is not there is refused at once."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -44,22 +56,25 @@ def create_app(
         if emitter is not None:
             await emitter.close()
 
-    app = FastAPI(
+    app = _App(
         title="mailout gateway",
         summary="What comes back to mailout (SES's events, unsubscribes), its mails' pictures, its queue.",
         version="1",
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # such a redirect would lead to whatever host the request names
         lifespan=lifespan,
     )
+    app.answer_seconds = answer_seconds
     app.add_middleware(ShortBodies, most=MAX_BODY)
+    wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
-    app.include_router(requests.router(settings, store, emitter))
+    app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
     app.include_router(unsubscribe.router(settings, store))
     app.include_router(media.router(settings.mailout_home / "media"))
     outlook = outlook or wiring.outlook(settings, store)
-    app.include_router(progress.router(settings, store, outlook))
-    app.include_router(metrics.router(settings, store, outlook))
+    app.include_router(progress.router(settings, store, outlook, wrong))
+    app.include_router(metrics.router(settings, store, outlook, wrong))
 
     @app.get("/health", tags=["health"], responses=errors(503))
     async def health() -> Ok:
@@ -81,12 +96,13 @@ async def _refused(request: Request, error: Any) -> JSONResponse:
 
 async def _misunderstood(request: Request, error: Any) -> JSONResponse:
     """Only those who have the token come so far."""
-    return JSONResponse({"error": what_is_wrong(error.errors())}, 422)
+    request.state.why = what_is_wrong(error.errors())
+    return JSONResponse({"error": request.state.why}, 422)
 
 
 async def _store_failed(request: Request, error: Exception) -> JSONResponse:
     """Whoever asks should ask again: SNS does so by itself."""
-    log.error("%s: %s", request.url.path, error)
+    request.state.why = str(error)
     return refusal(503, headers={"Retry-After": "10"})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Response
 
-from gateway.access import token_needed
+from gateway.access import WrongTokens, token_needed
 from gateway.progress import REFUSALS
 from mailout.metrics.scrape import scrape
 from mailout.metrics.text import CONTENT_TYPE
@@ -13,8 +13,8 @@ from mailout.queue.outlook import Outlook
 from mailout.settings import Settings
 
 
-def router(settings: Settings, store: Store, outlook: Outlook) -> APIRouter:
-    routes = APIRouter(tags=["metrics"], dependencies=[Depends(token_needed(settings))])
+def router(settings: Settings, store: Store, outlook: Outlook, wrong: WrongTokens) -> APIRouter:
+    routes = APIRouter(tags=["metrics"], dependencies=[Depends(token_needed(settings, wrong))])
 
     @routes.get("/metrics", responses=REFUSALS, response_class=Response)
     def metrics() -> Response:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Depends, Path
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.access import Refused, token_needed
+from gateway.access import Refused, WrongTokens, token_needed
 from gateway.answers import Error
 from gateway.stream import LOOK_SECONDS, Stream
 from mailout.delivery.protocol import Timing
@@ -27,6 +27,7 @@ Id = Annotated[str, Path(description="The mailout's id, as the poll shows it")]
 REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": Error, "description": "No token, or a wrong one"},
     403: {"model": Error, "description": "API_TOKEN is not set"},
+    429: {"model": Error, "description": "Too many wrong tokens from this address"},
     503: {"model": Error, "description": "The store does not answer"},
 }
 ACT_REFUSALS = REFUSALS | {
@@ -46,11 +47,19 @@ class Settle(BaseModel):
     messages: list[str] | None = Field(None, description="Only these, by their ids; none: all in doubt")
 
 
-def router(settings: Settings, store: Store, outlook: Outlook, *, every: float = LOOK_SECONDS) -> APIRouter:
+def router(
+    settings: Settings,
+    store: Store,
+    outlook: Outlook,
+    wrong: WrongTokens,
+    *,
+    every: float = LOOK_SECONDS,
+) -> APIRouter:
     """All of it needs `API_TOKEN`."""
-    routes = APIRouter(tags=["queue"], dependencies=[Depends(token_needed(settings))])
+    routes = APIRouter(tags=["queue"], dependencies=[Depends(token_needed(settings, wrong))])
     stream = Stream(lambda: standing_dict(outlook.standing()), every=every)
 
+    @routes.get("/mail/progress/poll", include_in_schema=False)
     @routes.get("/mail/progress/poll/", responses=REFUSALS)
     def poll() -> dict[str, Any]:
         """What is being sent, what waits and why, and when it will be done."""

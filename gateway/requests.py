@@ -11,6 +11,7 @@ import hmac
 import json
 import logging
 import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -19,11 +20,11 @@ from pydantic import BaseModel, Field, SecretStr, StringConstraints, ValidationE
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from gateway.access import Refused, same, token_needed
+from gateway.access import Refused, WrongTokens, same, token_needed
 from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal, what_is_wrong
 from gateway.prefect_events import Emitter
 from mailout.content.notion.links import page_id_of
-from mailout.errors import NotFound
+from mailout.errors import NotFound, SourceError, SourceNotFound, SourceRefused, SourceUnavailable
 from mailout.ports import Store
 from mailout.queue.request import Request as Asked
 from mailout.settings import Settings
@@ -65,7 +66,17 @@ class Accepted(Ok):
     new: bool = Field(description="False: it was asked for less than a minute ago")
 
 
-def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRouter:
+PageLookup = Callable[[str], object]
+"""Raises SourceNotFound for a page that is not there."""
+
+
+def router(
+    settings: Settings,
+    store: Store,
+    emitter: Emitter | None,
+    wrong: WrongTokens,
+    page_lookup: PageLookup | None = None,
+) -> APIRouter:
     routes = APIRouter(tags=["requests"])
 
     async def ask(asked: Asked) -> bool:
@@ -79,8 +90,8 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
         "/send-mailout",
         status_code=202,
         response_model=Accepted,
-        dependencies=[Depends(token_needed(settings))],
-        responses=errors(400, 401, 403, 404, 413, 503),
+        dependencies=[Depends(token_needed(settings, wrong))],
+        responses=errors(400, 401, 403, 404, 413, 422, 429, 503),
         openapi_extra=_body_of(Wanted),
     )
     async def send_mailout(request: Request) -> Accepted:
@@ -90,9 +101,11 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
         except ValidationError as error:
             raise Refused(400, what_is_wrong(error.errors())) from None
         ref = await run_in_threadpool(_ref_of, wanted, store)
+        if page_lookup is not None and page_id_of(ref):
+            await run_in_threadpool(_look_for, ref, page_lookup)
         return Accepted(ok=True, ref=ref, new=await ask(Asked.of(ref, wanted.test)))
 
-    @routes.post("/webhooks/notion", response_model=Ok, responses=errors(400, 403, 413, 503))
+    @routes.post("/webhooks/notion", response_model=Ok, responses=errors(400, 403, 413, 429, 503))
     async def notion(request: Request) -> JSONResponse:
         """What Notion tells: an integration's webhook (signed), or a database automation's (a secret)."""
         raw = await read_body(request, MAX_BODY)
@@ -110,7 +123,8 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
             if page and body.get("type") in TELLING:
                 await ask(Asked.of(page, if_ready=True))
         else:
-            log.warning("POST /webhooks/notion refused: neither a good signature nor the secret")
+            wrong.one_more(request)
+            request.state.why = "neither a good signature nor the secret"
             return refusal(403)
         return JSONResponse({"ok": True})
 
@@ -137,11 +151,24 @@ def _ref_of(wanted: Wanted, store: Store) -> str:
     return wanted.ref
 
 
+def _look_for(page: str, lookup: PageLookup) -> None:
+    """What cannot be asked just now is written down all the same: the queue looks for it."""
+    try:
+        lookup(page)
+    except SourceNotFound as error:
+        raise Refused(404, str(error)) from None
+    except (SourceUnavailable, SourceRefused) as error:
+        log.warning("POST /send-mailout: %s was not looked for: %s", page, error)
+    except SourceError as error:
+        raise Refused(422, str(error)) from None
+
+
 def _signed(token: SecretStr | None, raw: bytes, signature: str | None) -> bool:
     if token is None or signature is None:
         return False
     made = hmac.new(token.get_secret_value().encode(), raw, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(f"sha256={made}".encode(), signature.encode())
+    # Hex digits may be written either way.
+    return hmac.compare_digest(f"sha256={made}".encode(), signature.strip().lower().encode())
 
 
 def _show_token(token: Any, settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Protocol
@@ -71,7 +72,7 @@ class Certificates(Protocol):
         ...
 
     def key(self, url: str) -> RSAPublicKey | None:
-        """May take a while."""
+        """May take a while; None: it cannot be had just now."""
         ...
 
 
@@ -84,6 +85,7 @@ def router(
 ) -> APIRouter:
     routes = APIRouter(tags=["feedback"])
     inbox = GroupCommit(store.receive_events)
+    keys = _Keys(certificates)
     nudge = Nudge(emitter, "ses.events.received", NUDGE_SECONDS)
 
     @routes.post("/ses-events", response_model=Ok, responses=errors(403, 413, 503), openapi_extra=DESCRIPTION)
@@ -91,11 +93,13 @@ def router(
         """Take a message from an SNS topic in `SNS_TOPIC_ARNS`. It is in the store when this answers 200."""
         message = sns.read(await read_body(request, MAX_BODY), settings.sns_topic_arns)
         if not isinstance(message, sns.Refused):
-            url = message.certificate_url
-            key = certificates.known(url) or await run_in_threadpool(certificates.key, url)
+            key = await keys.of(message.certificate_url)
+            if key is None:  # SNS tries again after a 503, and never after a 403
+                request.state.why = f"{message.certificate_url} cannot be had"
+                return refusal(503, headers={"Retry-After": "10"})
             message = sns.check(message, key)
         if isinstance(message, sns.Refused):
-            log.warning("POST /ses-events refused: %s", message.reason)
+            request.state.why = message.reason
             return refusal(403)
         if message.kind is sns.Kind.NOTIFICATION:
             await inbox.put(Received(message.id, SNS, message.message))
@@ -107,6 +111,24 @@ def router(
         return JSONResponse({"ok": True})
 
     return routes
+
+
+class _Keys:
+    """One fetch for all who wait for the same certificate: a thread each would leave none for the store."""
+
+    def __init__(self, certificates: Certificates) -> None:
+        self._certificates = certificates
+        self._fetching: dict[str, asyncio.Future[RSAPublicKey | None]] = {}
+
+    async def of(self, url: str) -> RSAPublicKey | None:
+        known = self._certificates.known(url)
+        if known is not None:
+            return known
+        if url not in self._fetching:
+            task = asyncio.ensure_future(run_in_threadpool(self._certificates.key, url))
+            self._fetching[url] = task
+            task.add_done_callback(lambda _: self._fetching.pop(url))
+        return await asyncio.shield(self._fetching[url])  # who goes away must not take the others along
 
 
 async def _confirm(confirm: Callable[[str, str], None], message: sns.SnsMessage) -> JSONResponse:

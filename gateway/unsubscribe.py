@@ -20,6 +20,7 @@ MAX_FORM = 4096
 KEEP = "keep"
 
 Token = Annotated[str, Query(description="`base64url(payload).base64url(HMAC-SHA256(payload))`, unpadded")]
+Message = Annotated[str, Query(description="Which message the link stands in, signed; older links lack it")]
 PAGE: dict[int | str, dict[str, Any]] = {
     200: {"model": Ok, "content": {"text/html": {}}, "description": "Done: a page, or JSON if asked for"}
 }
@@ -53,14 +54,14 @@ def router(settings: Settings, store: Store) -> APIRouter:
     answer = _Answers(settings, store)
 
     @routes.get("/unsubscribe", response_model=None, responses={**PAGE, **errors(400, 503)})
-    async def unsubscribe(request: Request, token: Token = "") -> Response:
+    async def unsubscribe(request: Request, token: Token = "", m: Message = "") -> Response:
         """Leave, or (with `UNSUBSCRIBE_CONFIRM`) be asked first: mail scanners follow links, too."""
         who = answer.who(token)
         if who is None:
             return answer.bad(request)
         if settings.unsubscribe_confirm:
             return answer.ask(request, who)
-        return await answer.leave(request, who)
+        return await answer.leave(request, who, answer.message(m))
 
     @routes.post(
         "/unsubscribe",
@@ -68,7 +69,7 @@ def router(settings: Settings, store: Store) -> APIRouter:
         responses={**PAGE, **errors(400, 409, 413, 503)},
         openapi_extra=FORM,
     )
-    async def unsubscribe_now(request: Request, token: Token = "") -> Response:
+    async def unsubscribe_now(request: Request, token: Token = "", m: Message = "") -> Response:
         """Leave at once: RFC 8058's one-click form, or the button. With `action=keep`: stay after all."""
         form = parse_qs((await read_body(request, MAX_FORM)).decode("utf-8", "replace"))
         who = answer.who(token)
@@ -76,7 +77,7 @@ def router(settings: Settings, store: Store) -> APIRouter:
             return answer.bad(request)
         if form.get("action") == [KEEP]:
             return await answer.keep(request, who)
-        return await answer.leave(request, who)
+        return await answer.leave(request, who, answer.message(m))
 
     return routes
 
@@ -96,7 +97,12 @@ class _Answers:
         email = address_of(data.email) if data is not None else None
         return TokenData(email, data.list_key) if data is not None and email is not None else None
 
+    def message(self, written: str) -> str | None:
+        """Which message the link stands in; a part that was lost or changed keeps nobody from leaving."""
+        return self._tokens.read_message(written) if self._tokens is not None else None
+
     def bad(self, request: Request) -> Response:
+        request.state.why = "a token that is not ours"
         if _wants_json(request):
             return refusal(400, headers=HEADERS)
         return self._pages.show(Page.BAD, 400)
@@ -106,8 +112,8 @@ class _Answers:
             return JSONResponse({"ok": False, "confirm": "POST"}, headers=HEADERS)
         return self._pages.show(Page.ASK, who=who)
 
-    async def leave(self, request: Request, who: TokenData) -> Response:
-        left = await run_in_threadpool(self._store.unsubscribe, who.email, who.list_key)
+    async def leave(self, request: Request, who: TokenData, message: str | None) -> Response:
+        left = await run_in_threadpool(self._store.unsubscribe, who.email, who.list_key, message)
         if _wants_json(request):
             return JSONResponse({"ok": True}, headers=HEADERS)
         return self._pages.show(Page.LEFT, who=who, may_return=left.may_return)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import logging
 
 from mailout.engine import Engine
-from mailout.errors import Abort, MailoutError, SourceRefused, SourceUnavailable, StoreError
+from mailout.errors import (
+    Abort,
+    MailoutError,
+    SettingsError,
+    SourceRefused,
+    SourceUnavailable,
+    StoreError,
+)
 from mailout.ports import ErrorRecord
 from mailout.queue.model import Mailout
 from mailout.queue.request import Request
@@ -24,11 +31,13 @@ def answer(engine: Engine, request: Request) -> Mailout | None:
     foresaw counts as refused: it would come again every minute.
     """
     try:
-        if request.if_ready:
-            taken = take_up_ready(engine, only=request.ref)
-            mailout = taken[0] if taken else None
-        else:
-            mailout = engine.take_up(request.ref, request.test)
+        mailout = (
+            _take_up_if_ready(engine, request.ref)
+            if request.if_ready
+            else engine.take_up(request.ref, request.test)
+        )
+    except _NotYet:
+        return None
     except (StoreError, SourceUnavailable):
         raise
     except Exception as error:
@@ -65,9 +74,8 @@ def take_up_asked(engine: Engine) -> list[Mailout]:
     return taken
 
 
-def take_up_ready(engine: Engine, only: str | None = None) -> list[Mailout]:
-    """Write every page that asks for it (or this one alone) into the queue; what could not be told before is
-    told first.
+def take_up_ready(engine: Engine) -> list[Mailout]:
+    """Write every page that asks for it into the queue; what could not be told before is told first.
 
     A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
     just now is asked again in a minute.
@@ -83,20 +91,53 @@ def take_up_ready(engine: Engine, only: str | None = None) -> list[Mailout]:
     except MailoutError as error:
         log.warning("Notion was not asked for new mailouts: %s", error)
         return []
-    # A page that is still to be told how it went asks no more, whatever it says.
-    told_later = {engine.store.mailout(id).ref for id in engine.store.due_reports()}
-    taken = [_take_up(engine, ref) for ref in refs if ref not in told_later and only in (None, ref)]
-    return [mailout for mailout in taken if mailout is not None]
+    told_later = _told_later(engine)
+    taken = []
+    for ref in refs:
+        try:
+            mailout = None if ref in told_later else _take_up(engine, ref)
+        except (SourceUnavailable, SourceRefused) as error:
+            log.warning("%s could not be read: %s", ref, error)
+        else:
+            taken += [] if mailout is None else [mailout]
+    return taken
+
+
+class _NotYet(Exception):
+    """The page asks to be sent later, and nobody but its request will think of it."""
+
+
+def _take_up_if_ready(engine: Engine, ref: str) -> Mailout | None:
+    """The one page that was asked for, if it asks to be sent. An outage is raised: the request then waits."""
+    reporter = engine.pages.reporter
+    if reporter is None:
+        raise SettingsError("NOTION_TOKEN: is missing, and this is a Notion page.", remedy="Set it.")
+    engine.pages.tell_due()
+    if engine.pages.away:
+        raise SourceUnavailable("Notion was away a moment ago.")
+    if ref in _told_later(engine):
+        return None
+    ready_at = reporter.ready_at(ref)
+    if ready_at is None:
+        return None
+    if ready_at > engine.store.now():
+        if reporter.finds_ready:
+            return None
+        raise _NotYet
+    return _take_up(engine, ref)
+
+
+def _told_later(engine: Engine) -> set[str]:
+    """A page that is still to be told how it went asks no more, whatever it says."""
+    return {engine.store.mailout(id).ref for id in engine.store.due_reports()}
 
 
 def _take_up(engine: Engine, ref: str) -> Mailout | None:
+    """None: it must not be sent, and was told so."""
     try:
         mailout = engine.take_up(ref)
-    except StoreError:
+    except (StoreError, SourceUnavailable, SourceRefused):
         raise
-    except (SourceUnavailable, SourceRefused) as error:
-        log.warning("%s could not be read: %s", ref, error)
-        return None
     except MailoutError as error:
         log.warning("%s is not sent: %s", ref, error)
         if not isinstance(error, Abort):  # an abort has been written down
@@ -111,9 +152,8 @@ def _take_up(engine: Engine, ref: str) -> Mailout | None:
     told = engine.pages.tell(mailout.id)
     if mailout.is_test and not told:
         # It would ask again every minute, and every answer would be another mail.
-        log.warning("%s is not tried out: its page could not be told", ref)
         engine.store.cancel(mailout.id)
-        return None
+        raise SourceUnavailable("It is not tried out: its page could not be told.")
     return mailout
 
 

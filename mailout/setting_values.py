@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -15,6 +16,7 @@ from mailout.audience.addresses import Dropped, normalise
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY = 24 * 60
+SHORTEST_TOKEN = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,23 @@ def _check_topics(arns: tuple[str, ...]) -> tuple[str, ...]:
     return arns
 
 
+def _check_api_token(token: SecretStr) -> SecretStr:
+    if len(token.get_secret_value()) < SHORTEST_TOKEN:
+        raise ValueError(
+            f"must have at least {SHORTEST_TOKEN} characters; make one with `openssl rand -hex 32`"
+        )
+    return token
+
+
+def _check_proxies(proxies: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        for one in proxies:
+            ip_network(one)
+    except ValueError:
+        raise ValueError("must be IP addresses or networks (10.0.0.0/8), separated by commas") from None
+    return proxies
+
+
 def _check_locale(locale: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?", locale):
         raise ValueError("must be a language, with a country or without")
@@ -150,6 +169,8 @@ def _text(parse: Callable[[str], Any]) -> BeforeValidator:
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
 
+ApiToken = Annotated[SecretStr, AfterValidator(_check_api_token)]
+Proxies = Annotated[tuple[str, ...], _text(parse_list), AfterValidator(_check_proxies)]
 Address = Annotated[str, AfterValidator(_check_address)]
 Url = Annotated[str, AfterValidator(_check_url)]
 BareUrl = Annotated[Url, AfterValidator(_check_bare_url)]

@@ -15,11 +15,13 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from mailout.errors import SettingsError
 from mailout.setting_values import (
     Address,
+    ApiToken,
     BareUrl,
     Ceilings,
     Days,
     Delays,
     Locale,
+    Proxies,
     Secrets,
     ServiceKey,
     SesName,
@@ -132,7 +134,8 @@ class Settings(BaseSettings):
     bounce_policy: Literal["any", "permanent"] = "any"
 
     # Access and logs
-    api_token: SecretStr | None = None
+    api_token: ApiToken | None = None
+    trusted_proxies: Proxies = Field((), examples=["127.0.0.1,10.0.0.0/8"])
     admin_password: SecretStr | None = None
     admin_email: Address | None = Field(None, examples=["admin@example.org"])
     public_url: Url | None = Field(None, examples=["https://mail.example.org"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ from mailout.settings import Settings, load_settings
 from mailout.taking_up import Source
 
 if TYPE_CHECKING:
-    from mailout.adapters.notion import NotionPages
+    from mailout.adapters.notion import NotionConfig, NotionPages
     from mailout.adapters.sns_certificates import SnsCertificates
     from mailout.adapters.sns_topics import SnsTopics
     from mailout.adapters.sqs import SqsQueue
@@ -179,10 +180,26 @@ def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
     """Where mailouts are written, and told what became of them; None: nobody gave us a token."""
     if settings.notion_token is None:
         return None
-    from mailout.adapters.notion import NotionConfig, NotionPages
+    from mailout.adapters.notion import NotionPages
 
-    config = NotionConfig(
-        token=settings.notion_token.get_secret_value(),
+    return NotionPages(_notion_config(settings), clock)
+
+
+def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str], object] | None:
+    """Reads one page, for somebody who waits: one try, a few seconds. SourceNotFound: it is not there."""
+    if settings.notion_token is None:
+        return None
+    from mailout.adapters.notion import NotionSource
+
+    config = replace(_notion_config(settings), timeout=5.0, attempts=1)
+    return NotionSource(config, clock or SystemClock()).load_page
+
+
+def _notion_config(settings: Settings) -> NotionConfig:
+    from mailout.adapters.notion import NotionConfig
+
+    return NotionConfig(
+        token=settings.notion_token.get_secret_value() if settings.notion_token else "",
         db_mailouts=settings.notion_db_mailouts,
         db_errors=settings.notion_db_errors,
         base_url=settings.notion_base_url,
@@ -194,7 +211,6 @@ def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
         ),
         zone=ZoneInfo(settings.send_timezone),
     )
-    return NotionPages(config, clock)
 
 
 def _home(settings: Settings) -> Path:

@@ -17,9 +17,10 @@ log = logging.getLogger("mailout.sns")
 
 MAX_BYTES = 64 * 1024
 TIMEOUT = 5.0
-PAUSE = 1.0
-"""Between two fetches: who knows a topic's name could otherwise make us ask SNS for what is not there."""
-FAILURE_REMEMBERED = 60.0
+PAUSE = 5.0
+"""After a failure, for that address alone. SNS tries again three times, 20 s apart: each has to count."""
+FETCHES_A_MINUTE = 20
+"""Of one host: who knows a topic's name could otherwise make us ask SNS for what is not there."""
 
 
 class SnsCertificates:
@@ -31,7 +32,7 @@ class SnsCertificates:
         self._client = client or httpx.Client(timeout=TIMEOUT, follow_redirects=False)
         self._keys: dict[str, tuple[RSAPublicKey, float]] = {}
         self._failed: dict[str, float] = {}
-        self._next_fetch = 0.0
+        self._fetches: dict[str, list[float]] = {}  # by host: when, within the last minute
         self._lock = threading.Lock()
 
     def known(self, url: str) -> RSAPublicKey | None:
@@ -40,12 +41,8 @@ class SnsCertificates:
         return key if self._clock.monotonic() < until else None
 
     def key(self, url: str) -> RSAPublicKey | None:
-        """From memory, the folder, or SNS; None: it cannot be had, or is not valid now."""
-        with self._lock:
-            found = self.known(url)
-            if found is None:
-                found = self._read(url) or self._fetch(url)
-            return found
+        """From memory, the folder, or SNS; None: it cannot be had just now. Any thread may ask."""
+        return self.known(url) or self._read(url) or self._fetch(url)
 
     def close(self) -> None:
         self._client.close()
@@ -61,20 +58,28 @@ class SnsCertificates:
         return self._keep(url, pem)
 
     def _fetch(self, url: str) -> RSAPublicKey | None:
-        now = self._clock.monotonic()
-        if now < self._next_fetch or now < self._failed.get(url, 0.0):
+        if not self._may_fetch(url):
             return None
-        self._next_fetch = now + PAUSE
         pem = self._download(url)
         key = self._keep(url, pem) if pem is not None else None
         if key is None or pem is None:
-            self._failed = {
-                **{k: t for k, t in self._failed.items() if t > now},
-                url: now + FAILURE_REMEMBERED,
-            }
+            with self._lock:
+                self._failed[url] = self._clock.monotonic() + PAUSE
             return None
         self._write(url, pem)
         return key
+
+    def _may_fetch(self, url: str) -> bool:
+        """One region's trouble is no other's, and an address that failed holds back no other address."""
+        now, host = self._clock.monotonic(), urlsplit(url).netloc
+        with self._lock:
+            self._failed = {one: until for one, until in self._failed.items() if until > now}
+            fetches = [at for at in self._fetches.get(host, ()) if at > now - 60.0]
+            self._fetches[host] = fetches
+            if url in self._failed or len(fetches) >= FETCHES_A_MINUTE:
+                return False
+            fetches.append(now)
+            return True
 
     def _download(self, url: str) -> bytes | None:
         try:

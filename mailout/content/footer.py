@@ -45,12 +45,13 @@ class Footer:
             )
         return cls(settings["ORG_NAME"], settings["ORG_ADDRESS"], settings["UNSUBSCRIBE_BASE_URL"])
 
-    def url(self, token: str) -> str:
-        """Where this recipient leaves. Safe as it is in HTML, in text and in a header."""
+    def url(self, token: str, message: str | None = None) -> str:
+        """Where this recipient leaves, and by which message. Safe as it is in HTML, in text, in a header."""
         base = re.sub(
             r"[\s\"'<>\\^`{|}\x00-\x1f\x7f-\U0010ffff]", lambda c: quote(c[0]), self.unsubscribe_base_url
         )
-        return f"{base}{'&' if '?' in base else '?'}token={token}"
+        link = f"{base}{'&' if '?' in base else '?'}token={token}"
+        return link if message is None else f"{link}&m={message}"
 
     def html(self, url: str = mark(UNSUBSCRIBE_URL)) -> str:
         name, address = escape(clean(self.org_name)), escape(clean(self.org_address))

@@ -1,6 +1,7 @@
 """Unsubscribe tokens: `base64url(payload).base64url(HMAC-SHA256(payload))`, both without padding.
 
 The payload is canonical JSON: the same address always has the same token, and a token has one spelling.
+Beside it a link says which message it stands in, signed, so that an unsubscribe counts for that mailout.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from uuid import UUID
 
 from mailout.errors import SettingsError
 
 MAX_LENGTH = 2048
 """Of a whole token. An address has at most 320 characters; what is longer is not ours: no need to hash it."""
+
+SIGNATURE_BYTES = 16
+"""Of the message's signature: as much as its id has."""
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -40,6 +45,20 @@ class Tokens:
     def make(self, email: str, list_key: str | None = None) -> str:
         payload = _payload(email, list_key)
         return f"{_encode(payload)}.{_encode(_sign(self._keyed[0], payload))}"
+
+    def make_message(self, id: str) -> str:
+        """`base64url(id + HMAC-SHA256(id), cut)`, of a message's id."""
+        raw = bytes.fromhex(id.replace("-", ""))
+        return _encode(raw + _sign_message(self._keyed[0], raw))
+
+    def read_message(self, written: str) -> str | None:
+        """The message that a link stands in; None: it does not say, or was changed."""
+        data = _decode(written) if len(written) <= MAX_LENGTH else None
+        if data is None or len(data) != 16 + SIGNATURE_BYTES:
+            return None
+        raw, signature = data[:16], data[16:]
+        fits = [hmac.compare_digest(_sign_message(keyed, raw), signature) for keyed in self._keyed]
+        return str(UUID(bytes=raw)) if any(fits) else None
 
     def read(self, token: str) -> TokenData | None:
         """Who the token speaks for, or None: forged, damaged, or not in its one spelling."""
@@ -74,6 +93,11 @@ def _sign(keyed: hmac.HMAC, payload: bytes) -> bytes:
     signer = keyed.copy()
     signer.update(payload)
     return signer.digest()
+
+
+def _sign_message(keyed: hmac.HMAC, id: bytes) -> bytes:
+    """No token's payload begins like this."""
+    return _sign(keyed, b"message\n" + id)[:SIGNATURE_BYTES]
 
 
 def _encode(data: bytes) -> str:

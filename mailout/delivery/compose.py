@@ -37,7 +37,8 @@ class Composer:
         self._list_key = list_key
 
     def __call__(self, row: Claimed) -> Mail:
-        url = self._footer.url(self._tokens.make(row.email, self._list_key))
+        token = self._tokens.make(row.email, self._list_key)
+        url = self._footer.url(token, self._tokens.make_message(row.attempt.id))
         return Mail(
             attempt=row.attempt,
             campaign_id=row.campaign_id,

@@ -103,10 +103,8 @@ def read(body: bytes, topics: Collection[str]) -> SnsMessage | Refused:
     )
 
 
-def check(message: SnsMessage, key: RSAPublicKey | None) -> SnsMessage | Refused:
-    """The signature. No key: its certificate could not be had."""
-    if key is None:
-        return Refused("no certificate")
+def check(message: SnsMessage, key: RSAPublicKey) -> SnsMessage | Refused:
+    """The signature."""
     try:
         key.verify(message.signature, message.signed, PKCS1v15(), _HASHES[message.version])
     except InvalidSignature:

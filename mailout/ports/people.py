@@ -96,8 +96,12 @@ class Feedback(Protocol):
         """News of subscribers by normalised address; how many of them stand differently now."""
         ...
 
-    def unsubscribe(self, email_norm: str, list_key: str | None) -> Left:
-        """From one list, or (None) from everything. Who was not known is remembered as gone."""
+    def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> Left:
+        """From one list, or (None) from everything. Who was not known is remembered as gone.
+
+        It counts for the mailout of the message whose link was followed; without one, for the last mailout
+        that reached the address.
+        """
         ...
 
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:

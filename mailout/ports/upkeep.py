@@ -43,9 +43,14 @@ class PageReporter(Protocol):
     """Tells the place where mailouts are written what became of them. SourceError if it cannot be told."""
 
     keeps_errors: bool  # there is an errors database
+    finds_ready: bool  # there is a database of mailouts, in which pages that ask to be sent are found
 
     def ready(self, now: float) -> Sequence[str]:
         """Pages that ask to be sent and whose time has come, by their ref."""
+        ...
+
+    def ready_at(self, ref: str) -> float | None:
+        """From when on this one page asks to be sent (0: at once); None: it does not."""
         ...
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
@@ -55,8 +60,8 @@ class PageReporter(Protocol):
         """
         ...
 
-    def record(self, error: ErrorRecord, page: str | None) -> None:
-        """A page of its own in the errors database."""
+    def record(self, error: ErrorRecord, page: str | None, subject: str | None) -> None:
+        """A page of its own in the errors database. `page` and `subject` are its mailout's, if known."""
         ...
 
 

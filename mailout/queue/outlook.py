@@ -11,6 +11,7 @@ from mailout.ports import Store
 from mailout.queue.forecast import Forecast, Job, Outset, forecast_queue
 from mailout.queue.limits import QUOTA_WINDOW, Limits, Usage, buckets
 from mailout.queue.model import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.queue.request import Request
 from mailout.queue.turns import in_turn
 
 OPEN = (Status.PROCESSING, Status.PENDING)
@@ -27,6 +28,7 @@ class Standing:
     all_paused: bool = False
     mailouts: Sequence[Mailout] = ()
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)
+    asked: Sequence[Request] = ()  # from outside; none of them is a mailout yet
 
     @property
     def active(self) -> Mailout | None:
@@ -66,13 +68,13 @@ class Outlook:
     def standing(self) -> Standing:
         store = self._store
         now, paused = store.now(), store.all_paused()
-        waiting = store.mailouts(statuses=OPEN, limit=MOST_OPEN)
+        waiting, asked = store.mailouts(statuses=OPEN, limit=MOST_OPEN), store.asked(waiting=0)
         if not waiting:
-            return Standing(now, paused)
+            return Standing(now, paused, asked=asked)
         mailouts = in_turn(waiting, store.last_turns())
         forecasts = {} if paused else self._forecasts(now, mailouts)
         stopped = {m.id: Forecast(None, None, 0, _left(m), m.defer_reason) for m in mailouts}
-        return Standing(now, paused, mailouts, stopped | forecasts)
+        return Standing(now, paused, mailouts, stopped | forecasts, asked)
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
         """Of those that go on by themselves."""

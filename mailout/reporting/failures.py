@@ -12,8 +12,10 @@ from mailout.queue.model import WAITS_FOR_A_PERSON, DeferReason, Mailout
 from mailout.reporting.rows import pages
 from mailout.reporting.words import WHY, count, first_of
 
+EVERY_ADDRESS = 100
+"""Up to so many failures of a mailout, each address has its line."""
 ADDRESSES = 20
-"""Lines for single addresses, a mailout: a thousand would hide everything else."""
+"""Of more than that: a thousand would hide everything else, and the CSV has them all."""
 FIRST = 5
 KNOWN = 10_000
 
@@ -68,14 +70,14 @@ def _messages(store: Store, mailout: Mailout, provider: str) -> Iterator[ErrorRe
         counts[error.code] += 1
         if len(seen := first.setdefault(error.code, [])) < FIRST:
             seen.append(error)
-        if len(single) < ADDRESSES:
+        if len(single) <= EVERY_ADDRESS:
             single.append(error)
     for code, n in counts.most_common():
         if n > 1:
             addresses = first_of([error.email or "" for error in first[code]], n)
             message = f"{count(n, 'message')}: {addresses}. {first[code][0].message}"
             yield ErrorRecord(code, message, "delivery", provider, mailout.id)
-    yield from single
+    yield from single if len(single) <= EVERY_ADDRESS else single[:ADDRESSES]
 
 
 def _failed(store: Store, mailout: Mailout, provider: str) -> Iterator[ErrorRecord]:

@@ -11,7 +11,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mailout import ids
-from mailout.errors import MailoutError, NotFound, SourceNotFound, StoreError
+from mailout.content.notion.links import page_id_of
+from mailout.errors import (
+    MailoutError,
+    NotFound,
+    SourceError,
+    SourceNotFound,
+    SourceRefused,
+    SourceUnavailable,
+    StoreError,
+)
 from mailout.ports import Clock, ErrorRecord, PageReporter, Store
 from mailout.queue.model import Kind, Mailout, Status
 from mailout.reporting.failures import grouped, new_failures
@@ -138,7 +147,8 @@ class PageReports:
         reporter = self.reporter
         if reporter is None:
             return False
-        page = error.mailout  # of one that stopped before it was a mailout
+        page = page_id_of(error.mailout or "")  # of one that stopped before it was a mailout
+        subject = None
         if error.mailout:
             try:
                 mailout = self._store.mailout(error.mailout)
@@ -146,12 +156,29 @@ class PageReports:
                 pass
             else:
                 page = mailout.ref if mailout.kind is Kind.NOTION else None
+                subject = mailout.subject
                 error = replace(error, mailout=f"{mailout.subject} ({mailout.id})")
         try:
-            return self._errors.tell(lambda: reporter.record(error, page))
+            return self._errors.tell(lambda: _record_somehow(reporter, error, page, subject))
         except SourceNotFound as missing:
             log.warning("The errors database cannot be found: %s", missing)
             return False
+
+
+def _record_somehow(
+    reporter: PageReporter, error: ErrorRecord, page: str | None, subject: str | None
+) -> None:
+    """A record that Notion will never take must not hold back those behind it."""
+    for where in dict.fromkeys((page, None)):  # the page may be of a database that cannot be pointed to
+        try:
+            reporter.record(error, where, subject)
+        except (SourceUnavailable, SourceRefused, SourceNotFound):
+            raise
+        except SourceError as refused:
+            said = refused.message
+        else:
+            return
+    log.warning("Notion: an error is in the store alone, because its record is refused: %s", said)
 
 
 class _Line:

@@ -32,6 +32,7 @@ def standing_dict(standing: Standing) -> dict[str, Any]:
         "counts": asdict(shown.ledger) if shown else None,
         "forecast": forecast_dict(standing.forecasts.get(shown.id)) if shown else None,
         "queue": [_of(mailout, standing) for mailout in standing.mailouts],
+        "requests": [{"ref": one.ref, "how": one.how.value} for one in standing.asked],
     }
 
 

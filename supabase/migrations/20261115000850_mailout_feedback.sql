@@ -248,7 +248,7 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_may_return is 'Only to where he was: who left by himself, or is there still.';
 
-create or replace function mailout_unsubscribe(address text, list_key text) returns boolean
+create or replace function mailout_unsubscribe(address text, list_key text, message_id text default null) returns boolean
 language plpgsql set search_path = public as $$
 declare
     message email_outbox;
@@ -265,14 +265,20 @@ begin
         on conflict on constraint subscriptions_pkey
         do update set unsubscribed_at = coalesce(l.unsubscribed_at, excluded.unsubscribed_at);
     end if;
-    -- The message that he most likely answered: its id follows from its mailout and the address.
-    select o.* into message from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, address)
-    where q.list_key is not distinct from $2 and o.state = 'SENT' order by o.sent_at desc limit 1;
+    if $3 is null then
+        -- The message that was most likely answered: its id follows from its mailout and the address.
+        select o.* into message from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, address)
+        where q.list_key is not distinct from $2 and o.state = 'SENT' order by o.sent_at desc limit 1;
+    else
+        -- The message whose link was followed. One that is archived has no count that could still move.
+        select o.* into message from email_outbox o where o.id = $3::uuid and o.email = address;
+        message.id := $3::uuid;
+    end if;
     select * into recorded from mailout_record_event(message, jsonb_build_object(
         'id', mailout_uuid('unsubscribe', address, coalesce($2, ''), coalesce(message.id::text, '')),
         'type', 'unsubscribe', 'at', mailout_time(), 'email', address, 'ses_message_id', message.ses_message_id,
         'detail', jsonb_strip_nulls(jsonb_build_object('list_key', $2))));
-    if recorded.first then
+    if recorded.first and message.campaign_id is not null then
         perform mailout_count_event(message.campaign_id, 'unsubscribed', 1);
     end if;
     return mailout_may_return(address, $2);

@@ -76,6 +76,36 @@ def test_an_unsubscribe_counts_for_the_last_mailout_that_reached_him(
     assert metrics == [0, 1, 0]
 
 
+def message_to(store: Store, id: str, email: str) -> str:
+    return next(row["id"] for row in store.messages(id) if row["email"] == email)
+
+
+@pytest.mark.parametrize("list_key", [None, "weekly"])
+def test_an_unsubscribe_counts_for_the_mailout_whose_link_was_followed(
+    store: Store, factory: StoreFactory, list_key: str | None
+) -> None:
+    fields = {"list_key": list_key} if list_key else {}
+    first = sent(store, ANN, BOB, ref="first", **fields)
+    factory.set_now(NOON + 3600)
+    second = sent(store, ANN, BOB, ref="second", **fields)
+    for _ in range(2):
+        store.unsubscribe(ANN, list_key, message_to(store, first, ANN))
+    assert [store.mailout(id).metrics.get("unsubscribed", 0) for id in (first, second)] == [1, 0]
+    assert store.resubscribe(ANN, list_key)
+    assert store.mailout(first).metrics == {"unsubscribed": 0}
+
+
+def test_a_link_from_a_message_that_is_not_there_any_more_blames_no_other(store: Store) -> None:
+    """Archived, forgotten, or somebody else's: whoever follows it leaves all the same."""
+    id = sent(store, ANN, BOB)
+    for message in ("00000000-0000-8000-8000-000000000000", message_to(store, id, BOB)):
+        assert store.unsubscribe(ANN, None, message).may_return
+    assert store.subscriber(ANN)["status"] == "unsubscribed"
+    assert store.mailout(id).metrics == {}
+    assert store.resubscribe(ANN, None)
+    assert store.mailout(id).metrics == {}
+
+
 def test_an_unsubscribe_from_a_list_counts_for_that_list_s_mailout(store: Store) -> None:
     weekly = sent(store, ANN, ref="weekly", list_key="weekly")
     other = sent(store, ANN, ref="other")

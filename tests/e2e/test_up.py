@@ -27,7 +27,7 @@ from tests.e2e.processes import needs_proc, one_that, processes_of
 from tests.ports import free_port
 from tests.prefect_server import PrefectServer, answers, running, wait_for
 
-TOKEN = "a token for these tests"
+TOKEN = "a token for all these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
 
 pytestmark = pytest.mark.timeout(600)

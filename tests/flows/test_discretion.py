@@ -52,7 +52,7 @@ Build = Callable[..., Engine]
 PEOPLE = ("ana@example.org", "bo@example.org", "cy@example.org")
 SECRETS = {
     "UNSUBSCRIBE_SECRET": "sealed-with-seven-seals",
-    "API_TOKEN": "token-of-the-gateway",
+    "API_TOKEN": "token-of-the-gateway-that-is-long",
     "NOTION_TOKEN": "ntn_never_to_be_shown",
     "AWS_SECRET_ACCESS_KEY": "aws/secret+access",
 }

@@ -12,6 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from httpx import Client
 
 from gateway.app import create_app
+from gateway.edge import ANSWER_SECONDS
+from gateway.server import Limits
 from mailout.adapters.sqlite import SqliteStore
 from mailout.feedback.sns import public_key
 from mailout.settings import Settings
@@ -70,7 +72,15 @@ def open_gateway(
 ) -> Iterator[Open]:
     opened = ExitStack()
 
-    def open_one(*, emitter: Any = None, confirm: Any = None, **changes: Any) -> Client:
+    def open_one(
+        *,
+        emitter: Any = None,
+        confirm: Any = None,
+        page_lookup: Any = None,
+        limits: Limits | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
+        **changes: Any,
+    ) -> Client:
         values: dict[str, Any] = {
             "mailout_home": tmp_path,
             "sns_topic_arns": (TOPIC,),
@@ -79,14 +89,17 @@ def open_gateway(
             "org_address": "1 Quay Street",
             "from_email": "news@example.org",
         }
+        settings = Settings(**values | changes)
         app = create_app(
-            Settings(**values | changes),
+            settings,
             store,
             certificates=certificates,
             confirm=confirm or (lambda topic, token: confirmed.append((topic, token))),
             emitter=emitter,
+            page_lookup=page_lookup,
+            answer_seconds=answer_seconds,
         )
-        return opened.enter_context(served(app))
+        return opened.enter_context(served(app, trusted_proxies=settings.trusted_proxies, limits=limits))
 
     with opened:
         yield open_one

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import httpx
-import uvicorn
 from fastapi import FastAPI
+
+from gateway.server import Limits, server_for
 
 
 @contextmanager
-def served(app: FastAPI) -> Iterator[httpx.Client]:
+def served(
+    app: FastAPI, *, trusted_proxies: Sequence[str] = (), limits: Limits | None = None
+) -> Iterator[httpx.Client]:
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=2)
-    server = uvicorn.Server(config)
+    server = server_for(app, trusted_proxies=trusted_proxies, limits=limits)
+    server.config.timeout_graceful_shutdown = 2
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

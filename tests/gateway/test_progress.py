@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from httpx import Client
 
 from gateway import progress
+from gateway.access import WrongTokens
 from gateway.stream import Stream
 from mailout import wiring
 from mailout.adapters.sqlite import SqliteStore
@@ -179,7 +180,7 @@ def listening(
     settings = Settings(api_token=TOKEN)
     looks = Looks(wiring.outlook(settings, store))
     app = FastAPI()
-    app.include_router(progress.router(settings, store, looks, every=every))  # type: ignore[arg-type]
+    app.include_router(progress.router(settings, store, looks, WrongTokens(), every=every))  # type: ignore[arg-type]
     with served(app) as client, ExitStack() as open_:
         answers = [
             open_.enter_context(client.stream("GET", "/mail/progress/stream", headers=HEADERS))

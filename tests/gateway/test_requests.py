@@ -18,13 +18,14 @@ from pydantic import SecretStr
 from gateway.access import same
 from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
+from mailout.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
 from mailout.queue.model import Kind, NewMailout
 from mailout.queue.request import How, Request
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.test_prefect_events import Prefect
 
-API_TOKEN, WEBHOOK_TOKEN, AUTOMATION = "the token", "secret_webhook", "the automation's secret"
+API_TOKEN, WEBHOOK_TOKEN, AUTOMATION = "the token of these tests", "secret_webhook", "the automation's secret"
 PAGE = "0123456789abcdef0123456789abcdef"
 DASHED = "01234567-89ab-cdef-0123-456789abcdef"
 BEARER = {"Authorization": f"Bearer {API_TOKEN}"}
@@ -138,6 +139,36 @@ def test_a_prefect_that_is_away_costs_nobody_a_request(open_gateway: Open, store
     assert store.asked(waiting=0) == [Request(DASHED)]
 
 
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        (SourceNotFound("There is no such page."), 404),
+        (SourceError("That is no page."), 422),
+        (SourceUnavailable("Notion does not answer."), 202),
+        (SourceRefused("Notion does not let us in."), 202),
+        (None, 202),
+    ],
+)
+def test_a_page_that_is_not_there_is_refused_if_the_gateway_can_know(
+    open_gateway: Open, store: SqliteStore, trouble: Exception | None, code: int
+) -> None:
+    def lookup(page: str) -> None:
+        assert page == DASHED
+        if trouble is not None:
+            raise trouble
+
+    gateway = open_gateway(api_token=API_TOKEN, page_lookup=lookup)
+    answer = gateway.post("/send-mailout", json={"page_id": PAGE}, headers=BEARER)
+    assert answer.status_code == code
+    assert len(store.asked(waiting=0)) == (code == 202)
+
+
+def test_the_poll_shows_what_was_asked_for_and_is_no_mailout_yet(gateway: httpx.Client) -> None:
+    gateway.post("/send-mailout", json={"ref": "letters/gone.md", "test": True}, headers=BEARER)
+    poll = gateway.get("/mail/progress/poll/", headers=BEARER).json()
+    assert (poll["queued_count"], poll["requests"]) == (0, [{"ref": "letters/gone.md", "how": "test"}])
+
+
 # ── POST /webhooks/notion ──
 
 
@@ -180,6 +211,20 @@ def test_an_automation_with_the_secret_asks_for_its_page(gateway: httpx.Client, 
     )
     assert (answer.status_code, answer.json()) == (200, {"ok": True})
     assert store.asked(waiting=0) == [READY]
+
+
+def test_hex_digits_may_be_written_either_way(gateway: httpx.Client, store: SqliteStore) -> None:
+    asked = signed(change())
+    asked["headers"] = {name: value.upper() for name, value in asked["headers"].items()}
+    assert gateway.post("/webhooks/notion", **asked).status_code == 200
+    assert store.asked(waiting=0) == [READY]
+
+
+def test_wrong_secrets_are_limited_by_address(gateway: httpx.Client) -> None:
+    headers = {"X-Mailout-Secret": "wrong"}
+    codes = [gateway.post("/webhooks/notion", json={}, headers=headers).status_code for _ in range(12)]
+    assert (codes[0], codes[-1]) == (403, 429)
+    assert gateway.post("/webhooks/notion", **signed(change())).status_code == 200
 
 
 FORGERIES: list[Callable[[], dict[str, Any]]] = [

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from httpx import Client
@@ -82,6 +84,41 @@ def test_everything_else_is_refused_and_told_nothing(
     assert (answer.status_code, answer.json()) == (403, {"error": "forbidden"})
     assert store.inbox_counts().waiting == 0
     assert set(certificates.asked) <= {CERTIFICATE_URL}
+
+
+def test_a_certificate_that_cannot_be_had_makes_sns_try_again(
+    gateway: Client, store: SqliteStore, certificates: OneCertificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a 403 SNS never comes again, and the event would be lost."""
+    body = Topic().notification(ses_event("Bounce"))
+    monkeypatch.setattr(certificates, "key", lambda url: None)
+    answer = post(gateway, body)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
+    monkeypatch.undo()
+    assert post(gateway, body).status_code == 200
+    assert store.inbox_counts().waiting == 1
+
+
+def test_many_who_wait_for_one_certificate_make_one_fetch(
+    gateway: Client, store: SqliteStore, certificates: OneCertificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread each would leave none for the store: nobody could even unsubscribe meanwhile."""
+    hold, find = threading.Event(), certificates.key
+
+    def slow(url: str) -> Any:
+        hold.wait(60)
+        return find(url)
+
+    monkeypatch.setattr(certificates, "key", slow)
+    with ThreadPoolExecutor(60) as pool:
+        bodies = [Topic().notification(ses_event("Bounce"), MessageId=str(uuid4())) for _ in range(60)]
+        answers = [pool.submit(post, gateway, body) for body in bodies]
+        try:
+            assert gateway.get("/health").status_code == 200
+        finally:
+            hold.set()
+        assert {answer.result().status_code for answer in answers} == {200}
+    assert len(certificates.asked) < 5
 
 
 def test_without_topics_nothing_is_believed(open_gateway: Open) -> None:

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from httpx import Client
 
+from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
 from mailout.content.tokens import Tokens
 from mailout.errors import NotFound
 from mailout.feedback.ingest import ingest
 from mailout.feedback.model import Received
 from mailout.ports import SubscriberRow
+from tests.contract.scenes import Sender, mailout, result
 from tests.gateway.conftest import SECRET, Open
 from tests.ses_events import ses_event
 
@@ -239,3 +241,33 @@ def test_tokens_of_the_mails_are_the_ones_that_work(gateway: Client, store: Sqli
     token: Any = Tokens([SECRET, "older"]).make("ANN@example.org")
     assert gateway.get(f"/unsubscribe?token={token}").status_code == 200
     assert status(store) == "unsubscribed"
+
+
+# ── Which message ──
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_link_says_which_message_it_stands_in(gateway: Client, store: SqliteStore, method: str) -> None:
+    tokens = Tokens([SECRET])
+    first, second = (sent_to(store, ref) for ref in ("first", "second"))
+    url = f"{link()}&m={tokens.make_message(ids.message_id(first, ANN))}"
+    assert gateway.request(method, url).status_code == 200
+    assert store.mailout(first).metrics == {"unsubscribed": 1}
+    assert store.mailout(second).metrics == {}
+
+
+@pytest.mark.parametrize("lost", ["", "x", "ж", "A" * 43, "A" * 60_000])
+def test_a_message_that_was_cut_off_or_changed_keeps_nobody_from_leaving(
+    gateway: Client, store: SqliteStore, lost: str
+) -> None:
+    last = sent_to(store, "last")
+    assert gateway.get(f"{link()}&m={lost}").status_code == 200
+    assert status(store) == "unsubscribed"
+    assert store.mailout(last).metrics == {"unsubscribed": 1}, "as with older links: the last one"
+
+
+def sent_to(store: SqliteStore, ref: str) -> str:
+    id = mailout(store, ANN, ref=ref)
+    sender = Sender(store, id)
+    sender.step(results=[result(one) for one in sender.begin(1)])
+    return id

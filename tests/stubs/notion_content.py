@@ -77,8 +77,14 @@ class Workspace:
 
     def _page(self, id: str) -> Json:
         page = self._one(self.pages, id)
+        database = page.get("database")
+        parent: Json = {"type": "workspace", "workspace": True}
+        if database in self.databases:
+            source = self.databases[database]["data_source"]
+            parent = {"type": "data_source_id", "data_source_id": source, "database_id": database}
         return {
             "object": "page",
+            "parent": parent,
             "id": str(uuid.UUID(id)),
             "url": f"https://www.notion.so/{uuid.UUID(id).hex}",
             "in_trash": page.get("in_trash", False),
@@ -114,6 +120,9 @@ class Workspace:
                 items = value.get(kind, [])
                 if any(len(item["text"]["content"]) > 2000 for item in items) or len(items) > 100:
                     raise Refused(400, "validation_error", f"{name}: body failed validation: too long.")
+            for one in value.get("relation", []):
+                if not _is_id(one["id"]):
+                    raise Refused(400, "validation_error", f"{name}: {one['id']} should be a valid uuid.")
             if database["properties"].get(name, {}).get("type") != next(iter(value)):
                 raise Refused(400, "validation_error", f"{name} is not a property of that type.")
         id = str(uuid.uuid4())
@@ -180,3 +189,11 @@ def _as_read(value: Any) -> Any:
     if isinstance(value, list):
         return [{**item, "plain_text": item["text"]["content"]} if "text" in item else item for item in value]
     return value
+
+
+def _is_id(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True

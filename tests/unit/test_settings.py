@@ -143,9 +143,10 @@ def test_secrets_are_never_told_neither_in_errors_nor_in_prints() -> None:
         API_TOKEN="hush",
         UNSUBSCRIBE_SECRET="hush",
     )
-    assert [line.partition(":")[0] for line in lines] == ["SUPABASE_SERVICE_ROLE_KEY", "PUBLIC_URL"]
+    names = ["SUPABASE_SERVICE_ROLE_KEY", "API_TOKEN", "PUBLIC_URL"]
+    assert [line.partition(":")[0] for line in lines] == names
     assert "hush" not in "".join(lines)
-    secrets = dict.fromkeys(SECRETS, "hush") | {"SUPABASE_URL": "https://x.example"}
+    secrets = dict.fromkeys(SECRETS, "hush" * 6) | {"SUPABASE_URL": "https://x.example"}
     settings = load_settings(secrets)
     assert "hush" not in repr(settings) + str(settings) + str(settings.model_dump())
     assert isinstance(settings.notion_token, SecretStr)

@@ -11,7 +11,7 @@ from mailout.content.manuscript import Manuscript
 from mailout.content.notion import page_id_of, render
 from mailout.content.notion.page import NotionPage, Value
 from mailout.doctor import Check
-from mailout.errors import UsageError
+from mailout.errors import SourceNotFound, UsageError
 from mailout.ports import Clock, ErrorRecord
 from mailout.queue.model import Kind
 from mailout.reporting.page_state import PageState, PageStatus
@@ -32,7 +32,7 @@ class NotionPages:
         }
         self._read_media = partial(download, clock=clock)
         self.keeps_errors = bool(config.db_errors)
-        self._finds_ready = bool(config.db_mailouts)
+        self.finds_ready = bool(config.db_mailouts)
 
     def load(self, ref: str) -> Manuscript:
         id = page_id_of(ref)
@@ -50,7 +50,14 @@ class NotionPages:
         )
 
     def ready(self, now: float) -> list[str]:
-        return [page.id for page in self._notion.ready_pages(now)] if self._finds_ready else []
+        return [page.id for page in self._notion.ready_pages(now)] if self.finds_ready else []
+
+    def ready_at(self, ref: str) -> float | None:
+        answer = self._notion.page(ref)
+        if answer.get("in_trash") or answer.get("archived") or not self._notion.is_mailout(answer):
+            return None
+        page = self._notion.read(answer)
+        return page.send_at or 0.0 if page.status == self._statuses[PageStatus.READY] else None
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._told.page(ref)
@@ -66,8 +73,10 @@ class NotionPages:
                 values[one.name] = value
         self._told.update_page(ref, values, answer)
 
-    def record(self, error: ErrorRecord, page: str | None) -> None:
-        self._told.create_error_pages([error], page)
+    def record(self, error: ErrorRecord, page: str | None, subject: str | None) -> None:
+        if subject is None and page is not None:  # it stopped before it was a mailout
+            subject = self._subject_of(page)
+        self._told.create_error_pages([error], page, subject)
 
     def check(self) -> list[Check]:
         return self._notion.check()
@@ -75,6 +84,12 @@ class NotionPages:
     def close(self) -> None:
         self._notion.close()
         self._told.close()
+
+    def _subject_of(self, page: str) -> str | None:
+        try:
+            return self._told.read(self._told.page(page)).subject or None
+        except SourceNotFound:
+            return None
 
     def _was_sent(self, page: NotionPage) -> bool:
         """A failed run has its `sent_at`, too: only `retry` continues it."""

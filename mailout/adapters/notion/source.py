@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, tzinfo
 from functools import partial
 from typing import Any
@@ -122,6 +122,21 @@ class NotionSource:
         page: Json = self._calls.make(f"reading the page {page_id}", lambda api: api.pages.retrieve(page_id))
         return page
 
+    def is_mailout(self, answer: Json) -> bool:
+        """Whether the page is in the mailouts database; without one, every page may be a mailout.
+
+        Other databases have pages that are "Ready", too, and must not be mailed to everybody.
+        """
+        if not self._config.db_mailouts:
+            return True
+        parent = answer.get("parent") or {}
+        if page_id_of(str(parent.get("database_id"))) == page_id_of(self._config.db_mailouts):
+            return True
+        source = page_id_of(str(parent.get("data_source_id")))
+        return source is not None and source == page_id_of(
+            self._data_source(self._config.db_mailouts, "NOTION_DB_MAILOUTS")
+        )
+
     # ── Reporting ────────────────────────────────────────────────────────────────────────────────
 
     def update_page(
@@ -148,7 +163,9 @@ class NotionSource:
             )
         return tuple(skipped)
 
-    def create_error_pages(self, rows: Sequence[ErrorRecord], page_id: str | None = None) -> int:
+    def create_error_pages(
+        self, rows: Sequence[ErrorRecord], page_id: str | None = None, subject: str | None = None
+    ) -> int:
         """One page each in the errors database; how many. A creation that may have worked is not repeated.
 
         `page_id`: the mailout's page, for a database in which `mailout` is a relation.
@@ -162,7 +179,7 @@ class NotionSource:
         for row in rows:
             body = {
                 "parent": {"type": "data_source_id", "data_source_id": source},
-                "properties": _error_properties(row, schema, page_id, self._clock.now()),
+                "properties": _error_properties(row, schema, page_id, subject, self._clock.now()),
             }
             self._calls.make("recording an error", partial(_create, body), repeatable=False)
         return len(rows)
@@ -236,8 +253,14 @@ def _create(body: Mapping[str, Any], api: Client) -> Any:
     return api.pages.create(**body)
 
 
-def _error_properties(row: ErrorRecord, schema: Json, page_id: str | None, now: float) -> dict[str, Any]:
-    """One row as the errors database's own types take it."""
+def _error_properties(
+    row: ErrorRecord, schema: Json, page_id: str | None, subject: str | None, now: float
+) -> dict[str, Any]:
+    """One row as the errors database's own types take it. What has no page is named in the message, where
+    `mailout` is a relation."""
+    relates = (schema.get(ERROR_PROPERTIES["mailout"]) or {}).get("type") == "relation"
+    if relates and row.mailout and not page_id:
+        row = replace(row, message=f"{row.mailout}: {row.message}")
     values: dict[str, Value] = {
         one.name: getattr(row, one.name) for one in fields(row) if one.name in ERROR_PROPERTIES
     }
@@ -253,6 +276,6 @@ def _error_properties(row: ErrorRecord, schema: Json, page_id: str | None, now: 
         if written is not None:
             body[name] = written
     title = next((name for name, one in schema.items() if one.get("type") == "title"), "title")
-    about = row.email or row.mailout or row.stage
+    about = ", ".join(one for one in (subject or row.mailout, row.email) if one) or row.stage
     body[title] = property_value("title", f"{row.code}: {about}")
     return body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
 from mailout.adapters.sqlite.archive import drop_claims
@@ -21,7 +22,7 @@ class SqliteLeaving:
 
     db: Database
 
-    def unsubscribe(self, email_norm: str, list_key: str | None) -> Left:
+    def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> Left:
         with self.db.write() as tx:
             now = self.db.clock.now()
             if list_key is None:
@@ -37,7 +38,11 @@ class SqliteLeaving:
                     " DO UPDATE SET unsubscribed_at = coalesce(unsubscribed_at, excluded.unsubscribed_at)",
                     (email_norm, list_key, now),
                 )
-            message = _last_sent(tx, email_norm, list_key)
+            message = (
+                _last_sent(tx, email_norm, list_key)
+                if message_id is None
+                else _answered(tx, email_norm, message_id)
+            )
             record_event(
                 tx,
                 message,
@@ -128,7 +133,15 @@ def _last_sent(tx: sqlite3.Connection, email: str, list_key: str | None) -> sqli
     return row
 
 
-def _leaving_id(email: str, list_key: str | None, message: sqlite3.Row | None) -> str:
+def _answered(tx: sqlite3.Connection, email: str, message_id: str) -> sqlite3.Row | Mapping[str, Any]:
+    """The message whose link was followed. One that is archived has no count that could still move."""
+    row: sqlite3.Row | None = tx.execute(
+        "SELECT * FROM email_outbox WHERE id = ? AND email = ?", (message_id, email)
+    ).fetchone()
+    return row or {"id": message_id, "campaign_id": None, "email": email, "ses_message_id": None}
+
+
+def _leaving_id(email: str, list_key: str | None, message: sqlite3.Row | Mapping[str, Any] | None) -> str:
     """Leaving twice after the same message is leaving once."""
     return uuid_of("unsubscribe", email, list_key or "", message["id"] if message else "")
 

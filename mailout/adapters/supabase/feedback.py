@@ -54,8 +54,8 @@ class SupabaseFeedback:
             self.rpc("mailout_hear_all", {"news": {email: asdict(heard) for email, heard in news.items()}})
         )
 
-    def unsubscribe(self, email_norm: str, list_key: str | None) -> Left:
-        params = {"address": email_norm, "list_key": list_key}
+    def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> Left:
+        params = {"address": email_norm, "list_key": list_key, "message_id": message_id}
         return Left(may_return=bool(self.rpc("mailout_unsubscribe", params)))
 
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:

@@ -158,7 +158,8 @@ def test_failures_are_on_the_page_and_in_the_errors_database(engine_with: Build,
     assert group["message"].startswith("25 messages: p00@example.org, p01@example.org")
     assert "and 20 more. No such box" in group["message"]
     assert group["mailout"] == f"Hello ({REAL})"
-    assert [error["email"] for error in single] == people[:20]
+    assert [error["email"] for error in single] == people[:25]
+    assert single[0]["Name"] == "MESSAGE_REJECTED: Hello, p00@example.org"
     assert {(error["stage"], error["provider"], error["attempts"]) for error in single} == {
         ("delivery", "folder", 1)
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mailout.adapters.sns_certificates import SnsCertificates
+from mailout.adapters.sns_certificates import FETCHES_A_MINUTE, SnsCertificates
 from tests.clocks import NOON, FakeClock
 from tests.sns_messages import CERTIFICATE_URL, Signer, signer
 
@@ -21,9 +21,12 @@ class Sns(BaseHTTPRequestHandler):
     """A real server: `/moved/…` redirects to the certificate, `/long/…` never ends."""
 
     asked: list[str]
+    hold: threading.Event
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
+        if self.path.startswith("/hangs/"):
+            self.hold.wait(60)
         if self.path.startswith("/moved/"):
             self.send_response(302)
             self.send_header("Location", f"/{FILE}")
@@ -60,7 +63,7 @@ def clock() -> FakeClock:
 @pytest.fixture
 def certificates(tmp_path: Path, clock: FakeClock) -> Iterator[SnsCertificates]:
     # A client that would follow redirects: it must be told not to with every request.
-    client = httpx.Client(follow_redirects=True, trust_env=False)
+    client = httpx.Client(follow_redirects=True, trust_env=False, timeout=60)
     made = SnsCertificates(tmp_path / "certs", clock, client)
     yield made
     made.close()
@@ -102,28 +105,50 @@ def test_what_is_no_certificate_is_not_kept(
     assert not (tmp_path / "certs").exists()
 
 
-def test_a_failure_is_remembered_for_a_while(
+def test_a_failure_is_remembered_for_a_moment(
     certificates: SnsCertificates, server: str, clock: FakeClock
 ) -> None:
-    """Who knows our topic's name could otherwise make us call SNS as often as he calls us."""
+    """Who knows our topic's name could otherwise make us call SNS as often as he calls us. SNS itself comes
+    again after 20 seconds, and only three times."""
     url = f"{server}/lost/{FILE}"
     for _ in range(5):
-        clock.sleep(2.0)
         assert certificates.key(url) is None
     assert len(Sns.asked) == 1
-    clock.sleep(60.0)
+    clock.sleep(5.0)
     certificates.key(url)
     assert len(Sns.asked) == 2
 
 
-def test_different_names_are_asked_for_at_most_once_a_second(
+def test_one_that_failed_holds_back_no_other(
     certificates: SnsCertificates, server: str, clock: FakeClock
 ) -> None:
-    for number in range(5):
-        certificates.key(f"{server}/lost/{number}/{FILE}")
-    assert len(Sns.asked) == 1
-    clock.sleep(1.0)
+    assert certificates.key(f"{server}/lost/{FILE}") is None
     assert certificates.key(f"{server}/{FILE}") is not None
+
+
+def test_one_host_is_asked_only_so_often_and_another_all_the_same(
+    certificates: SnsCertificates, server: str, clock: FakeClock
+) -> None:
+    for number in range(2 * FETCHES_A_MINUTE):
+        certificates.key(f"{server}/lost/{number}/{FILE}")
+    assert len(Sns.asked) == FETCHES_A_MINUTE
+    assert certificates.key(f"{server}/{FILE}") is None
+    assert certificates.key(f"{server.replace('127.0.0.1', 'localhost')}/{FILE}") is not None
+    clock.sleep(61.0)
+    assert certificates.key(f"{server}/other/{FILE}") is not None
+
+
+def test_two_regions_are_asked_at_once(certificates: SnsCertificates, server: str) -> None:
+    """One that hangs keeps nobody waiting who needs the other."""
+    Sns.hold = threading.Event()
+    hanging = threading.Thread(target=certificates.key, args=(f"{server}/hangs/{FILE}",))
+    hanging.start()
+    try:
+        assert certificates.key(f"{server}/{FILE}") is not None
+        assert hanging.is_alive()
+    finally:
+        Sns.hold.set()
+        hanging.join()
 
 
 def test_an_unreachable_host_is_no_certificate(tmp_path: Path, clock: FakeClock) -> None:

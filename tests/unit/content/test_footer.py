@@ -25,6 +25,13 @@ def test_the_link_leads_to_the_recipients_own_unsubscribe_page():
     assert url == footer.url(TOKENS.make("ann@example.org"))
 
 
+def test_the_link_says_which_message_it_stands_in():
+    message = TOKENS.make_message("0b1c2d3e-4f50-8123-9abc-def012345678")
+    url = Footer.required(**SETTINGS).url(TOKENS.make("ann@example.org"), message)
+    assert url.startswith(f"{Footer.required(**SETTINGS).url(TOKENS.make('ann@example.org'))}&m=")
+    assert TOKENS.read_message(url.partition("&m=")[2]) == "0b1c2d3e-4f50-8123-9abc-def012345678"
+
+
 def test_the_html_footer_is_seed_000s_and_escaped():
     assert Footer.required(**SETTINGS).html("https://x/?token=t") == (
         '<hr><p>Birch &amp; Hill — 7 &lt;Hill&gt; Road</p><p><a href="https://x/?token=t">Unsubscribe</a></p>'

@@ -118,3 +118,25 @@ def test_an_empty_secret_signs_nothing(secrets):
     """With an empty key anybody could unsubscribe anybody."""
     with pytest.raises(SettingsError, match="UNSUBSCRIBE_SECRET"):
         Tokens(secrets)
+
+
+# ── The message that a link stands in ──
+
+ID = "0b1c2d3e-4f50-8123-9abc-def012345678"
+
+
+def test_a_message_is_read_back_with_every_secret_that_still_counts() -> None:
+    written = Tokens(["old"]).make_message(ID)
+    assert len(written) == 43
+    assert Tokens([SECRET, "old"]).read_message(written) == ID
+    assert Tokens([SECRET]).read_message(written) is None
+
+
+def test_no_other_message_can_be_named() -> None:
+    tokens = Tokens([SECRET])
+    written = tokens.make_message(ID)
+    for place, letter in enumerate(written):
+        changed = written[:place] + ("A" if letter != "A" else "B") + written[place + 1 :]
+        assert tokens.read_message(changed) is None
+    for other in ("", written[:-1], written + "A", written + "=", tokens.make("ann@example.org"), "ж"):
+        assert tokens.read_message(other) is None

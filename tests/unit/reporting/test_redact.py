@@ -81,7 +81,7 @@ def test_every_secret_of_the_settings_is_hidden_whatever_log_redact_says() -> No
     env = {
         "UNSUBSCRIBE_SECRET": "the first secret",
         "UNSUBSCRIBE_SECRETS_OLD": "the first secret of old,another",
-        "API_TOKEN": "a-token",
+        "API_TOKEN": "a-token-of-24-characters-or-more",
         "NOTION_TOKEN": "ntn_123456",
         "NOTION_WEBHOOK_TOKEN": "hook_123456",
         "AWS_SECRET_ACCESS_KEY": "aws/secret",

@@ -79,12 +79,12 @@ def test_errors_become_pages_with_everything_known(notion: Notion) -> None:
         attempts=2,
         at=NOW,
     )
-    assert notion.source.create_error_pages([row]) == 1
+    assert notion.source.create_error_pages([row], subject="May") == 1
     (call,) = notion.stub.calls("POST")
     assert call["body"]["parent"] == {"type": "data_source_id", "data_source_id": id_of("errors source")}
     text = [{"type": "text", "text": {"content": "Address, blocked"}}]
     assert call["body"]["properties"] == {
-        "Name": {"title": [{"type": "text", "text": {"content": "MessageRejected: a@example.org"}}]},
+        "Name": {"title": [{"type": "text", "text": {"content": "MessageRejected: May, a@example.org"}}]},
         "timestamp": {"date": {"start": "2026-11-15T00:00:00+00:00"}},
         "mailout": {"rich_text": [{"type": "text", "text": {"content": "m-1"}}]},
         "stage": {"select": {"name": "delivery"}},

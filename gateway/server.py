@@ -1,0 +1,171 @@
+"""The HTTP server: uvicorn, with what it lacks against clients that are slow, many or rude.
+
+A request has to arrive within a deadline, one address may hold only so many connections, and all of them
+together leave enough files for the store. What is refused here is answered before the app sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import resource
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from gateway.refusals import RefusalLog
+
+ACCEPT_AT_ONCE = 16
+"""Connections taken in one turn of the loop. asyncio would take the whole backlog, and run out of files
+before the first of them can be refused."""
+BACKLOG = 1024
+FILES_FOR_OURSELVES = 64 + 4 * ACCEPT_AT_ONCE
+"""Database, media, threads; and connections that are accepted but not yet counted."""
+MOST_CONNECTIONS = 4096
+MOST_PER_ADDRESS = 256
+
+_CLOSE = (
+    b"content-type: text/plain; charset=utf-8\r\nx-content-type-options: nosniff\r\nconnection: close\r\n"
+)
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 10\r\n" + _CLOSE + b"content-length: 0\r\n\r\n"
+TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE + b"content-length: 0\r\n\r\n"
+
+
+@dataclass
+class Limits:
+    """What clients may hold, and what they hold now."""
+
+    connections: int = MOST_CONNECTIONS
+    per_address: int = MOST_PER_ADDRESS
+    request_seconds: float = 10.0  # for all of a request to arrive, from its first byte or the connection
+    trusted: Sequence[str] = ()  # proxies: many people's connections come from there
+    log: RefusalLog = field(default_factory=RefusalLog)
+    held: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def for_files(cls, files: int, trusted: Sequence[str] = ()) -> Limits:
+        """So that a process that may open so many files never runs out of them."""
+        connections = max(8, min(MOST_CONNECTIONS, files - FILES_FOR_OURSELVES))
+        return cls(connections, min(MOST_PER_ADDRESS, max(4, connections // 2)), trusted=trusted)
+
+    def trusts(self, address: str | None) -> bool:
+        found = _ip(address)
+        return found is not None and any(found in ipaddress.ip_network(one) for one in self.trusted)
+
+
+def site_of(address: str | None) -> str:
+    """Who counts as one: an IPv4 address, or the /64 that a single IPv6 customer gets."""
+    found = _ip(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return "unknown" if found is None else str(found)
+
+
+def _ip(address: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address((address or "").partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+class LimitedProtocol(H11Protocol):
+    """One connection. `limits` is set by `protocol_with`: all connections of a server share one."""
+
+    limits: Limits
+    _site: str | None = None
+    _deadline: asyncio.TimerHandle | None = None
+    _heard = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        address = self.client[0] if self.client else None
+        site, limits = site_of(address), self.limits
+        full = limits.held.total() >= limits.connections
+        if full or (limits.held[site] >= limits.per_address and not limits.trusts(address)):
+            limits.log.connection(site, "too many connections" if full else "too many connections from it")
+            transport.write(BUSY)
+            transport.close()
+            return
+        self._site = site
+        limits.held[site] += 1
+        self._start_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_deadline()
+        if self._site is not None:
+            self.limits.held[self._site] -= 1
+            if not self.limits.held[self._site]:
+                del self.limits.held[self._site]
+            self._site = None
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        if self._deadline is None:
+            self._start_deadline()
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):  # the request is here
+            self._stop_deadline()
+
+    def _start_deadline(self) -> None:
+        self._deadline = self.loop.call_later(self.limits.request_seconds, self._too_slow)
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_slow(self) -> None:
+        self._deadline = None
+        if self.transport.is_closing():
+            return
+        if self._heard:
+            self.limits.log.connection(self._site or "unknown", "its request did not arrive in time")
+            if self.conn.their_state is h11.IDLE or not self.cycle.response_started:
+                self.transport.write(TOO_SLOW)
+        self.transport.close()
+
+
+def protocol_with(limits: Limits) -> type[LimitedProtocol]:
+    """uvicorn makes a protocol from its class alone."""
+    return type("LimitedProtocol", (LimitedProtocol,), {"limits": limits})
+
+
+class GatewayServer(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(
+                BACKLOG
+            )  # uvicorn's setting is both: how many may wait, and how many are taken at once
+
+
+def server_for(
+    app: Any, *, trusted_proxies: Sequence[str] = (), limits: Limits | None = None
+) -> GatewayServer:
+    """A server for the app; `run(sockets=[…])` starts it."""
+    if limits is None:
+        limits = Limits.for_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0], trusted_proxies)
+    config = uvicorn.Config(
+        app,
+        http=protocol_with(limits),
+        backlog=ACCEPT_AT_ONCE,
+        log_config=None,
+        access_log=False,  # its lines would hold tokens, which are addresses
+        server_header=False,
+        ws="none",
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
+        timeout_graceful_shutdown=10,
+    )
+    return GatewayServer(config)

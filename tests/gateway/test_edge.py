@@ -1,0 +1,357 @@
+"""The gateway against the rest of the world: slow, many, forged, and impatient clients."""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.access import WRONG_A_MINUTE
+from gateway.refusals import LINES, RefusalLog
+from gateway.server import FILES_FOR_OURSELVES, Limits, site_of
+from mailout.adapters.sqlite import SqliteStore
+from tests.clocks import FakeClock
+from tests.gateway.conftest import Open
+from tests.ports import free_port
+
+TOKEN = "the token of these tests"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+PATIENCE = 60.0
+HALF = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+
+
+def connect(gateway: httpx.Client) -> socket.socket:
+    host, port = gateway.base_url.host, gateway.base_url.port
+    assert port is not None
+    return socket.create_connection((host, port), timeout=PATIENCE)
+
+
+def all_of(connection: socket.socket) -> bytes:
+    """Until the server closes; a reset is a close, too."""
+    told = b""
+    with suppress(ConnectionError):
+        while part := connection.recv(4096):
+            told += part
+    return told
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.WARNING, logger="mailout.gateway"):
+        yield caplog
+
+
+# ── Deadlines ──
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"G",
+        HALF,
+        b"POST /unsubscribe HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nList",
+        b"POST /nowhere HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello",
+    ],
+)
+def test_a_request_that_does_not_arrive_is_ended(open_gateway: Open, begun: bytes) -> None:
+    gateway = open_gateway(limits=Limits(request_seconds=0.2))
+    with connect(gateway) as slow:
+        slow.sendall(begun)
+        told = all_of(slow)
+    # What is answered before it is all there (404) is not answered a second time.
+    assert told.startswith(b"HTTP/1.1 404" if b"/nowhere" in begun else b"HTTP/1.1 408")
+    assert told.count(b"HTTP/1.1") == 1
+
+
+def test_a_byte_now_and_then_does_not_keep_it_alive(open_gateway: Open) -> None:
+    gateway = open_gateway(limits=Limits(request_seconds=0.3))
+    with connect(gateway) as slow:
+        slow.sendall(HALF)
+        ended = threading.Event()
+
+        def trickle() -> None:
+            with suppress(OSError):
+                while not ended.wait(0.02):
+                    slow.sendall(b"X-A: b\r\n")
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        all_of(slow)
+        ended.set()
+        thread.join()
+
+
+def test_who_connects_and_says_nothing_is_let_go(open_gateway: Open) -> None:
+    gateway = open_gateway(limits=Limits(request_seconds=0.2))
+    with connect(gateway) as silent:
+        assert all_of(silent) == b""
+
+
+def test_the_deadline_is_for_the_request_and_not_for_its_answer(
+    open_gateway: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "check", lambda: time.sleep(0.5))
+    gateway = open_gateway(limits=Limits(request_seconds=0.2))
+    for _ in range(2):  # the second on the same connection
+        assert gateway.get("/health").status_code == 200
+
+
+def test_an_answer_that_takes_too_long_is_a_503_before_sns_gives_up(
+    open_gateway: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
+    hold = threading.Event()
+    monkeypatch.setattr(store, "check", lambda: hold.wait(PATIENCE))
+    gateway = open_gateway(answer_seconds=0.2)
+    try:
+        late = gateway.get("/health")
+    finally:
+        hold.set()
+    assert (late.status_code, late.headers["retry-after"]) == (503, "10")
+    assert late.json() == {"error": "try again later"}
+    assert "GET /health refused (503): it took too long" in said.text
+    assert gateway.get("/health").status_code == 200
+
+
+# ── Connections ──
+
+
+def test_one_address_holds_only_so_many_connections(
+    open_gateway: Open, said: pytest.LogCaptureFixture
+) -> None:
+    gateway = open_gateway(limits=Limits(per_address=3))
+    with ExitStack() as held:
+        for _ in range(3):
+            held.enter_context(connect(gateway)).sendall(HALF)
+        for _ in range(5):
+            with connect(gateway) as refused:
+                assert all_of(refused).startswith(b"HTTP/1.1 503")
+    assert said.text.count("too many connections from it") == 1, "a line a minute"
+    for _ in range(int(PATIENCE * 100)):  # as soon as they are gone
+        if gateway.get("/health").status_code == 200:
+            break
+        time.sleep(0.01)
+    assert gateway.get("/health").status_code == 200
+
+
+def test_connections_of_a_trusted_proxy_are_many_peoples(open_gateway: Open) -> None:
+    limits = Limits(per_address=1, trusted=["127.0.0.0/8"])
+    gateway = open_gateway(limits=limits, trusted_proxies="127.0.0.0/8")
+    with connect(gateway), connect(gateway):
+        assert gateway.get("/health").status_code == 200
+
+
+def test_every_connection_is_given_back(open_gateway: Open) -> None:
+    limits = Limits()
+    gateway = open_gateway(limits=limits)
+    for n in range(20):
+        with connect(gateway) as one:
+            one.sendall(b"nonsense\r\n\r\n" if n % 2 else HALF)
+    assert gateway.get("/health").status_code == 200
+    for _ in range(int(PATIENCE * 100)):
+        if limits.held.total() <= 1:  # our own
+            break
+        time.sleep(0.01)
+    assert limits.held.total() <= 1
+
+
+@pytest.mark.parametrize(
+    ("address", "site"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("testclient", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_one_customer_is_one_address(address: str | None, site: str) -> None:
+    assert site_of(address) == site
+
+
+@pytest.mark.parametrize("files", [64, 256, 1024, 1_000_000])
+def test_there_are_always_files_left_for_the_store(files: int) -> None:
+    limits = Limits.for_files(files)
+    assert limits.connections <= max(8, files - FILES_FOR_OURSELVES)
+    assert limits.per_address < limits.connections
+
+
+@pytest.mark.parametrize("addresses", [1, 5])
+def test_300_half_open_connections_against_256_files(tmp_path: Path, addresses: int) -> None:
+    """From one address it costs nobody else anything; from several it goes on when they are gone."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 600:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
+    port = free_port()
+    said = tmp_path / "said"
+    env = {"PATH": os.environ["PATH"], "MAILOUT_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+    with said.open("wb") as file, ExitStack() as held:
+        few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
+        run = "import sys; from cli.main import main; main(['gateway', '--port', sys.argv[1]])"
+        process = subprocess.Popen(
+            [sys.executable, "-c", f"{few}; {run}", str(port)], stdout=file, stderr=file, env=env
+        )
+        held.callback(process.wait)
+        held.callback(process.terminate)
+        health = f"http://127.0.0.1:{port}/health"
+        assert answered(health, process)
+        attack = held.enter_context(ExitStack())
+        for n in range(300):
+            with suppress(ConnectionError):
+                source = (f"127.0.0.{2 + n % addresses}", 0)
+                one = socket.create_connection(("127.0.0.1", port), PATIENCE, source_address=source)
+                attack.enter_context(one).sendall(HALF)
+        all_of(one)  # the last one is refused: the server has met them all
+        if addresses > 1:
+            attack.close()
+        assert answered(health, process)
+    told = said.read_text()
+    assert "too many connections" in told
+    assert "Traceback" not in told
+    assert len(told) < 5000
+
+
+def answered(url: str, process: subprocess.Popen[bytes]) -> bool:
+    for _ in range(int(PATIENCE / 0.1)):
+        assert process.poll() is None
+        with suppress(httpx.TransportError):
+            if httpx.get(url, trust_env=False, timeout=PATIENCE).status_code == 200:
+                return True
+        time.sleep(0.1)
+    return False
+
+
+# ── Tokens and addresses ──
+
+
+def test_wrong_tokens_are_limited_by_address_and_logged_once(
+    open_gateway: Open, said: pytest.LogCaptureFixture
+) -> None:
+    gateway = open_gateway(api_token=TOKEN, trusted_proxies="127.0.0.1")
+
+    def ask(token: str, address: str) -> int:
+        headers = {"Authorization": f"Bearer {token}", "X-Forwarded-For": address}
+        return gateway.get("/mail/progress/poll/", headers=headers).status_code
+
+    assert [ask("wrong", "192.0.2.1") for _ in range(WRONG_A_MINUTE)] == [401] * WRONG_A_MINUTE
+    assert ask("wrong", "192.0.2.1") == 429
+    assert ask("wrong", "192.0.2.2") == 401, "somebody else"
+    assert ask(TOKEN, "192.0.2.1") == 200, "the owner is not locked out"
+    assert said.text.count("wrong token") == 1
+
+
+def test_a_refusal_by_429_says_when_to_come_again(open_gateway: Open) -> None:
+    gateway = open_gateway(api_token=TOKEN)
+    for _ in range(WRONG_A_MINUTE):
+        gateway.get("/metrics")
+    limited = gateway.get("/metrics")
+    assert limited.status_code == 429
+    assert 1 <= int(limited.headers["retry-after"]) <= 60
+
+
+def test_nobody_is_believed_who_only_says_where_he_is_from(open_gateway: Open) -> None:
+    """Without TRUSTED_PROXIES the header is anybody's: a limit by address would be none."""
+    gateway = open_gateway(api_token=TOKEN)
+    codes = {
+        gateway.get("/metrics", headers={"X-Forwarded-For": f"192.0.2.{n}"}).status_code
+        for n in range(WRONG_A_MINUTE + 1)
+    }
+    assert codes == {401, 429}
+
+
+# ── Headers, redirects, the log ──
+
+
+@pytest.mark.parametrize(
+    "path", ["/health", "/nowhere", "/unsubscribe?token=x", "/metrics", "/openapi.json", "/media/x"]
+)
+def test_every_answer_has_its_security_headers(open_gateway: Open, path: str) -> None:
+    headers = open_gateway().get(path).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert len(headers.get_list("content-security-policy")) == 1
+    assert "strict-transport-security" not in headers
+
+
+def test_an_error_of_ours_has_them_too(
+    open_gateway: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(store, "check", broken)
+    answer = open_gateway().get("/health")
+    assert (answer.status_code, answer.json()) == (500, {"error": "internal error"})
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_behind_a_proxy_with_tls_browsers_stay_with_tls(open_gateway: Open) -> None:
+    gateway = open_gateway(trusted_proxies="127.0.0.1")
+    assert (
+        "strict-transport-security" in gateway.get("/health", headers={"X-Forwarded-Proto": "https"}).headers
+    )
+
+
+@pytest.mark.parametrize("path", ["/health/", "/unsubscribe/", "/mail/progress/stream/", "//evil.example/"])
+def test_no_redirect_leads_to_a_host_that_the_request_names(open_gateway: Open, path: str) -> None:
+    answer = open_gateway(api_token=TOKEN).get(path, headers={"Host": "evil.example", **BEARER})
+    assert answer.status_code == 404
+    assert "evil" not in str(answer.headers)
+
+
+def test_the_poll_needs_no_slash(open_gateway: Open) -> None:
+    assert open_gateway(api_token=TOKEN).get("/mail/progress/poll", headers=BEARER).status_code == 200
+
+
+def test_every_refusal_writes_its_line_and_none_writes_two(
+    open_gateway: Open, said: pytest.LogCaptureFixture
+) -> None:
+    gateway = open_gateway(api_token=TOKEN)
+    gateway.get("/no%0Awhere")
+    gateway.get("/unsubscribe?token=leaves")
+    gateway.post("/ses-events", content=b"x")
+    gateway.post("/webhooks/notion", content=b"{}")
+    gateway.post("/webhooks/notion", content=b"x")
+    gateway.post("/unsubscribe", content=b"x" * 100_000)
+    gateway.delete("/health")
+    gateway.post("/send-mailout", json={}, headers=BEARER)
+    gateway.post("/mailouts/x/settle", json={}, headers=BEARER)
+    lines = [record.getMessage() for record in said.records if record.name == "mailout.gateway"]
+    assert [line.partition(":")[0] for line in lines] == [
+        "GET '/no\\nwhere' refused (404)",
+        "GET /unsubscribe refused (400)",
+        "POST /ses-events refused (403)",
+        "POST /webhooks/notion refused (403)",
+        "POST /webhooks/notion refused (400)",
+        "POST /unsubscribe refused (413)",
+        "DELETE /health refused (405)",
+        "POST /send-mailout refused (400)",
+        "POST /mailouts/x/settle refused (422)",
+    ]
+    assert lines[2].endswith("not JSON"), "with the reason"
+    assert "leaves" not in said.text
+
+
+def test_nobody_can_fill_the_log(said: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    log = RefusalLog(clock.monotonic)
+    for _ in range(1000):
+        log.request("GET", "/x" * 1000, 404, "not found")
+    assert len(said.records) == LINES
+    clock.sleep(61)
+    log.request("GET", "/x", 404, "not found")
+    assert said.messages[-1] == f"GET /x refused (404): not found ({1000 - LINES} more like it before)"
