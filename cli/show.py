@@ -15,7 +15,7 @@ from mailout.queue.model import Mailout, MailoutOutcome, Status
 from mailout.reporting.forecasts import forecast_dict, foretold
 from mailout.reporting.moments import iso, spoken
 from mailout.reporting.plain import status_lines, summary_lines
-from mailout.reporting.words import WHY
+from mailout.reporting.words import WHY, mode
 
 ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
 
@@ -55,7 +55,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
 
 
 def titled(mailout: Mailout) -> str:
-    return f"(test) {mailout.subject}" if mailout.is_test else mailout.subject
+    return mailout.subject if mode(mailout) == "real" else f"({mode(mailout)}) {mailout.subject}"
 
 
 def standing(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> str:

@@ -21,8 +21,8 @@ from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.patience import patiently
 from mailout.delivery.protocol import RetryPlan, Timing
 from mailout.delivery.sender import Sender
-from mailout.errors import MailoutError
-from mailout.ports import Allowance, Clock, Journals, PageReporter, Store, Transport
+from mailout.errors import MailoutError, UsageError
+from mailout.ports import REHEARSING, Allowance, Clock, Journals, PageReporter, Store, Transport
 from mailout.queue.judge import Judge, defer
 from mailout.queue.limits import Limits, buckets, window_closes
 from mailout.queue.model import Mailout, Status
@@ -83,7 +83,13 @@ class Engine(TakingUp):
         self._media = media
         self._source_of = source_of
         self._looked_over = {}
-        self.outlook = Outlook(store, limits, rate=settings.send_rate_per_sec, scope=transport.scope)
+        self.outlook = Outlook(
+            store,
+            limits,
+            rate=settings.send_rate_per_sec,
+            scope=transport.scope,
+            rehearses=transport.name == REHEARSING,
+        )
         self._judge = Judge(
             store,
             limits,
@@ -116,6 +122,7 @@ class Engine(TakingUp):
 
     def start(self, id: str) -> Mailout:
         """Take it up if it is due and mail may leave now; else it waits, and says why."""
+        require_same_transport(self.store.mailout(id), self.rehearses)
         mailout = self.store.start(id, self.worker)
         self.pages.tell(id)
         if mailout.status is Status.PROCESSING:
@@ -180,6 +187,7 @@ class Engine(TakingUp):
             from_name=mailout.from_name or self.settings.from_name or "",
             reply_to=self.settings.reply_to,
             list_key=mailout.list_key,
+            is_test=mailout.is_test,
         )
 
     def ask_provider(self) -> Allowance | None:
@@ -219,7 +227,7 @@ class Engine(TakingUp):
             retry=RetryPlan(settings.max_attempts, settings.retry_delays),
             pace_scope=self._transport.scope,
             circuit_failures=settings.circuit_failures,
-            buckets=lambda now: buckets(self.limits, now, first_day),
+            buckets=lambda now: buckets(self.limits, now, first_day, rehearsal=self.rehearses),
         )
 
     def tokens(self) -> Tokens:
@@ -290,6 +298,20 @@ class Engine(TakingUp):
         """Send for a while; True while there is more to do."""
         report = self.send_for(id, STRETCH_SECONDS)
         return goes_on(report, self.conclude(id, report))
+
+
+def require_same_transport(mailout: Mailout, rehearses: bool) -> None:
+    """A rehearsal must not reach people, and a folder must not use up what they are to get."""
+    if mailout.is_rehearsal and not rehearses:
+        raise UsageError(
+            f"“{mailout.subject}” is a rehearsal: it is written to a folder and goes to nobody.",
+            remedy="To send it to people: mailout send REF. To end the rehearsal: mailout queue cancel ID",
+        )
+    if rehearses and not mailout.is_rehearsal:
+        raise UsageError(
+            f"“{mailout.subject}” goes to people, and MAILOUT_TRANSPORT=folder sends nothing to anybody.",
+            remedy="Set MAILOUT_TRANSPORT=ses to go on with it.",
+        )
 
 
 def goes_on(report: RunReport, mailout: Mailout) -> bool:

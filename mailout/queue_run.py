@@ -97,14 +97,15 @@ class QueueRun:
             waiting += [
                 mailout
                 for mailout in store.due_mailouts(self._timing.lease)
-                if mailout.id not in self.ended and mailout.id not in self.in_hand
+                if mailout.id not in self.ended and mailout.id not in self.in_hand and self._ours(mailout)
             ]
         return next_turn(waiting, store.last_turns())
 
     def _next_to_join(self) -> Mailout | None:
         """Of those that others are sending, slower than it could be: the one whose turn it would be."""
         store = self.engine.store
-        others = [one for one in store.mailouts(statuses=[Status.PROCESSING]) if one.id not in self.ended]
+        sending = store.mailouts(statuses=[Status.PROCESSING])
+        others = [one for one in sending if one.id not in self.ended and self._ours(one)]
         if not others or store.all_paused():
             return None
         speed, rate = self._speed(), self.engine.rate()
@@ -123,7 +124,12 @@ class QueueRun:
         return max(0, self._begun(start) - before) / max(WATCH_SECONDS, store.now() - start)
 
     def _begun(self, since: float) -> int:
-        return sum(n for _, n in self.engine.store.begun_since(since))
+        begun = self.engine.store.begun_since(since, rehearsal=self.engine.rehearses)
+        return sum(n for _, n in begun)
+
+    def _ours(self, mailout: Mailout) -> bool:
+        """A rehearsal waits for the folder, mail to people for a transport that reaches them."""
+        return mailout.is_rehearsal == self.engine.rehearses
 
     def _take_turn(self, id: str) -> None:
         if not self._go_on(id):

@@ -90,8 +90,11 @@ class Outbox(Protocol):
         """The key of the day on which the first message of an account left; None: none has."""
         ...
 
-    def begun_since(self, moment: float) -> Sequence[tuple[float, int]]:
-        """Minutes (their beginnings) in which attempts were begun, and how many: what frees a quota."""
+    def begun_since(self, moment: float, *, rehearsal: bool = False) -> Sequence[tuple[float, int]]:
+        """Minutes (their beginnings) in which attempts were begun, and how many: what frees a quota.
+
+        Of real mail, or of rehearsals, which use none of it.
+        """
         ...
 
 

@@ -59,6 +59,10 @@ class Subscribers(Protocol):
         """Whether a mailout to this list would reach anybody."""
         ...
 
+    def audience_size(self, list_key: str | None) -> int:
+        """How many would get a mailout to this list, or (None) to everybody."""
+        ...
+
     def normalise_addresses(self) -> int:
         """Bring into our form what others wrote straight into the table; how many can now be written to."""
         ...

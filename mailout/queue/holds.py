@@ -14,7 +14,7 @@ def bad_reputation(mailout: Mailout, max_bounce_rate: float, max_complaint_rate:
     """Too many bounces or complaints. What a person has acknowledged is left out, sends and bounces alike."""
     known = mailout.acknowledged
     sent = mailout.ledger.sent - known.get("sent", 0)
-    if mailout.is_test or sent < ENOUGH_SENT:
+    if mailout.is_test or mailout.is_rehearsal or sent < ENOUGH_SENT:
         return None
     for metric, most in (("bounced", max_bounce_rate), ("complained", max_complaint_rate)):
         n = mailout.metrics.get(metric, 0) - known.get(metric, 0)
@@ -30,6 +30,7 @@ def may_be_a_duplicate(mailout: Mailout) -> bool:
     ledger = mailout.ledger
     return (
         not mailout.is_test
+        and not mailout.is_rehearsal
         and mailout.content_hash is not None
         and ledger.sent + ledger.unknown == 0
         and "duplicate_content" not in mailout.acknowledged

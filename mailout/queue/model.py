@@ -34,7 +34,7 @@ class MailoutOutcome(StrEnum):
 
 
 class DeferReason(StrEnum):
-    """Why a mailout waits. The last four wait for a person and alone have no time."""
+    """Why a mailout waits. The last five wait for a person and alone have no time."""
 
     RATE_PER_HOUR = "rate_per_hour"  # until the next full hour
     DAILY_LIMIT = "daily_limit"  # until the next day's window
@@ -45,6 +45,7 @@ class DeferReason(StrEnum):
     REPUTATION = "reputation"  # bounces or complaints over the line
     CONFIGURATION_ERROR = "configuration_error"  # the account or its settings refuse
     DUPLICATE_CONTENT = "duplicate_content"  # the same went to the same list within 7 days
+    UNTESTED = "untested"  # no test of exactly this content has gone out
 
 
 WAITS_FOR_A_PERSON = frozenset(
@@ -53,6 +54,7 @@ WAITS_FOR_A_PERSON = frozenset(
         DeferReason.REPUTATION,
         DeferReason.CONFIGURATION_ERROR,
         DeferReason.DUPLICATE_CONTENT,
+        DeferReason.UNTESTED,
     }
 )
 
@@ -69,6 +71,7 @@ class NewMailout:
     list_key: str | None = None
     from_name: str | None = None  # for recipients who have none of their own
     is_test: bool = False
+    is_rehearsal: bool = False  # written to a folder: nobody gets it
     priority: int = 0  # higher goes first
     scheduled_at: float | None = None
     campaign_tag: str | None = None

@@ -19,7 +19,7 @@ from mailout.reporting.forecasts import forecast_dict
 from mailout.reporting.moments import iso
 from mailout.reporting.redact import redact_text
 from mailout.reporting.rows import pages
-from mailout.reporting.words import next_steps
+from mailout.reporting.words import mode, next_steps
 
 BUCKETS = 60
 FIRST_ADDRESSES = 5
@@ -108,7 +108,7 @@ class Summary:
             "ref": mailout.ref,
             "subject": mailout.subject,
             "list": mailout.list_key,
-            "mode": "test" if mailout.is_test else "real",
+            "mode": mode(mailout),
             "status": mailout.status.value,
             "outcome": mailout.outcome.value if mailout.outcome else None,
             "defer_reason": mailout.defer_reason.value if mailout.defer_reason else None,

@@ -17,13 +17,13 @@ comment on function mailout_get is 'One mailout.';
 create or replace function mailout_enqueue(mailout jsonb) returns jsonb
 language plpgsql set search_path = public as $$
 begin
-    insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, is_test, priority,
+    insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, is_test, is_rehearsal, priority,
                                 scheduled_at, campaign_tag, send_batch_id, actor, created_at)
-    select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.is_test, n.priority,
+    select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.is_test, n.is_rehearsal, n.priority,
            to_timestamp(n.scheduled_at), n.campaign_tag, n.send_batch_id, n.actor, mailout_now()
     from jsonb_to_record(mailout) as n (
         id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text,
-        is_test boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text)
+        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text)
     on conflict (id) do nothing;
     return mailout_get(mailout ->> 'id');
 end $$;
@@ -154,6 +154,7 @@ language sql stable set search_path = public as $$
     from campaign_queue this
     join campaign_queue other on other.content_hash = this.content_hash
      and other.list_key is not distinct from this.list_key and other.ref <> this.ref and not other.is_test
+     and not other.is_rehearsal
     where this.id = mailout_to_uuid($1) and other.status <> 'CANCELLED'
       and (other.status = 'PROCESSING' or other.sent + other.unknown > 0)
       and coalesce(other.completed_at, other.locked_at, other.started_at) >= to_timestamp(since)

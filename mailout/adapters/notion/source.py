@@ -27,7 +27,7 @@ from mailout.content.notion.page import (
     property_value,
 )
 from mailout.doctor import Check
-from mailout.errors import SettingsError, SourceError, SourceNotFound
+from mailout.errors import SettingsError, SourceError, SourceNotFound, SourceRefused
 from mailout.ports import Clock, ErrorRecord
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,9 @@ ERROR_PROPERTIES: Mapping[str, str] = {
     for name in ("timestamp", "mailout", "stage", "provider", "email", "code", "message", "attempts")
 }
 """The errors database's properties beside its title (SPEC §10)."""
+
+
+STATUS_NOTE = "status_note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,26 @@ class NotionSource:
                 f"updating the page {page_id}", lambda api: api.pages.update(page_id, properties=body)
             )
         return tuple(skipped)
+
+    def add_note(self, page_id: str, text: str) -> None:
+        """A comment: a line within the page would become part of the letter. An integration that may not
+        comment says it in the text property `status_note`, if there is one."""
+        body = {"parent": {"page_id": page_id}, "rich_text": [{"type": "text", "text": {"content": text}}]}
+        try:
+            self._calls.make(
+                "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
+            )
+        except SourceRefused:
+            page = self.page(page_id)
+            there = (page.get("properties") or {}).get(STATUS_NOTE) or {}
+            written = property_value(str(there.get("type")), text)
+            if written is None:
+                self._warn_once([f"{STATUS_NOTE} (the integration may not comment)"])
+                return
+            self._calls.make(
+                f"updating the page {page_id}",
+                lambda api: api.pages.update(page_id, properties={STATUS_NOTE: written}),
+            )
 
     def create_error_pages(self, rows: Sequence[ErrorRecord], page_id: str | None = None) -> int:
         """One page each in the errors database; how many. A creation that may have worked is not repeated.

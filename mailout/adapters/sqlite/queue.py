@@ -163,7 +163,7 @@ class SqliteQueue:
         rows = self.db.read(
             "SELECT other.* FROM campaign_queue this JOIN campaign_queue other"
             " ON other.content_hash = this.content_hash AND other.list_key IS this.list_key"
-            " AND other.ref <> this.ref AND NOT other.is_test"
+            " AND other.ref <> this.ref AND NOT other.is_test AND NOT other.is_rehearsal"
             " WHERE this.id = :id AND other.status <> 'CANCELLED'"
             " AND (other.status = 'PROCESSING' OR other.sent + other.unknown > 0)"
             " AND coalesce(other.completed_at, other.locked_at, other.started_at) >= :since"
@@ -227,9 +227,10 @@ def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
 
 def mailout_of(row: sqlite3.Row) -> Mailout:
     return Mailout(
-        **{name: row[name] for name in _NEW if name not in ("kind", "is_test")},
+        **{name: row[name] for name in _NEW if name not in ("kind", "is_test", "is_rehearsal")},
         kind=Kind(row["kind"]),
         is_test=bool(row["is_test"]),
+        is_rehearsal=bool(row["is_rehearsal"]),
         status=Status(row["status"]),
         outcome=MailoutOutcome(row["outcome"]) if row["outcome"] else None,
         deferred_until=row["deferred_until"],

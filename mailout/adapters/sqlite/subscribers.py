@@ -86,6 +86,15 @@ class SqliteSubscribers:
         )
         return bool(found)
 
+    def audience_size(self, list_key: str | None) -> int:
+        rows = self.db.read(
+            "SELECT count(*) AS n FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"
+            " AND (:list_key IS NULL OR EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = s.email_norm"
+            "  AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))",
+            {"list_key": list_key},
+        )
+        return int(rows[0]["n"])
+
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""
         return 0
