@@ -95,6 +95,7 @@ class Engine(TakingUp):
             limits,
             max_bounce_rate=settings.max_bounce_rate,
             max_complaint_rate=settings.max_complaint_rate,
+            require_test=settings.require_test,
         )
         self._notes: dict[str, str] = {}  # of each mailout, what its summary should say besides
         self._sender: Sender | None = None
@@ -122,7 +123,10 @@ class Engine(TakingUp):
 
     def start(self, id: str) -> Mailout:
         """Take it up if it is due and mail may leave now; else it waits, and says why."""
-        require_same_transport(self.store.mailout(id), self.rehearses)
+        waiting = self.store.mailout(id)
+        require_same_transport(waiting, self.rehearses)
+        if self.settings.require_test:
+            self.render_again(waiting)
         mailout = self.store.start(id, self.worker)
         self.pages.tell(id)
         if mailout.status is Status.PROCESSING:

@@ -83,10 +83,19 @@ class QueueRun:
         self.look()
         now = store.now()
         for mailout in store.mailouts(statuses=[Status.PENDING]):
+            if mailout.defer_reason is DeferReason.UNTESTED:
+                self._go_on_if_tested(mailout)
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
             if planned and mailout.frozen_at is None and mailout.content_hash is not None:
                 with self._one_of_many(mailout.id):
                     self.engine.freeze(mailout.id)
+
+    def _go_on_if_tested(self, mailout: Mailout) -> None:
+        """A test of its page or file has gone out since it was held: taken up, it is judged again."""
+        store = self.engine.store
+        tested_at = store.last_test(ref=mailout.ref)
+        if tested_at is not None and tested_at > (mailout.locked_at or 0.0):
+            store.resume(mailout.id)
 
     def _next(self) -> Mailout | None:
         store = self.engine.store

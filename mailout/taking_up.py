@@ -20,7 +20,8 @@ from mailout.content.model import Content
 from mailout.content.notion.links import page_id_of
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
 from mailout.ports import REHEARSING, ErrorRecord, Recipient, Store, Transport
-from mailout.queue.model import Kind, Mailout, NewMailout, Status
+from mailout.queue.holds import needs_a_test
+from mailout.queue.model import DeferReason, Kind, Mailout, NewMailout, Status
 from mailout.reporting.page_reports import PageReports
 from mailout.settings import Settings
 
@@ -163,7 +164,30 @@ class TakingUp:
             )
         if mailout.content_hash is None and manuscript.already_sent:
             raise already_sent(manuscript.document.subject)
+        if mailout.content_hash and self.settings.require_test:
+            return self._with_content_of(mailout, manuscript)
         return mailout if mailout.content_hash else None
+
+    def render_again(self, mailout: Mailout) -> None:
+        """Of a page that waited for a test, what it says now: only that may be what was tested.
+
+        A file that the queue cannot find keeps the content it was taken up with.
+        """
+        if mailout.kind is Kind.NOTION and mailout.status is Status.PENDING and needs_a_test(mailout):
+            self._with_content_of(mailout, self.manuscript(mailout.ref))
+
+    def _with_content_of(self, mailout: Mailout, manuscript: Manuscript) -> Mailout:
+        """Where nothing of it has left; a test of the new content lets it go on."""
+        if mailout.status is not Status.PENDING or not needs_a_test(mailout):
+            return mailout
+        _, content = self.render(manuscript)
+        if content.hash != mailout.content_hash:
+            self.store.put_content(content)
+            mailout = self.store.set_content(mailout.id, content.hash, content.subject, replace=True)
+        tested = self.store.last_test(content_hash=content.hash) is not None
+        if mailout.defer_reason is DeferReason.UNTESTED and tested:
+            mailout = self.store.resume(mailout.id)
+        return mailout
 
     def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
         self._check_ready(is_test, manuscript.list_key)

@@ -160,8 +160,15 @@ class Queue(Protocol):
     def next_test_run(self, ref: str) -> int: ...
     def pause_all(self, paused: bool) -> None: ...
     def all_paused(self) -> bool: ...
-    def set_content(self, id: str, content_id: str, subject: str) -> Mailout:
-        """Freeze what is sent. The first one stays: editing the page later changes nothing."""
+    def set_content(self, id: str, content_id: str, subject: str, *, replace: bool = False) -> Mailout:
+        """Freeze what is sent. The first one stays: editing the page later changes nothing.
+
+        `replace`: another one, as long as it waits and no message of it has been tried.
+        """
+        ...
+
+    def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
+        """When the latest test of this page or file (or of this content) had gone out to somebody."""
         ...
 
     def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:

@@ -104,6 +104,10 @@ class Feedback(Protocol):
         """From one list, or (None) from everything. Who was not known is remembered as gone."""
         ...
 
+    def mailed_since(self, email_norm: str, moment: float) -> bool:
+        """Whether mail of a mailout has gone to this address since then; a rehearsal has not."""
+        ...
+
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         """A person takes his own unsubscribe back; False: it is not his to undo (a complaint, a bounce)."""
         ...

@@ -32,6 +32,7 @@ WAITING: Mapping[DeferReason, str] = {
     DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
     DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: mend it, {_RESUME}",
     DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
+    DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`; then it goes on.",
 }
 
 STOPPED: Mapping[AbortCode, str] = {

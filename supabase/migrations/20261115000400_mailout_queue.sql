@@ -171,14 +171,23 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_last_turns is 'When each company last sent.';
 
-create or replace function mailout_set_content(id text, content_id text, subject text) returns jsonb
+create or replace function mailout_set_content(id text, content_id text, subject text, instead boolean) returns jsonb
 language plpgsql set search_path = public as $$
 begin
     update campaign_queue q set content_hash = content_id, subject = $3
-    where q.id = mailout_to_uuid($1) and q.content_hash is null;
+    where q.id = mailout_to_uuid($1) and (q.content_hash is null or (
+        instead and q.status = 'PENDING' and q.in_flight + q.sent + q.failed + q.unknown = 0));
     return mailout_get($1);
 end $$;
-comment on function mailout_set_content is 'What is sent; the first one stays.';
+comment on function mailout_set_content is 'What is sent; the first one stays, or (instead) until a message of it has been tried.';
+
+create or replace function mailout_last_test(ref text, content_hash text) returns double precision
+language sql stable set search_path = public as $$
+    select mailout_seconds(max(q.completed_at)) from campaign_queue q
+    where q.is_test and not q.is_rehearsal and q.status = 'COMPLETED' and q.sent > 0
+      and q.ref = coalesce($1, q.ref) and q.content_hash = coalesce($2, q.content_hash)
+$$;
+comment on function mailout_last_test is 'When the latest test of a page or file, or of a content, had gone out to somebody.';
 
 create or replace function mailout_next_test_run(ref text) returns bigint
 language sql stable set search_path = public as $$

@@ -10,9 +10,9 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.standing import count_soft_bounces, hear
 from mailout.delivery.states import DOUBTFUL, WAITING, State
 from mailout.feedback.model import (
-    METRIC_OF,
     Applied,
     Doubts,
     Drift,
@@ -24,13 +24,10 @@ from mailout.feedback.model import (
     Received,
     Waiting,
 )
-from mailout.feedback.standing import Standing, after
 from mailout.ids import uuid_of
 
 NOT_YET_SENT = (*WAITING, *DOUBTFUL)
 """States in which an event may know more than we do."""
-
-_STANDING = "status, status_updated_at, bounce_type, bounce_subtype, complained_at"
 
 
 class SqliteFeedback:
@@ -117,30 +114,6 @@ WHERE coalesce(u.n, 0) < e.n ORDER BY 1, 2, 3"""
 """A row remembers the buckets of its last attempt alone: a counter may say more than the rows, never less."""
 
 
-def hear(tx: sqlite3.Connection, email: str, heard: Heard) -> bool:
-    """Whether the subscriber stands differently now. Who is no subscriber stays none."""
-    row = tx.execute(f"SELECT {_STANDING} FROM subscribers WHERE email_norm = ?", (email,)).fetchone()  # noqa: S608
-    if row is None:
-        return False
-    known = Standing(*row)
-    found = after(known, heard)
-    if found == known:
-        return False
-    tx.execute(
-        "UPDATE subscribers SET status = ?, status_updated_at = ?, bounce_type = ?, bounce_subtype = ?,"
-        " complained_at = ? WHERE email_norm = ?",
-        (
-            found.status,
-            found.status_updated_at,
-            found.bounce_type,
-            found.bounce_subtype,
-            found.complained_at,
-            email,
-        ),
-    )
-    return True
-
-
 def record_event(
     tx: sqlite3.Connection, message: sqlite3.Row | Mapping[str, Any] | None, effect: Effect
 ) -> bool:
@@ -168,13 +141,12 @@ def record_event(
         ),
     ).rowcount
     if added and first and message is not None:
-        count(tx, message["campaign_id"], effect.type, +1)
+        count(tx, message["campaign_id"], effect.metric, +1)
     return bool(added)
 
 
-def count(tx: sqlite3.Connection, campaign_id: str | None, type: EventType, n: int) -> None:
+def count(tx: sqlite3.Connection, campaign_id: str | None, metric: str | None, n: int) -> None:
     """A mailout's metric; an archived one's are final. None of the names needs quoting in a JSON path."""
-    metric = METRIC_OF.get(type)
     if metric is not None and campaign_id is not None:
         tx.execute(
             "UPDATE campaign_queue SET metrics = json_set(metrics, :path,"
@@ -192,6 +164,7 @@ class _Application:
         self._now = now
         self._move = Movement(tx, now)
         self._done: Counter[str] = Counter()
+        self._recount: set[tuple[str, bool]] = set()  # addresses, and whether one bounced softly
 
     def apply(self, reading: Reading) -> None:
         waiting = self._tx.execute(
@@ -211,6 +184,7 @@ class _Application:
 
     def write(self) -> Applied:
         self._move.write()
+        self._done["statuses"] += count_soft_bounces(self._tx, self._recount)
         return Applied(**self._done)
 
     def _note(self, reading: Reading, waiting: sqlite3.Row) -> None:
@@ -246,6 +220,8 @@ class _Application:
         email = known["email"] if known else effect.email
         if effect.heard is not None and email is not None:
             self._done["statuses"] += hear(self._tx, email, effect.heard)
+        if effect.recount and email is not None:
+            self._recount.add((email, effect.type is EventType.BOUNCE))
 
     def _message(self, effect: Effect) -> sqlite3.Row | None:
         row: sqlite3.Row | None = None

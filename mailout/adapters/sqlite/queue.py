@@ -203,14 +203,25 @@ class SqliteQueue:
     def all_paused(self) -> bool:
         return bool(self.db.read("SELECT 1 FROM switches WHERE name = 'all_paused'"))
 
-    def set_content(self, id: str, content_id: str, subject: str) -> Mailout:
+    def set_content(self, id: str, content_id: str, subject: str, *, replace: bool = False) -> Mailout:
         with self.db.write() as tx:
             tx.execute(
-                "UPDATE campaign_queue SET content_hash = ?, subject = ?"
-                " WHERE id = ? AND content_hash IS NULL",
-                (content_id, subject, id),
+                "UPDATE campaign_queue SET content_hash = :content, subject = :subject"
+                " WHERE id = :id AND (content_hash IS NULL OR (:replace AND status = 'PENDING'"
+                "  AND in_flight + sent + failed + unknown = 0))",
+                {"content": content_id, "subject": subject, "id": id, "replace": replace},
             )
             return get_mailout(tx, id)
+
+    def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
+        rows = self.db.read(
+            "SELECT max(completed_at) AS at FROM campaign_queue WHERE is_test AND NOT is_rehearsal"
+            " AND status = 'COMPLETED' AND sent > 0"
+            " AND ref = coalesce(:ref, ref) AND content_hash = coalesce(:content, content_hash)",
+            {"ref": ref, "content": content_hash},
+        )
+        at: float | None = rows[0]["at"]
+        return at
 
 
 def get_mailout(tx: sqlite3.Connection, id: str) -> Mailout:
