@@ -105,7 +105,7 @@ class _Answers:
         return self._pages.show(Page.BAD, 400)
 
     async def must_ask(self, request: Request, who: TokenData) -> bool:
-        """`auto`: where mail went out within a day, since a scanner may be reading it; it asks for no JSON."""
+        """`auto`: where mail went out within a day, since a scanner may read it; it wants no JSON."""
         if self._confirm != "auto":
             return self._confirm == "true"
         if _wants_json(request):
