@@ -61,9 +61,13 @@ def titled(mailout: Mailout) -> str:
 def standing(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> str:
     """A few words, for a table; for what goes on by itself, until when."""
     words = _standing(engine, mailout) + ("; archived" if mailout.archived_at is not None else "")
-    if forecast is None or forecast.ends_at is None:
+    if forecast is None or forecast.ends_at is None or _goes_on_by(engine, mailout) is not None:
         return words
     return f"{words}; {foretold(forecast, engine.limits.timezone)}"
+
+
+def _goes_on_by(engine: Engine, mailout: Mailout) -> float | None:
+    return mailout.goes_on_by(engine.store.now(), engine.settings.lock_seconds)
 
 
 def _standing(engine: Engine, mailout: Mailout) -> str:
@@ -77,10 +81,8 @@ def _standing(engine: Engine, mailout: Mailout) -> str:
             return f"planned for {spoken(mailout.scheduled_at, zone)}"
         case Status.PENDING:
             return "waits for its turn"
-        case Status.PROCESSING if (
-            engine.store.now() - (mailout.locked_at or 0) > engine.settings.lock_seconds
-        ):
-            return "stopped on the way; the next run goes on"
+        case Status.PROCESSING if (by := _goes_on_by(engine, mailout)) is not None:
+            return f"nobody is sending it; goes on by {spoken(by, zone)} at the latest"
         case Status.PROCESSING:
             return "being sent"
         case Status.CANCELLED:

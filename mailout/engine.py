@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mailout.alerts.alarm import Alarm
-from mailout.audience.test_emails import parse_test_emails
 from mailout.content.media import MediaStore
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
@@ -30,7 +29,6 @@ from mailout.queue.outlook import Outlook
 from mailout.reporting.files import csv_path, html_path, replace_address
 from mailout.reporting.html import write_html
 from mailout.reporting.page_reports import PageReports
-from mailout.reporting.redact import redact
 from mailout.reporting.rows import CsvPart, write_csv
 from mailout.reporting.summary import Summary, summarise
 from mailout.reporting.words import LEFT_OUT
@@ -108,8 +106,6 @@ class Engine(TakingUp):
         """Write the audience into the outbox, once. A crash in between goes on where it was."""
         mailout = self.store.mailout(id)
         if mailout.frozen_at is None and mailout.is_test:
-            for written, reason in parse_test_emails(self.settings.test_emails).rejected:
-                log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
             self.store.freeze_recipients(id, self._test_recipients())
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since the queue took it up, too

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,11 @@ from mailout.ports import REHEARSING, ErrorRecord, Recipient, Store, Transport
 from mailout.queue.holds import needs_a_test
 from mailout.queue.model import DeferReason, Kind, Mailout, NewMailout, Status
 from mailout.reporting.page_reports import PageReports
+from mailout.reporting.redact import redact
 from mailout.settings import Settings
+
+
+log = logging.getLogger("mailout.taking_up")
 
 
 class Source(Protocol):
@@ -157,11 +162,10 @@ class TakingUp:
             return None
         if mailout.status is Status.COMPLETED:
             raise already_sent(mailout.subject)
+        if mailout.status is Status.CANCELLED and mailout.ledger.suppressed == mailout.ledger.recipients:
+            return None  # nobody has got it: it may be sent after all
         if mailout.status is Status.CANCELLED:
-            raise UsageError(
-                f"This mailout was cancelled ({mailout.id}).",
-                remedy="To send it all the same, give the page or file another id.",
-            )
+            raise cancelled(mailout)
         if mailout.content_hash is None and manuscript.already_sent:
             raise already_sent(manuscript.document.subject)
         if mailout.content_hash and self.settings.require_test:
@@ -192,7 +196,12 @@ class TakingUp:
     def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
         self._check_ready(is_test, manuscript.list_key)
         document, content = self.render(manuscript)
-        return self._enqueue(self._id(manuscript, is_test), manuscript, document, content, is_test=is_test)
+        id = self._id(manuscript, is_test)
+        self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
+        mailout = self._enqueue(id, manuscript, document, content, is_test=is_test)
+        if mailout.status is Status.CANCELLED:
+            raise cancelled(mailout)
+        return mailout
 
     def _enqueue(
         self, id: str, manuscript: Manuscript, document: Document, content: Content, *, is_test: bool
@@ -274,6 +283,8 @@ class TakingUp:
 
     def _test_recipients(self) -> Sequence[Recipient]:
         parsed = parse_test_emails(self.settings.test_emails)
+        for written, reason in parsed.rejected:
+            log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
         if not parsed.addresses:
             raise Abort(
                 AbortCode.TEST_EMAILS_EMPTY,
@@ -310,6 +321,13 @@ def already_sent(subject: str) -> Abort:
         AbortCode.MAILOUT_ALREADY_SENT,
         f"“{subject}” has been sent; a real mailout goes out once.",
         remedy="To send to those that failed: `mailout queue retry`. For a trial: `--test`.",
+    )
+
+
+def cancelled(mailout: Mailout) -> UsageError:
+    return UsageError(
+        f"This mailout was cancelled on its way ({mailout.id}): some people may have got it.",
+        remedy="To send it all the same, give the page or file another id.",
     )
 
 

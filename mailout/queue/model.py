@@ -9,6 +9,11 @@ from enum import StrEnum
 from mailout.delivery.protocol import Ledger
 
 
+QUEUE_EVERY = 60.0
+"""Seconds between two looks at what is due."""
+SILENCE = 0.3
+
+
 class Kind(StrEnum):
     """Where a mailout's content comes from."""
 
@@ -107,3 +112,11 @@ class Mailout(NewMailout):
     def pauses_in_a_row(self) -> int:
         """Pauses after transient errors since something was sent."""
         return self.transient_pauses if self.ledger.sent <= self.transient_sent else 0
+
+    def goes_on_by(self, now: float, lease: float) -> float | None:
+        """Nobody sends it, although it was begun: when the queue goes on with it at the latest. None: it is
+        being sent, or waits, or is over. A living sender is heard of four times within its lease."""
+        if self.status is not Status.PROCESSING or self.locked_at is None:
+            return None
+        silent = now - self.locked_at > lease * SILENCE
+        return max(now, self.locked_at + lease) + QUEUE_EVERY if silent else None

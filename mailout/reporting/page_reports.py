@@ -25,6 +25,8 @@ ERRORS_AT_ONCE = 100
 ERRORS_OF = 7 * 86_400.0
 """Older errors than a week are not told any more: an errors database may be set up late."""
 RATES_CHANGE_FOR = 30 * 86_400.0
+ALL = 100_000
+"""Mailouts: more than anybody has."""
 UNCHANGED = "Rehearsed before, and not changed since: nothing was written."
 
 
@@ -68,7 +70,7 @@ class PageReports:
     def refresh(self) -> None:
         """Counts and rates of the last weeks' mailouts: deliveries and bounces come in late."""
         since = self._store.now() - RATES_CHANGE_FOR
-        for mailout in self._store.mailouts(statuses=(Status.COMPLETED,)) if self.reporter else ():
+        for mailout in self._store.mailouts(statuses=(Status.COMPLETED,), limit=ALL) if self.reporter else ():
             recent = mailout.completed_at is not None and mailout.completed_at >= since
             leaves_a_trace = not (mailout.is_test or mailout.is_rehearsal)
             if mailout.kind is Kind.NOTION and leaves_a_trace and mailout.metrics and recent:

@@ -72,6 +72,7 @@ class Summary:
     rate: float | None = None  # messages a second while it was being sent; None: too few to say
     forecast: Forecast | None = None  # None: it is over, or nobody asked
     note: str | None = None  # what whoever sent it has to say besides
+    goes_on_by: float | None = None  # nobody sends it any more: when the queue goes on at the latest
 
     @property
     def duration(self) -> float | None:
@@ -126,6 +127,7 @@ class Summary:
             "rate_per_second": self.rate,
             "transport": self.transport,
             "content_hash": mailout.content_hash,
+            "goes_on_by": iso(self.goes_on_by),
             "ledger": asdict(mailout.ledger),
             "failures": [asdict(group) | {"addresses": list(group.addresses)} for group in self.failures],
             "unknown_addresses": list(self.unknown_addresses),

@@ -83,6 +83,16 @@ def headline(mailout: Mailout) -> str:
     return f"Test run. {_standing(mailout)}" if mailout.is_test else _standing(mailout)
 
 
+def left_alone(mailout: Mailout, goes_on_by: float, zone: tzinfo) -> str:
+    """Instead of the headline: its sender was killed, or its machine is gone."""
+    ledger = mailout.ledger
+    so_far = f"{ledger.sent:,} of {count(ledger.recipients, 'message')}"
+    return (
+        f"Nobody is sending it: its sender stopped after {so_far}. Where `mailout up` runs it goes on by"
+        f" {spoken(goes_on_by, zone)} at the latest; sent again by hand, it goes on with the rest."
+    )
+
+
 def mode(mailout: Mailout) -> str:
     """`test`, `rehearsal` or `real`."""
     if mailout.is_test:

@@ -94,6 +94,22 @@ def test_content_can_be_replaced_until_a_message_was_tried(store: Store) -> None
     assert store.set_content(begun, edited.hash, "News", replace=True).content_hash == LETTER.hash
 
 
+def test_a_mailout_that_was_cancelled_before_it_began_may_be_sent_after_all(store: Store) -> None:
+    id = mailout(store, ANN, BOB)
+    assert not store.discard_unbegun(id), "it is not cancelled"
+    store.ask_report(id)
+    store.cancel(id)
+    assert store.discard_unbegun(id)
+    assert (store.mailouts(), store.due_reports()) == ([], {})
+    assert mailout(store, ANN, BOB) == id
+    assert store.mailout(id).ledger.pending == 2
+    sender = Sender(store, id)
+    begun = sender.begin_one()
+    sender.step(withdraw=[begun.attempt], close=True)
+    store.cancel(id)
+    assert not store.discard_unbegun(id), "an attempt was begun: its epoch must not be used again"
+
+
 def test_how_many_would_get_it(store: Store) -> None:
     mailout(store, ANN, list_key="weekly")
     mailout(store, BOB, ref="other")

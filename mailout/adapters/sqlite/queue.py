@@ -147,6 +147,21 @@ class SqliteQueue:
             move.write()
             return get_mailout(tx, id)
 
+    def discard_unbegun(self, id: str) -> bool:
+        with self.db.write() as tx:
+            unbegun = tx.execute(
+                "SELECT 1 FROM campaign_queue q WHERE q.id = ? AND q.status = 'CANCELLED'"
+                " AND q.archived_at IS NULL AND q.recipients = q.suppressed"
+                " AND NOT EXISTS (SELECT 1 FROM archivings a WHERE a.mailout = q.id)"
+                " AND NOT EXISTS (SELECT 1 FROM email_outbox o WHERE o.campaign_id = q.id AND o.epoch > 0)",
+                (id,),
+            ).fetchone()
+            if unbegun is not None:
+                tx.execute("DELETE FROM email_outbox WHERE campaign_id = ?", (id,))
+                tx.execute("DELETE FROM page_reports WHERE mailout = ?", (id,))
+                tx.execute("DELETE FROM campaign_queue WHERE id = ?", (id,))
+            return unbegun is not None
+
     def complete(self, id: str) -> Mailout:
         with self.db.write() as tx:
             tx.execute(

@@ -57,6 +57,9 @@ class SupabaseQueue:
             mailout = codec.mailout(self.rpc("mailout_cancel", {"id": id}))
         return mailout
 
+    def discard_unbegun(self, id: str) -> bool:
+        return bool(self.rpc("mailout_discard_unbegun", {"id": id}))
+
     def complete(self, id: str) -> Mailout:
         return codec.mailout(self.rpc("mailout_complete", {"id": id}))
 
