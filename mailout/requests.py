@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import logging
 
+from mailout import ids
 from mailout.engine import Engine
-from mailout.errors import Abort, MailoutError, SourceRefused, SourceUnavailable, StoreError
-from mailout.ports import ErrorRecord
+from mailout.errors import Abort, MailoutError, NotFound, SourceRefused, SourceUnavailable, StoreError
+from mailout.ports import ErrorRecord, PageReporter
 from mailout.queue.model import Mailout
 from mailout.queue.request import Request
 
 log = logging.getLogger("mailout.requests")
 
+RECENT = 7 * 86_400.0
+"""What was set to done longer ago is history: it may come from before this database had a `sent_at`."""
+SET_TO_DONE = "set_to_done_by_hand"
+DONE_BY_HAND = "Send means done; to send, set Ready."
 EVENT_SECONDS = 30.0
 """How long a request's own event may take to start its flow; after that the queue takes it up."""
 
@@ -83,10 +88,34 @@ def take_up_ready(engine: Engine, only: str | None = None) -> list[Mailout]:
     except MailoutError as error:
         log.warning("Notion was not asked for new mailouts: %s", error)
         return []
+    _point_out_done_by_hand(engine, reporter)
     # A page that is still to be told how it went asks no more, whatever it says.
     told_later = {engine.store.mailout(id).ref for id in engine.store.due_reports()}
     taken = [_take_up(engine, ref) for ref in refs if ref not in told_later and only in (None, ref)]
     return [mailout for mailout in taken if mailout is not None]
+
+
+def _point_out_done_by_hand(engine: Engine, reporter: PageReporter) -> None:
+    """Whoever sets a page to done means to send it, and waits in vain: once, an error and a line say so."""
+    store = engine.store
+    try:
+        for ref in reporter.done_by_hand(store.now() - RECENT):
+            if _is_known(engine, ref) or any(e.code == SET_TO_DONE for e in store.errors(ref)):
+                continue
+            reporter.note(ref, DONE_BY_HAND)
+            store.record_errors([ErrorRecord(SET_TO_DONE, DONE_BY_HAND, "content", mailout=ref)])
+    except StoreError:
+        raise
+    except MailoutError as error:
+        log.warning("Notion was not asked for pages that were set to done: %s", error)
+    engine.pages.tell_errors()
+
+
+def _is_known(engine: Engine, ref: str) -> bool:
+    try:
+        return engine.store.mailout(ids.mailout_id(ref)).ref == ref
+    except NotFound:
+        return False
 
 
 def _take_up(engine: Engine, ref: str) -> Mailout | None:

@@ -27,7 +27,6 @@ from mailout.reporting.page_reports import PageReports
 from mailout.reporting.redact import redact
 from mailout.settings import Settings
 
-
 log = logging.getLogger("mailout.taking_up")
 
 

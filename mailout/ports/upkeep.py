@@ -48,6 +48,14 @@ class PageReporter(Protocol):
         """Pages that ask to be sent and whose time has come, by their ref."""
         ...
 
+    def done_by_hand(self, since: float) -> Sequence[str]:
+        """Pages edited since then that say they are done and were never sent, by their ref."""
+        ...
+
+    def note(self, ref: str, text: str) -> None:
+        """A line for whoever reads the page."""
+        ...
+
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         """Write it on the page; twice is once. `if_ready`: only if it still asks to be sent.
 

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from mailout.delivery.protocol import Ledger
 
-
 QUEUE_EVERY = 60.0
 """Seconds between two looks at what is due."""
 SILENCE = 0.3

@@ -89,6 +89,10 @@ NOTES: Mapping[str, Code] = {
     "picture_without_alt": Code(
         "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."
     ),
+    "set_to_done_by_hand": Code(
+        "a page was set to `Send` by hand and has never been sent",
+        "`Send` means done; to send it, set `Ready`.",
+    ),
     "cannot_be_sent": Code(
         "a mailout that was asked for was refused", "The message says why; mend it, then ask again."
     ),

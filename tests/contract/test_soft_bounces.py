@@ -160,7 +160,9 @@ def test_any_order_in_any_batches_ends_the_same(
         hear(store, *order[:cut])
         hear(store, *order[cut:])
         row = store.subscriber(ANN)
-        found.append(tuple(row[name] for name in ("status", "bounce_type", "bounce_subtype", "complained_at")))
+        found.append(
+            tuple(row[name] for name in ("status", "bounce_type", "bounce_subtype", "complained_at"))
+        )
     assert found[0] == found[1]
     assert found[0][0] == expected(told)
 

@@ -55,6 +55,12 @@ class NotionPages:
     def ready(self, now: float) -> list[str]:
         return [page.id for page in self._notion.ready_pages(now)] if self._finds_ready else []
 
+    def done_by_hand(self, since: float) -> list[str]:
+        return [page.id for page in self._notion.done_by_hand(since)] if self._finds_ready else []
+
+    def note(self, ref: str, text: str) -> None:
+        self._told.add_note(ref, text)
+
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._told.page(ref)
         page = self._told.read(answer)
