@@ -81,6 +81,7 @@ class Engine(TakingUp):
         self._media = media
         self._source_of = source_of
         self._looked_over = {}
+        self._left_out = set()
         self.outlook = Outlook(
             store,
             limits,

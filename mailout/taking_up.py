@@ -57,6 +57,7 @@ class TakingUp:
     _looked_over: dict[str, tuple[Manuscript, bool]]
 
     _transport: Transport
+    _left_out: set[str]
 
     @property
     def rehearses(self) -> bool:
@@ -283,7 +284,9 @@ class TakingUp:
     def _test_recipients(self) -> Sequence[Recipient]:
         parsed = parse_test_emails(self.settings.test_emails)
         for written, reason in parsed.rejected:
-            log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
+            if written not in self._left_out:  # once a process is enough
+                self._left_out.add(written)
+                log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
         if not parsed.addresses:
             raise Abort(
                 AbortCode.TEST_EMAILS_EMPTY,

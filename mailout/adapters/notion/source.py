@@ -129,10 +129,8 @@ class NotionSource:
 
     def _has_status(self, status: str) -> tuple[Json, str]:
         """The filter for it, whether it is a status or a select, and the data source that it is for."""
-        name, source = (
-            self._config.properties.status,
-            self._data_source(self._config.db_mailouts, DB_MAILOUTS),
-        )
+        name = self._config.properties.status
+        source = self._data_source(self._config.db_mailouts, DB_MAILOUTS)
         kind = str((self._schema(source).get(name) or {}).get("type"))
         if kind not in KINDS["status"]:
             raise SourceError(
