@@ -86,7 +86,7 @@ def _not_sent_yet(engine: Engine, letter: str) -> str:
         return engine.look_over(letter)
     except Abort as abort:
         if abort.code is AbortCode.MAILOUT_ALREADY_SENT:
-            abort.remedy = f"To begin anew: {ANEW}"
+            abort.remedy = f"To start over: {ANEW}"
         raise
 
 
@@ -158,7 +158,8 @@ def _tell(engine: Engine, reports: Reports, run: str) -> None:
         f"{UI}/runs/flow-run/{run}",
     )
     if engine.settings.mailout_transport == "folder":  # `make demo-ses` begins anew by itself
-        say("Run the demo again and it sends nothing: a mailout goes out once. To begin anew:")
+        say("This was a rehearsal. Run the demo again and it writes nothing: the letter has not changed.")
+        say("To start over:")
         say(f"  {ANEW}")
 
 

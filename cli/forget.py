@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.names import ALL
 from cli.output import Json, note, print_json, say
@@ -23,6 +24,7 @@ EXAMPLE = "Example: mailout subscribers forget ana@example.org"
 
 def forget(
     email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address, in capitals or not.")],
+    yes: Annotated[bool, Yes] = False,
     json: Json = False,
 ) -> None:
     """Erase a person, and keep the counts.
@@ -33,6 +35,7 @@ def forget(
     if address is None:
         raise UsageError(f"{email} is no address.", remedy="Give it as it stands in the list.")
     engine = open_engine()
+    confirm(f"Erase {address} from the list, the messages, the reports and the archives?", yes)
     instead = f"forgotten:{sha256(address.encode()).hexdigest()[:32]}"
     done = engine.store.forget(address, instead)
     archives = _forget_in_archives(engine, address, instead)

@@ -29,20 +29,25 @@ def find_mailout(engine: Engine, name: str) -> Mailout:
     """The one that is meant, or an error that says which there are."""
     store = engine.store
     if names_a_file(name):
-        ref = engine.manuscript(name).ref
-        return _real_one(engine, ref, f"{name} has not been sent yet, not even in part.")
+        found = _written_as(engine, engine.manuscript(name).ref)
+        if found is None:
+            raise _none(f"{name} has not been sent yet, not even in part.")
+        return found
+    by_ref = _written_as(engine, name.strip())  # the id in a file's front matter
+    if by_ref is not None:
+        return by_ref
     written = name.strip().lower()
     if _BEGINNING.fullmatch(written):
-        found = [m for m in store.mailouts(limit=ALL) if _begins(m.id, written)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise _ambiguous(name, [f"{m.id} “{m.subject}”" for m in found])
-    if page := page_id_of(name):
-        return _real_one(engine, page, f"There is no mailout {name}.")
+        begun = [m for m in store.mailouts(limit=ALL) if _begins(m.id, written)]
+        if len(begun) == 1:
+            return begun[0]
+        if begun:
+            raise _ambiguous(name, [f"{m.id} “{m.subject}”" for m in begun])
+    if (page := page_id_of(name)) and (of_page := _written_as(engine, page)):
+        return of_page
     if len(written) < SHORTEST:
         raise UsageError(f"{name!r} is too short for an id.", remedy=f"Give {SHORTEST} characters at least.")
-    raise NotFound(f"There is no mailout {name}.", remedy="`mailout queue list` shows those that there are.")
+    raise _none(f"There is no mailout {name}.")
 
 
 def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tuple[State, ...] = ()) -> str:
@@ -70,11 +75,19 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
     return found[0]
 
 
-def _real_one(engine: Engine, ref: str, otherwise: str) -> Mailout:
+def _written_as(engine: Engine, ref: str) -> Mailout | None:
+    """Of a page or file, the mailout to people or the latest rehearsal: first what this transport sends."""
+    rehearsals = [m for m in engine.store.mailouts(limit=ALL) if m.ref == ref and m.is_rehearsal]
+    rehearsal = max((m for m in rehearsals if not m.is_test), key=lambda m: m.created_at, default=None)
     try:
-        return engine.store.mailout(ids.mailout_id(ref))
+        real = engine.store.mailout(ids.mailout_id(ref))
     except NotFound:
-        raise NotFound(otherwise, remedy="`mailout queue list` shows those that there are.") from None
+        return rehearsal
+    return rehearsal or real if engine.rehearses else real
+
+
+def _none(message: str) -> NotFound:
+    return NotFound(message, remedy="`mailout queue list` shows those that there are.")
 
 
 def _begins(id: str, written: str) -> bool:

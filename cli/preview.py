@@ -11,9 +11,10 @@ import typer
 from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from cli.show import near
+from mailout.content.document import Problem
 from mailout.content.model import UNSUBSCRIBE_URL
 from mailout.content.preview import write_preview
-from mailout.errors import UsageError
+from mailout.errors import Abort, MailoutError, UsageError
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -34,7 +35,8 @@ def preview(
     """
     engine = open_engine()
     manuscript = engine.manuscript(ref)
-    document, content = engine.render(manuscript)
+    document, content = engine.draft(manuscript)
+    refusals = list(engine.refusals(manuscript))
     link = engine.footer().url(engine.tokens().make(SOMEBODY, manuscript.list_key))
     settings = engine.settings
     try:
@@ -49,6 +51,7 @@ def preview(
             reply_to=settings.reply_to,
             unsubscribe_url=link,
             date=engine.clock.now(),
+            refusals=[_refusal(error) for error in refusals],
         )
     except OSError as error:
         raise UsageError(
@@ -60,6 +63,11 @@ def preview(
         _show(about)
 
 
+def _refusal(error: MailoutError) -> Problem:
+    code = error.code if isinstance(error, Abort) else "cannot_be_sent"
+    return Problem(str(code), str(error).removeprefix(f"{code}: "), None)
+
+
 def _show(about: Mapping[str, Any]) -> None:
     say(about["subject"], style="bold")
     say(about["preheader"])
@@ -67,8 +75,10 @@ def _show(about: Mapping[str, Any]) -> None:
     for file in about["files"]:
         say(f"  {near(Path(file))}")
     say()
+    for problem in about["refusals"]:
+        say(f"It would not be sent: {problem['message']} ({problem['code']})")
     for problem in about["problems"]:
         where = f" ({problem['where']})" if problem["where"] else ""
         say(f"To look at: {problem['message']}{where}")
-    if not about["problems"]:
+    if not about["problems"] and not about["refusals"]:
         say("Nothing to mend was found.")

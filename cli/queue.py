@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
+from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
@@ -66,10 +66,12 @@ def show(id: Id, json: Json = False) -> None:
 
 
 @app.command("cancel", epilog="Example: mailout queue cancel 3f2a")
-def cancel(id: Id, json: Json = False) -> None:
+def cancel(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> None:
     """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed."""
     engine = open_engine()
-    mailout = acts.cancel(engine.store, find_mailout(engine, id).id)
+    found = acts.require_open(find_mailout(engine, id))
+    confirm(f"Cancel “{found.subject}”? {_left(found)} will not get it.", yes)
+    mailout = acts.cancel(engine.store, found.id)
     engine.pages.tell(mailout.id)
     _show(engine, mailout, json)
 
@@ -126,7 +128,7 @@ def settle(
         list[str] | None,
         typer.Option("--message", help="Only this one: its id, or its recipient's address. May be repeated."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, Yes] = False,
     json: Json = False,
 ) -> None:
     """Say what became of messages in doubt.
@@ -140,7 +142,11 @@ def settle(
     doubtful = len(chosen) if chosen else mailout.ledger.unknown
     if not doubtful:
         raise UsageError("No message of it is in doubt: there is nothing to settle.")
-    _confirm(f"Settle {count(doubtful, 'message')} of “{mailout.subject}” as {verdict.value}?", verdict, yes)
+    twice = "Who got it already will get it twice. " if verdict is Verdict.PENDING else ""
+    confirm(
+        f"{twice}Settle {count(doubtful, 'message')} of “{mailout.subject}” as {verdict.value}?",
+        yes,
+    )
     acts.settle(engine.store, mailout.id, verdict, Timing.of(engine.settings.lock_seconds), chosen)
     engine.report(mailout.id)
     _show(engine, engine.store.mailout(mailout.id), json)
@@ -148,14 +154,10 @@ def settle(
         _goes_on(json)
 
 
-def _confirm(question: str, verdict: Verdict, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"{question} There is nobody to ask.", remedy="Say --yes if you are sure.")
-    if verdict is Verdict.PENDING:
-        question = f"Who got it already will get it twice. {question}"
-    typer.confirm(question, abort=True, err=True)
+def _left(mailout: Mailout) -> str:
+    if mailout.frozen_at is None:
+        return "Nobody has got it yet; they"
+    return f"{count(mailout.ledger.pending, 'person', 'people')} who have not got it yet"
 
 
 def _everything(id: str | None, all_: bool) -> bool:

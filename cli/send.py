@@ -11,14 +11,17 @@ from typing import Annotated, Any
 import typer
 
 from cli import prefect_home
+from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.output import Json, note, print_json
 from cli.progress import showing
 from cli.show import show_reports
-from mailout import wiring
+from mailout import examination, wiring
 from mailout.engine import Engine
-from mailout.errors import NotFound
+from mailout.errors import NotFound, UsageError
 from mailout.queue.model import Mailout, MailoutOutcome, Status
+from mailout.reporting.words import count
+from mailout.taking_up import Announcement
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -42,6 +45,10 @@ def send(
         bool,
         typer.Option("--direct", help="Without Prefect: starts at once, and leaves no run to look at."),
     ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Rehearse it once more, although it has not changed.")
+    ] = False,
+    yes: Annotated[bool, Yes] = False,
     json: Json = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log, and Prefect's.")] = False,
 ) -> None:
@@ -51,7 +58,15 @@ def send(
     rest. Exit codes: 0 sent, 1 failed, 2 wrong usage or settings, 75 it has to wait (it says for what).
     """
     engine = open_engine(verbose=verbose)
-    id = engine.look_over(ref, test)
+    if again and not engine.rehearses:
+        raise UsageError(
+            "A mailout to people goes out once; --again is for rehearsals.",
+            remedy="To send to those that failed: mailout queue retry. For a trial: --test.",
+        )
+    id = engine.look_over(ref, test, again=again)
+    about = engine.announcement(ref, test)
+    if about is not None:
+        _ask_first(engine, about, yes)
     stop = Stop(engine)
     first = "Preparing" if direct else starting(engine.settings.mailout_home)
     with showing(engine.settings, id, first=first, quiet=json), stop.on_signals(id):
@@ -60,6 +75,17 @@ def send(
         else:
             run_flow(engine, ref, test)
     finish(engine, id, json=json, stopped_by=stop.signal)
+
+
+def _ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
+    """What would stop it now is said first: nobody should agree to what cannot be."""
+    for check in examination.what_stops_sending(engine.settings):
+        if check.level == "fail":
+            raise UsageError(f"{check.name}: {check.message}.", remedy=check.remedy or None)
+        note(f"{check.name}: {check.message}. {check.remedy}".rstrip())
+    sender = f"{about.from_name} <{about.from_email}>" if about.from_name else about.from_email
+    people = count(about.people, "person", "people")
+    confirm(f"“{about.subject}” goes to {people} through Amazon SES, from {sender}. Send it?", yes)
 
 
 def starting(home: Path) -> str:

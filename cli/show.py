@@ -15,7 +15,7 @@ from mailout.queue.model import Mailout, MailoutOutcome, Status
 from mailout.reporting.forecasts import forecast_dict, foretold
 from mailout.reporting.moments import iso, spoken
 from mailout.reporting.plain import status_lines, summary_lines
-from mailout.reporting.words import WHY
+from mailout.reporting.words import WHY, mode
 
 ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
 
@@ -60,15 +60,19 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
 
 
 def titled(mailout: Mailout) -> str:
-    return f"(test) {mailout.subject}" if mailout.is_test else mailout.subject
+    return mailout.subject if mode(mailout) == "real" else f"({mode(mailout)}) {mailout.subject}"
 
 
 def standing(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> str:
     """A few words, for a table; for what goes on by itself, until when."""
     words = _standing(engine, mailout) + ("; archived" if mailout.archived_at is not None else "")
-    if forecast is None or forecast.ends_at is None:
+    if forecast is None or forecast.ends_at is None or _goes_on_by(engine, mailout) is not None:
         return words
     return f"{words}; {foretold(forecast, engine.limits.timezone)}"
+
+
+def _goes_on_by(engine: Engine, mailout: Mailout) -> float | None:
+    return mailout.goes_on_by(engine.store.now(), engine.settings.lock_seconds)
 
 
 def _standing(engine: Engine, mailout: Mailout) -> str:
@@ -82,10 +86,8 @@ def _standing(engine: Engine, mailout: Mailout) -> str:
             return f"planned for {spoken(mailout.scheduled_at, zone)}"
         case Status.PENDING:
             return "waits for its turn"
-        case Status.PROCESSING if (
-            engine.store.now() - (mailout.locked_at or 0) > engine.settings.lock_seconds
-        ):
-            return "stopped on the way; the next run goes on"
+        case Status.PROCESSING if (by := _goes_on_by(engine, mailout)) is not None:
+            return f"nobody is sending it; goes on by {spoken(by, zone)} at the latest"
         case Status.PROCESSING:
             return "being sent"
         case Status.CANCELLED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -87,8 +88,11 @@ def _overview(engine: Engine, json: bool) -> None:
 
 
 def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> None:
-    summary = reports.summary if reports else None
-    summary = summary or summarise(engine.store, id, forecast=engine.outlook.forecast(id))
+    found = engine.store.mailout(id)
+    alone = found.goes_on_by(engine.store.now(), engine.settings.lock_seconds)
+    forecast = engine.outlook.forecast(id) if alone is None else None  # nobody is there to keep to it
+    summary = reports.summary if reports else summarise(engine.store, id, forecast=forecast)
+    summary = replace(summary, goes_on_by=alone)
     errors = engine.store.errors(id, limit=20)
     if json:
         problems = {"problems": [{"code": e.code, "message": e.message} for e in errors]}

@@ -18,6 +18,8 @@ from mailout.settings import Settings
 
 MAX_FORM = 4096
 KEEP = "keep"
+FRESH = 86_400.0
+"""Seconds for which scanners follow the links of a mail."""
 
 Token = Annotated[str, Query(description="`base64url(payload).base64url(HMAC-SHA256(payload))`, unpadded")]
 Message = Annotated[str, Query(description="Which message the link stands in, signed; older links lack it")]
@@ -55,11 +57,11 @@ def router(settings: Settings, store: Store) -> APIRouter:
 
     @routes.get("/unsubscribe", response_model=None, responses={**PAGE, **errors(400, 503)})
     async def unsubscribe(request: Request, token: Token = "", m: Message = "") -> Response:
-        """Leave, or (with `UNSUBSCRIBE_CONFIRM`) be asked first: mail scanners follow links, too."""
+        """Leave, or be asked first (`UNSUBSCRIBE_CONFIRM`): mail scanners follow the links of fresh mail."""
         who = answer.who(token)
         if who is None:
             return answer.bad(request)
-        if settings.unsubscribe_confirm:
+        if _is_prefetch(request) or await answer.must_ask(request, who):
             return answer.ask(request, who)
         return await answer.leave(request, who, answer.message(m))
 
@@ -87,6 +89,7 @@ class _Answers:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._store = store
+        self._confirm = settings.unsubscribe_confirm
         # Without a secret there are no links, so every token is a forgery.
         self._tokens = Tokens(settings.unsubscribe_keys) if settings.unsubscribe_keys else None
         self._pages = Pages(settings.org_name, settings.org_address, settings.reply_to or settings.from_email)
@@ -107,6 +110,15 @@ class _Answers:
             return refusal(400, headers=HEADERS)
         return self._pages.show(Page.BAD, 400)
 
+    async def must_ask(self, request: Request, who: TokenData) -> bool:
+        """`auto`: where mail went out within a day, since a scanner may read it; it wants no JSON."""
+        if self._confirm != "auto":
+            return self._confirm == "true"
+        if _wants_json(request):
+            return False
+        since = await run_in_threadpool(self._store.now) - FRESH
+        return await run_in_threadpool(self._store.mailed_since, who.email, since)
+
     def ask(self, request: Request, who: TokenData) -> Response:
         if _wants_json(request):
             return JSONResponse({"ok": False, "confirm": "POST"}, headers=HEADERS)
@@ -123,6 +135,12 @@ class _Answers:
         if _wants_json(request):
             return JSONResponse({"ok": True}, headers=HEADERS) if kept else refusal(409, headers=HEADERS)
         return self._pages.show(Page.KEPT, who=who) if kept else self._pages.show(Page.GONE, 409, who=who)
+
+
+def _is_prefetch(request: Request) -> bool:
+    """A browser that fetches what nobody has clicked on yet."""
+    words = (request.headers.get(name, "") for name in ("sec-purpose", "purpose", "x-purpose", "x-moz"))
+    return any("prefetch" in word.lower() or "preview" in word.lower() for word in words)
 
 
 def _wants_json(request: Request) -> bool:

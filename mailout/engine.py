@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mailout.alerts.alarm import Alarm
-from mailout.audience.test_emails import parse_test_emails
 from mailout.content.media import MediaStore
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
@@ -23,8 +22,8 @@ from mailout.delivery.protocol import RetryPlan, Timing
 from mailout.delivery.recovery import reap
 from mailout.delivery.sender import Sender
 from mailout.delivery.throttling import Throttling
-from mailout.errors import HomeUnwritable, MailoutError, StoreError
-from mailout.ports import Allowance, Clock, Journals, PageReporter, Store, Transport
+from mailout.errors import HomeUnwritable, MailoutError, StoreError, UsageError
+from mailout.ports import REHEARSING, Allowance, Clock, Journals, PageReporter, Store, Transport
 from mailout.queue.judge import Judge, defer
 from mailout.queue.limits import Limits, buckets, window_closes
 from mailout.queue.model import Mailout, Status
@@ -32,7 +31,6 @@ from mailout.queue.outlook import Outlook
 from mailout.reporting.files import csv_path, html_path, replace_address
 from mailout.reporting.html import write_html
 from mailout.reporting.page_reports import PageReports
-from mailout.reporting.redact import redact
 from mailout.reporting.rows import CsvPart, write_csv
 from mailout.reporting.summary import Summary, summarise
 from mailout.reporting.words import LEFT_OUT
@@ -88,12 +86,20 @@ class Engine(TakingUp):
         self._media = media
         self._source_of = source_of
         self._looked_over = {}
-        self.outlook = Outlook(store, limits, rate=settings.send_rate_per_sec, scope=transport.scope)
+        self._left_out = set()
+        self.outlook = Outlook(
+            store,
+            limits,
+            rate=settings.send_rate_per_sec,
+            scope=transport.scope,
+            rehearses=transport.name == REHEARSING,
+        )
         self._judge = Judge(
             store,
             limits,
             max_bounce_rate=settings.max_bounce_rate,
             max_complaint_rate=settings.max_complaint_rate,
+            require_test=settings.require_test,
         )
         self._call_times: dict[str, CallTime] = {}
         self._notes: dict[str, str] = {}  # of each mailout, what its summary should say besides
@@ -109,8 +115,6 @@ class Engine(TakingUp):
         """Write the audience into the outbox, once. A crash in between goes on where it was."""
         mailout = self.store.mailout(id)
         if mailout.frozen_at is None and mailout.is_test:
-            for written, reason in parse_test_emails(self.settings.test_emails).rejected:
-                log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
             self.store.freeze_recipients(id, self._test_recipients())
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since the queue took it up, too
@@ -124,6 +128,10 @@ class Engine(TakingUp):
 
     def start(self, id: str) -> Mailout:
         """Take it up if it is due and mail may leave now; else it waits, and says why."""
+        waiting = self.store.mailout(id)
+        require_same_transport(waiting, self.rehearses)
+        if self.settings.require_test:
+            self.render_again(waiting)
         mailout = self.store.start(id, self.worker)
         self.pages.tell(id)
         if mailout.status is Status.PROCESSING:
@@ -206,6 +214,7 @@ class Engine(TakingUp):
             from_name=mailout.from_name or self.settings.from_name or "",
             reply_to=self.settings.reply_to,
             list_key=mailout.list_key,
+            is_test=mailout.is_test,
         )
 
     def ask_provider(self) -> Allowance | None:
@@ -245,7 +254,7 @@ class Engine(TakingUp):
             retry=RetryPlan(settings.max_attempts, settings.retry_delays),
             pace_scope=self._transport.scope,
             circuit_failures=settings.circuit_failures,
-            buckets=lambda now: buckets(self.limits, now, first_day),
+            buckets=lambda now: buckets(self.limits, now, first_day, rehearsal=self.rehearses),
         )
 
     def tokens(self) -> Tokens:
@@ -323,6 +332,20 @@ class Engine(TakingUp):
         """Send for a while; True while there is more to do."""
         report = self.send_for(id, STRETCH_SECONDS)
         return goes_on(report, self.conclude(id, report))
+
+
+def require_same_transport(mailout: Mailout, rehearses: bool) -> None:
+    """A rehearsal must not reach people, and a folder must not use up what they are to get."""
+    if mailout.is_rehearsal and not rehearses:
+        raise UsageError(
+            f"“{mailout.subject}” is a rehearsal: it is written to a folder and goes to nobody.",
+            remedy="To send it to people: mailout send REF. To end the rehearsal: mailout queue cancel ID",
+        )
+    if rehearses and not mailout.is_rehearsal:
+        raise UsageError(
+            f"“{mailout.subject}” goes to people, and MAILOUT_TRANSPORT=folder sends nothing to anybody.",
+            remedy="Set MAILOUT_TRANSPORT=ses to go on with it.",
+        )
 
 
 def goes_on(report: RunReport, mailout: Mailout) -> bool:

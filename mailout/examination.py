@@ -25,6 +25,10 @@ from mailout.ports import Clock
 from mailout.private_files import close_to_others, open_to_others
 from mailout.settings import Settings
 
+STOPPING = frozenset({"sandbox", "quota"})
+"""For `doctor` these are a warning: tests go through."""
+STOPPING_IF_FAILED = frozenset({"access", "account", "identity"})
+
 
 def examine(settings: Settings, clock: Clock | None = None, dns: Names | None = None) -> Iterator[Part]:
     """Would a mailout go through?"""
@@ -39,6 +43,15 @@ def examine(settings: Settings, clock: Clock | None = None, dns: Names | None = 
     if settings.mailout_transport == "ses" or settings.sns_topic_arns or settings.sqs_queue_url:
         yield Part("SNS and SQS", _way_back(settings))
     yield Part("Notion", checked("NOTION_TOKEN", partial(_notion, settings, clock)))
+
+
+def what_stops_sending(settings: Settings) -> Iterator[Check]:
+    """Of Amazon SES: what would stop a letter to people fails; whatever else it finds is a warning."""
+    for check in checked("access", partial(_ses, settings, None, with_dns=False)):
+        if check.level == "ok":
+            continue
+        stops = check.name in STOPPING or (check.name in STOPPING_IF_FAILED and check.level == "fail")
+        yield check._replace(level="fail" if stops else "warn")
 
 
 def _store(settings: Settings, clock: Clock) -> Iterator[Check]:
@@ -83,7 +96,7 @@ def _privacy(home: Path) -> Iterator[Check]:
         yield Check("privacy", "ok", "nobody else on this machine can read what is in MAILOUT_HOME")
 
 
-def _ses(settings: Settings, dns: Names | None) -> Iterator[Check]:
+def _ses(settings: Settings, dns: Names | None, *, with_dns: bool = True) -> Iterator[Check]:
     """With a client of its own, which asks again: SES answers one question a second."""
     from mailout.adapters.aws import AwsAccess
     from mailout.adapters.dns_records import DnsRecords
@@ -96,7 +109,7 @@ def _ses(settings: Settings, dns: Names | None) -> Iterator[Check]:
             settings.from_email or "",
             settings.ses_configuration_set,
             settings.sns_topic_arns,
-            dns or DnsRecords(),
+            (dns or DnsRecords()) if with_dns else None,
         )
     finally:
         client.close()

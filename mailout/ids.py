@@ -24,6 +24,12 @@ def test_run_id(ref: str, run: int) -> str:
     return uuid_of("mailout", ref, f"test {run}")
 
 
+def rehearsal_id(ref: str, content_hash: str, run: int = 1) -> str:
+    """The same mailout written to a folder: it never uses the real one up, and edited it is another one."""
+    again = () if run == 1 else (str(run),)
+    return uuid_of("mailout", ref, "rehearsal", content_hash, *again)
+
+
 def article_id(campaign_tag: str, send_batch_id: str) -> str:
     return uuid_of("article", campaign_tag, send_batch_id)
 

@@ -83,10 +83,19 @@ class QueueRun:
         self.look()
         now = store.now()
         for mailout in store.mailouts(statuses=[Status.PENDING]):
+            if mailout.defer_reason is DeferReason.UNTESTED:
+                self._go_on_if_tested(mailout)
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
             if planned and mailout.frozen_at is None and mailout.content_hash is not None:
                 with self._one_of_many(mailout.id):
                     self.engine.freeze(mailout.id)
+
+    def _go_on_if_tested(self, mailout: Mailout) -> None:
+        """A test of its page or file has gone out since it was held: taken up, it is judged again."""
+        store = self.engine.store
+        tested_at = store.last_test(ref=mailout.ref)
+        if tested_at is not None and tested_at > (mailout.locked_at or 0.0):
+            store.resume(mailout.id)
 
     def _next(self) -> Mailout | None:
         store = self.engine.store
@@ -97,14 +106,15 @@ class QueueRun:
             waiting += [
                 mailout
                 for mailout in store.due_mailouts(self._timing.lease)
-                if mailout.id not in self.ended and mailout.id not in self.in_hand
+                if mailout.id not in self.ended and mailout.id not in self.in_hand and self._ours(mailout)
             ]
         return next_turn(waiting, store.last_turns())
 
     def _next_to_join(self) -> Mailout | None:
         """Of those that others are sending, slower than it could be: the one whose turn it would be."""
         store = self.engine.store
-        others = [one for one in store.mailouts(statuses=[Status.PROCESSING]) if one.id not in self.ended]
+        sending = store.mailouts(statuses=[Status.PROCESSING])
+        others = [one for one in sending if one.id not in self.ended and self._ours(one)]
         if not others or store.all_paused():
             return None
         speed, rate = self._speed(), self.engine.rate()
@@ -123,7 +133,12 @@ class QueueRun:
         return max(0, self._begun(start) - before) / max(WATCH_SECONDS, store.now() - start)
 
     def _begun(self, since: float) -> int:
-        return sum(n for _, n in self.engine.store.begun_since(since))
+        begun = self.engine.store.begun_since(since, rehearsal=self.engine.rehearses)
+        return sum(n for _, n in begun)
+
+    def _ours(self, mailout: Mailout) -> bool:
+        """A rehearsal waits for the folder, mail to people for a transport that reaches them."""
+        return mailout.is_rehearsal == self.engine.rehearses
 
     def _take_turn(self, id: str) -> None:
         if not self._go_on(id):

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import logging
 
+from mailout import ids
 from mailout.engine import Engine
 from mailout.errors import (
     Abort,
     MailoutError,
+    NotFound,
     SettingsError,
     SourceRefused,
     SourceUnavailable,
     StoreError,
 )
-from mailout.ports import ErrorRecord
+from mailout.ports import ErrorRecord, PageReporter
 from mailout.queue.model import Mailout
 from mailout.queue.request import Request
 
 log = logging.getLogger("mailout.requests")
 
+RECENT = 7 * 86_400.0
+"""What was set to done longer ago is history: it may come from before this database had a `sent_at`."""
+SET_TO_DONE = "set_to_done_by_hand"
+DONE_BY_HAND = "Send means done; to send, set Ready."
 EVENT_SECONDS = 30.0
 """How long a request's own event may take to start its flow; after that the queue takes it up."""
 
@@ -91,6 +97,7 @@ def take_up_ready(engine: Engine) -> list[Mailout]:
     except MailoutError as error:
         log.warning("Notion was not asked for new mailouts: %s", error)
         return []
+    _point_out_done_by_hand(engine, reporter)
     told_later = _told_later(engine)
     taken = []
     for ref in refs:
@@ -130,6 +137,29 @@ def _take_up_if_ready(engine: Engine, ref: str) -> Mailout | None:
 def _told_later(engine: Engine) -> set[str]:
     """A page that is still to be told how it went asks no more, whatever it says."""
     return {engine.store.mailout(id).ref for id in engine.store.due_reports()}
+
+
+def _point_out_done_by_hand(engine: Engine, reporter: PageReporter) -> None:
+    """Whoever sets a page to done means to send it, and waits in vain: once, an error and a line say so."""
+    store = engine.store
+    try:
+        for ref in reporter.done_by_hand(store.now() - RECENT):
+            if _is_known(engine, ref) or any(e.code == SET_TO_DONE for e in store.errors(ref)):
+                continue
+            reporter.note(ref, DONE_BY_HAND)
+            store.record_errors([ErrorRecord(SET_TO_DONE, DONE_BY_HAND, "content", mailout=ref)])
+    except StoreError:
+        raise
+    except MailoutError as error:
+        log.warning("Notion was not asked for pages that were set to done: %s", error)
+    engine.pages.tell_errors()
+
+
+def _is_known(engine: Engine, ref: str) -> bool:
+    try:
+        return engine.store.mailout(ids.mailout_id(ref)).ref == ref
+    except NotFound:
+        return False
 
 
 def _take_up(engine: Engine, ref: str) -> Mailout | None:

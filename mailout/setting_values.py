@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_network
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -56,6 +56,14 @@ def parse_days(text: str) -> frozenset[int]:
     if not days:
         raise ValueError("must name a day")
     return frozenset(days)
+
+
+def parse_confirm(written: Any) -> Any:
+    """`auto`, or yes and no in all the ways in which people write them."""
+    word = str(written).strip().lower()
+    if word in ("true", "1", "yes", "on"):
+        return "true"
+    return "false" if word in ("false", "0", "no", "off") else word
 
 
 def parse_list(text: str) -> tuple[str, ...]:
@@ -184,3 +192,4 @@ Ceilings = Annotated[tuple[int, ...], _text(parse_ceilings), AfterValidator(_che
 Topics = Annotated[tuple[str, ...], _text(parse_list), AfterValidator(_check_topics)]
 Secrets = Annotated[tuple[SecretStr, ...], _text(parse_list)]
 ServiceKey = Annotated[SecretStr, AfterValidator(_check_service_key)]
+Confirm = Annotated[Literal["auto", "true", "false"], BeforeValidator(parse_confirm)]

@@ -18,6 +18,7 @@ from mailout.setting_values import (
     ApiToken,
     BareUrl,
     Ceilings,
+    Confirm,
     Days,
     Delays,
     Locale,
@@ -50,12 +51,13 @@ class Settings(BaseSettings):
     org_name: str | None = None
     org_address: str | None = None
     test_emails: str = ""
+    require_test: bool = False
 
     # Unsubscribing
     unsubscribe_base_url: BareUrl | None = Field(None, examples=["https://mail.example.org/unsubscribe"])
     unsubscribe_secret: SecretStr | None = None
     unsubscribe_secrets_old: Secrets = ()
-    unsubscribe_confirm: bool = False
+    unsubscribe_confirm: Confirm = "auto"
 
     # Where things are kept
     mailout_home: Path = Path(".mailout")
@@ -131,7 +133,7 @@ class Settings(BaseSettings):
     sqs_queue_url: Url | None = Field(
         None, examples=["https://sqs.eu-west-1.amazonaws.com/123456789012/events"]
     )
-    bounce_policy: Literal["any", "permanent"] = "any"
+    bounce_policy: Literal["smart", "any", "permanent"] = "smart"
 
     # Access and logs
     api_token: ApiToken | None = None

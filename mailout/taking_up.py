@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
 from typing import Protocol
 
 from mailout import ids
@@ -16,17 +19,31 @@ from mailout.content.manuscript import Manuscript
 from mailout.content.media import MediaStore, keep_media
 from mailout.content.model import Content
 from mailout.content.notion.links import page_id_of
-from mailout.errors import Abort, AbortCode, NotFound, SettingsError, UsageError
-from mailout.ports import ErrorRecord, Recipient, Store
-from mailout.queue.model import Kind, Mailout, NewMailout, Status
+from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
+from mailout.ports import REHEARSING, ErrorRecord, Recipient, Store, Transport
+from mailout.queue.holds import needs_a_test
+from mailout.queue.model import DeferReason, Kind, Mailout, NewMailout, Status
 from mailout.reporting.page_reports import PageReports
+from mailout.reporting.redact import redact
 from mailout.settings import Settings
+
+log = logging.getLogger("mailout.taking_up")
 
 
 class Source(Protocol):
     """Where manuscripts are."""
 
     def load(self, ref: str) -> Manuscript: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What a person should know before a mailout goes to people."""
+
+    subject: str
+    people: int
+    from_name: str | None
+    from_email: str
 
 
 class TakingUp:
@@ -37,32 +54,88 @@ class TakingUp:
     pages: PageReports
     _media: MediaStore
     _source_of: Callable[[str], Source]
-    _looked_over: dict[str, Manuscript]
+    _looked_over: dict[str, tuple[Manuscript, bool]]
+
+    _transport: Transport
+    _left_out: set[str]
+
+    @property
+    def rehearses(self) -> bool:
+        """Whether what it sends is written to a folder and reaches nobody."""
+        return self._transport.name == REHEARSING
 
     def take_up(self, ref: str, test: bool | None = None) -> Mailout:
         """Read the manuscript, refuse what must not be sent, and write the mailout into the queue.
 
         Whatever would stop it later stops it here, before the queue knows of it: nothing is half-done.
         """
-        manuscript = self._looked_over.pop(_name(ref), None) or self.manuscript(ref)
+        looked_over = self._looked_over.pop(_name(ref), None)
+        manuscript, again = looked_over if looked_over is not None else (self.manuscript(ref), False)
         is_test = manuscript.is_test if test is None else test
         with self._aborts_written_down(manuscript):
+            if self.rehearses and not is_test:
+                return self._rehearse(manuscript, again)
             known = None if is_test else self._known(manuscript)
             return known or self._write_down(manuscript, is_test)
 
-    def look_over(self, ref: str, test: bool | None = None) -> str:
+    def look_over(self, ref: str, test: bool | None = None, *, again: bool = False) -> str:
         """The id it would be taken up under, or the error that would stop it. Writes nothing to the queue.
 
         What was looked over is what is taken up next: a page is read once, whoever writes on meanwhile.
+        `again`: rehearse it once more, although nothing has changed.
         """
-        manuscript = self._looked_over[_name(ref)] = self.manuscript(ref)
+        manuscript = self.manuscript(ref)
+        self._looked_over[_name(ref)] = (manuscript, again)
         is_test = manuscript.is_test if test is None else test
         with self._aborts_written_down(manuscript):
+            if self.rehearses and not is_test:
+                self._check_ready(is_test, manuscript.list_key)
+                id, _ = self._rehearsal(manuscript, self.render(manuscript)[1], again)
+                return id
             known = None if is_test else self._known(manuscript)
             if known is None:
                 self._check_ready(is_test, manuscript.list_key)
                 self.render(manuscript)
         return self._id(manuscript, is_test)
+
+    def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
+        """Of a mailout that was looked over: to how many people it would go; None: it goes to none."""
+        manuscript, _ = self._looked_over[_name(ref)]
+        if self.rehearses or (manuscript.is_test if test is None else test):
+            return None
+        try:
+            known = self.store.mailout(ids.mailout_id(manuscript.ref))
+        except NotFound:
+            known = None
+        if known is not None and known.frozen_at is not None:
+            people = known.ledger.pending
+        else:
+            people = self.store.audience_size(manuscript.list_key)
+        name = manuscript.from_name or self.settings.from_name
+        return Announcement(manuscript.document.subject, people, name, self._from_email())
+
+    def _rehearse(self, manuscript: Manuscript, again: bool) -> Mailout:
+        self._check_ready(False, manuscript.list_key)
+        document, content = self.render(manuscript)
+        id, known = self._rehearsal(manuscript, content, again)
+        return known or self._enqueue(id, manuscript, document, content, is_test=False)
+
+    def _rehearsal(self, manuscript: Manuscript, content: Content, again: bool) -> tuple[str, Mailout | None]:
+        """Its id, of the content too: unchanged it is rehearsed once, unless it is asked for again. One that
+        was begun is gone on with."""
+        if manuscript.already_sent:
+            raise already_sent(manuscript.document.subject)
+        for run in count(1):
+            id = ids.rehearsal_id(manuscript.ref, content.hash, run)
+            try:
+                known = self.store.mailout(id)
+            except NotFound:
+                return id, None
+            if known.status in (Status.PENDING, Status.PROCESSING):
+                return id, known
+            if known.status is Status.COMPLETED and not again:
+                raise already_rehearsed(known)
+        raise AssertionError("count() has no end")
 
     @contextmanager
     def _aborts_written_down(self, manuscript: Manuscript) -> Iterator[None]:
@@ -72,7 +145,9 @@ class TakingUp:
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=manuscript.ref)
             self.store.record_errors([error])
             if manuscript.kind is Kind.NOTION:
-                self.pages.refuse(manuscript.ref, already_sent=abort.code is AbortCode.MAILOUT_ALREADY_SENT)
+                already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
+                rehearsed = isinstance(abort, AlreadyRehearsed)
+                self.pages.refuse(manuscript.ref, already_sent=already_sent, rehearsed=rehearsed)
             else:
                 self.pages.tell_errors()
             raise
@@ -87,27 +162,60 @@ class TakingUp:
             return None
         if mailout.status is Status.COMPLETED:
             raise already_sent(mailout.subject)
+        if mailout.status is Status.CANCELLED and mailout.ledger.suppressed == mailout.ledger.recipients:
+            return None  # nobody has got it: it may be sent after all
         if mailout.status is Status.CANCELLED:
-            raise UsageError(
-                f"This mailout was cancelled ({mailout.id}).",
-                remedy="To send it all the same, give the page or file another id.",
-            )
+            raise cancelled(mailout)
         if mailout.content_hash is None and manuscript.already_sent:
             raise already_sent(manuscript.document.subject)
+        if mailout.content_hash and self.settings.require_test:
+            return self._with_content_of(mailout, manuscript)
         return mailout if mailout.content_hash else None
+
+    def render_again(self, mailout: Mailout) -> None:
+        """Of a page that waited for a test, what it says now: only that may be what was tested.
+
+        A file that the queue cannot find keeps the content it was taken up with.
+        """
+        if mailout.kind is Kind.NOTION and mailout.status is Status.PENDING and needs_a_test(mailout):
+            self._with_content_of(mailout, self.manuscript(mailout.ref))
+
+    def _with_content_of(self, mailout: Mailout, manuscript: Manuscript) -> Mailout:
+        """Where nothing of it has left; a test of the new content lets it go on."""
+        if mailout.status is not Status.PENDING or not needs_a_test(mailout):
+            return mailout
+        _, content = self.render(manuscript)
+        if content.hash != mailout.content_hash:
+            self.store.put_content(content)
+            mailout = self.store.set_content(mailout.id, content.hash, content.subject, replace=True)
+        tested = self.store.last_test(content_hash=content.hash) is not None
+        if mailout.defer_reason is DeferReason.UNTESTED and tested:
+            mailout = self.store.resume(mailout.id)
+        return mailout
 
     def _write_down(self, manuscript: Manuscript, is_test: bool) -> Mailout:
         self._check_ready(is_test, manuscript.list_key)
         document, content = self.render(manuscript)
+        id = self._id(manuscript, is_test)
+        self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
+        mailout = self._enqueue(id, manuscript, document, content, is_test=is_test)
+        if mailout.status is Status.CANCELLED:
+            raise cancelled(mailout)
+        return mailout
+
+    def _enqueue(
+        self, id: str, manuscript: Manuscript, document: Document, content: Content, *, is_test: bool
+    ) -> Mailout:
         mailout = self.store.enqueue(
             NewMailout(
-                id=self._id(manuscript, is_test),
+                id=id,
                 kind=manuscript.kind,
                 ref=manuscript.ref,
                 subject=content.subject,
                 list_key=manuscript.list_key,
                 from_name=manuscript.from_name,
                 is_test=is_test,
+                is_rehearsal=self.rehearses,
                 scheduled_at=None if is_test else self._time_to_take_it_back(),
             )
         )
@@ -151,11 +259,34 @@ class TakingUp:
     def render(self, manuscript: Manuscript) -> tuple[Document, Content]:
         """The manuscript's pictures kept, its layout and footer around it."""
         footer = self.footer()
-        document = keep_media(manuscript.document, manuscript.read_media, self._media)
+        document = keep_media(
+            manuscript.document, manuscript.read_media, self._media, public=not self.rehearses
+        )
         return document, render(document, footer)
+
+    def refusals(self, manuscript: Manuscript) -> Iterator[MailoutError]:
+        """Everything that would keep it from being sent as it is set up now."""
+        for check in (
+            lambda: self._known(manuscript) if not (manuscript.is_test or self.rehearses) else None,
+            lambda: self._check_ready(manuscript.is_test, manuscript.list_key),
+            lambda: self.render(manuscript),
+        ):
+            try:
+                check()
+            except (Abort, UsageError, SettingsError) as error:
+                yield error
+
+    def draft(self, manuscript: Manuscript) -> tuple[Document, Content]:
+        """As `render`, for a person to look at: pictures may be where only this machine finds them."""
+        document = keep_media(manuscript.document, manuscript.read_media, self._media)
+        return document, render(document, self.footer())
 
     def _test_recipients(self) -> Sequence[Recipient]:
         parsed = parse_test_emails(self.settings.test_emails)
+        for written, reason in parsed.rejected:
+            if written not in self._left_out:  # once a process is enough
+                self._left_out.add(written)
+                log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
         if not parsed.addresses:
             raise Abort(
                 AbortCode.TEST_EMAILS_EMPTY,
@@ -192,4 +323,23 @@ def already_sent(subject: str) -> Abort:
         AbortCode.MAILOUT_ALREADY_SENT,
         f"“{subject}” has been sent; a real mailout goes out once.",
         remedy="To send to those that failed: `mailout queue retry`. For a trial: `--test`.",
+    )
+
+
+def cancelled(mailout: Mailout) -> UsageError:
+    return UsageError(
+        f"This mailout was cancelled on its way ({mailout.id}): some people may have got it.",
+        remedy="To send it all the same, give the page or file another id.",
+    )
+
+
+class AlreadyRehearsed(Abort):
+    """The same content was written to the folder before."""
+
+
+def already_rehearsed(mailout: Mailout) -> AlreadyRehearsed:
+    return AlreadyRehearsed(
+        AbortCode.MAILOUT_ALREADY_SENT,
+        f"“{mailout.subject}” has been rehearsed and has not changed since.",
+        remedy="To rehearse it all the same: --again. To send it to people: MAILOUT_TRANSPORT=ses.",
     )

@@ -28,7 +28,7 @@ from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
 from mailout.metrics.counted import counted
-from mailout.ports import Clock, Store, Transport
+from mailout.ports import REHEARSING, Clock, Store, Transport
 from mailout.private_files import close_to_others, keep_private
 from mailout.queue.limits import Limits
 from mailout.queue.outlook import Outlook
@@ -96,7 +96,13 @@ def outlook(settings: Settings, store: Store) -> Outlook:
     """How the queue will go on, for whoever does not send."""
     transport = _transport(settings, SystemClock())
     try:
-        return Outlook(store, limits_of(settings), rate=settings.send_rate_per_sec, scope=transport.scope)
+        return Outlook(
+            store,
+            limits_of(settings),
+            rate=settings.send_rate_per_sec,
+            scope=transport.scope,
+            rehearses=transport.name == REHEARSING,
+        )
     finally:
         transport.close()
 

@@ -49,7 +49,7 @@ def read_picture(source: str) -> bytes:
     try:
         with Image.open(io.BytesIO(data), formats=PICTURES) as picture:
             picture.load()
-    except Exception as error:  # noqa: BLE001 (decoders raise whatever a broken file makes them stumble over)
+    except Exception as error:
         raise Abort(
             AbortCode.MEDIA_UNAVAILABLE,
             f"{source} is not a picture that can be shown, or is damaged.",

@@ -64,24 +64,39 @@ def media_ref(number: int) -> str:
     return mark(f"media {number}")
 
 
-def keep_media(document: Document, read: Callable[[str], bytes], store: MediaStore) -> Document:
-    """Keep every picture and file, or stop the mailout: a mail with holes in it must not leave."""
+def keep_media(
+    document: Document, read: Callable[[str], bytes], store: MediaStore, *, public: bool = False
+) -> Document:
+    """Keep every picture and file, or stop the mailout: a mail with holes in it must not leave.
+
+    `public`: readers must be able to get them from where they are.
+    """
     urls: dict[str, str] = {}
     widths: dict[str, int] = {}
     for media in document.media:
         try:
             data = read(media.source)
-            urls[media.ref] = store.keep(data, media.name)
+            url = urls[media.ref] = store.keep(data, media.name)
         except OSError as error:
             raise Abort(
                 AbortCode.MEDIA_UNAVAILABLE,
                 f"{_called(media)} could not be kept: {error.strerror or error}.",
                 remedy="Check that it is there and can be read, then send again.",
             ) from error
+        if public and not url.startswith(("https://", "http://")):
+            raise no_public_place(media)
         width = picture_width(data)
         if width:
             widths[media.ref] = min(width, COLUMN)
     return replace_media(size_pictures(document, widths), urls)
+
+
+def no_public_place(media: Media) -> Abort:
+    return Abort(
+        AbortCode.MEDIA_UNAVAILABLE,
+        f"readers could not see {_called(media)}: it has no public address.",
+        remedy="Set PUBLIC_URL (the gateway serves it), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET.",
+    )
 
 
 def _called(media: Media) -> str:

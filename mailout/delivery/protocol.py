@@ -56,6 +56,10 @@ class Result:
     uncharge: bool = False  # surely not accepted: the counters are returned
 
 
+REHEARSED = " rehearsal"
+"""Ends the key of a bucket that rehearsals are charged to; the stores know it, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """An hour or a day that attempts are charged to while the store's clock is within it.

@@ -21,7 +21,7 @@ from mailout.ports import Feedback
 log = logging.getLogger("mailout.feedback")
 
 BATCH = 2_000
-BouncePolicy = Literal["any", "permanent"]
+BouncePolicy = Literal["smart", "any", "permanent"]
 SNS, SQS, SQS_RAW = "sns", "sqs", "sqs_raw"
 """How a message came. The first two have SNS's own id."""
 
@@ -114,6 +114,7 @@ def read(row: Waiting, policy: BouncePolicy) -> Reading:
                 attempt=event.attempt,
                 campaign_id=event.campaign_id,
                 heard=heard,
+                recount=policy == "smart" and _softly(event),
                 detail=event.detail,
             )
             for email in _concerned(event) or (None,)
@@ -134,7 +135,7 @@ def _concerned(event: Event) -> Sequence[str]:
 
 
 def heard_of(event: Event, at: float, policy: BouncePolicy) -> Heard | None:
-    """What the event says of its recipient, if anything."""
+    """What the event alone says of its recipient. `smart`: soft bounces count together, in the store."""
     match event.type:
         case EventType.BOUNCE if policy == "any" or event.bounce_type == "Permanent":
             return Heard("bounced", at, event.bounce_type, event.bounce_subtype)
@@ -143,6 +144,12 @@ def heard_of(event: Event, at: float, policy: BouncePolicy) -> Heard | None:
         case EventType.UNSUBSCRIBE:
             return Heard("unsubscribed", at)
     return None
+
+
+def _softly(event: Event) -> bool:
+    """Whether soft bounces look different after it: another one, or a delivery between them."""
+    soft = event.type is EventType.BOUNCE and event.bounce_type != "Permanent"
+    return soft or event.type is EventType.DELIVERED
 
 
 def _effect_id(row: Waiting, event: Event, email: str | None) -> str:

@@ -39,6 +39,8 @@ METRIC_OF: Mapping[EventType, str] = {
 }
 """A mailout's counts: of messages, each once, however often an event is told or repeated."""
 
+SIMULATOR = "@simulator.amazonses.com"
+
 REVOKING: Mapping[EventType, tuple[str, str]] = {
     EventType.REJECTED: ("MESSAGE_REJECTED", "SES accepted the message and then rejected it."),
     EventType.RENDERING_FAILURE: ("RENDERING_FAILURE", "SES could not fill the message's template."),
@@ -117,7 +119,14 @@ class Effect:
     attempt: Attempt | None = None
     campaign_id: str | None = None  # from our tags, for a message that is not in the outbox any more
     heard: Heard | None = None
+    recount: bool = False  # it says something of the address's soft bounces: count them again
     detail: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> str | None:
+        """Which of a mailout's counts it adds to. SES's mailbox simulator is nobody: it counts in no rate."""
+        simulated = self.email is not None and self.email.endswith(SIMULATOR)
+        return None if simulated else METRIC_OF.get(self.type)
 
     @property
     def revokes(self) -> tuple[str, str] | None:

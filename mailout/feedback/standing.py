@@ -24,6 +24,17 @@ class Standing:
     complained_at: float | None = None
 
 
+def with_soft(hard: Standing, soft: Standing | None) -> tuple[Standing, Standing | None]:
+    """What a subscriber's status is, and what it would be without soft bounces (None: the same).
+
+    Three messages that bounced softly, with no delivery between them, end mail as a permanent bounce does;
+    but a delivery that is reported late takes it back, so what was there before must not be lost.
+    """
+    if soft is None or hard.status == "bounced":
+        return hard, None
+    return replace(soft, complained_at=hard.complained_at), hard
+
+
 def after(known: Standing, heard: Heard) -> Standing:
     if heard.complained:
         known = replace(known, complained_at=max(known.complained_at or heard.at, heard.at))

@@ -9,6 +9,7 @@ from mailout.doctor import Check
 from mailout.ports.outbox import Doubt, Outbox, Queue, Recipient
 from mailout.ports.people import Feedback, ImportCounts, SubscriberRow, Subscribers
 from mailout.ports.sending import (
+    REHEARSING,
     Allowance,
     Clock,
     DeadJournal,
@@ -49,6 +50,7 @@ class Store(
 
 
 __all__ = [
+    "REHEARSING",
     "Alerts",
     "Allowance",
     "Archives",

@@ -90,8 +90,11 @@ class Outbox(Protocol):
         """The key of the day on which the first message of an account left; None: none has."""
         ...
 
-    def begun_since(self, moment: float) -> Sequence[tuple[float, int]]:
-        """Minutes (their beginnings) in which attempts were begun, and how many: what frees a quota."""
+    def begun_since(self, moment: float, *, rehearsal: bool = False) -> Sequence[tuple[float, int]]:
+        """Minutes (their beginnings) in which attempts were begun, and how many: what frees a quota.
+
+        Of real mail, or of rehearsals, which use none of it.
+        """
         ...
 
 
@@ -138,6 +141,11 @@ class Queue(Protocol):
         ...
 
     def cancel(self, id: str) -> Mailout: ...
+    def discard_unbegun(self, id: str) -> bool:
+        """Let go of a mailout that was cancelled before its first message, so that it may be sent after all.
+        False: something of it was begun, or it is not cancelled."""
+        ...
+
     def complete(self, id: str) -> Mailout:
         """COMPLETED, if nothing is pending or in flight; else it comes back as it is."""
         ...
@@ -157,8 +165,15 @@ class Queue(Protocol):
     def next_test_run(self, ref: str) -> int: ...
     def pause_all(self, paused: bool) -> None: ...
     def all_paused(self) -> bool: ...
-    def set_content(self, id: str, content_id: str, subject: str) -> Mailout:
-        """Freeze what is sent. The first one stays: editing the page later changes nothing."""
+    def set_content(self, id: str, content_id: str, subject: str, *, replace: bool = False) -> Mailout:
+        """Freeze what is sent. The first one stays: editing the page later changes nothing.
+
+        `replace`: another one, as long as it waits and no message of it has been tried.
+        """
+        ...
+
+    def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
+        """When the latest test of this page or file (or of this content) had gone out to somebody."""
         ...
 
     def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:

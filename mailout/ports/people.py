@@ -59,6 +59,10 @@ class Subscribers(Protocol):
         """Whether a mailout to this list would reach anybody."""
         ...
 
+    def audience_size(self, list_key: str | None) -> int:
+        """How many would get a mailout to this list, or (None) to everybody."""
+        ...
+
     def normalise_addresses(self) -> int:
         """Bring into our form what others wrote straight into the table; how many can now be written to."""
         ...
@@ -102,6 +106,10 @@ class Feedback(Protocol):
         It counts for the mailout of the message whose link was followed; without one, for the last mailout
         that reached the address.
         """
+        ...
+
+    def mailed_since(self, email_norm: str, moment: float) -> bool:
+        """Whether mail of a mailout has gone to this address since then; a rehearsal has not."""
         ...
 
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:

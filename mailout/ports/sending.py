@@ -44,6 +44,10 @@ class Allowance:
     most: int | None = None  # messages in 24 hours, of which `available` are left
 
 
+REHEARSING = "folder"
+"""The name of the transport by which nothing reaches anybody: what it sends is a rehearsal."""
+
+
 class Transport(Protocol):
     """Where mail goes. One call, as many outcomes as mails, in order; it never raises for a mail's sake."""
 

@@ -53,6 +53,14 @@ class PageReporter(Protocol):
         """From when on this one page asks to be sent (0: at once); None: it does not."""
         ...
 
+    def done_by_hand(self, since: float) -> Sequence[str]:
+        """Pages edited since then that say they are done and were never sent, by their ref."""
+        ...
+
+    def note(self, ref: str, text: str) -> None:
+        """A line for whoever reads the page."""
+        ...
+
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         """Write it on the page; twice is once. `if_ready`: only if it still asks to be sent.
 

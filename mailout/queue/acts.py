@@ -34,9 +34,14 @@ def require_here(mailout: Mailout) -> Mailout:
 
 def cancel(store: Store, id: str) -> Mailout:
     """Take it back. What has left has left; nobody else gets it, and it cannot be resumed."""
-    if store.mailout(id).status is Status.COMPLETED:
+    return store.cancel(require_open(store.mailout(id)).id)
+
+
+def require_open(mailout: Mailout) -> Mailout:
+    """It is not done, so there is something to cancel."""
+    if mailout.status is Status.COMPLETED:
         raise UsageError("It is done: there is nothing left to cancel.")
-    return store.cancel(id)
+    return mailout
 
 
 def pause(store: Store, id: str, note: str | None = None) -> Mailout:

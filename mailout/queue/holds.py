@@ -1,4 +1,4 @@
-"""What holds a mailout until a person has looked: its reputation, or the same content twice."""
+"""What holds a mailout until a person has looked: reputation, the same content twice, no test of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def bad_reputation(mailout: Mailout, max_bounce_rate: float, max_complaint_rate:
     """Too many bounces or complaints. What a person has acknowledged is left out, sends and bounces alike."""
     known = mailout.acknowledged
     sent = mailout.ledger.sent - known.get("sent", 0)
-    if mailout.is_test or sent < ENOUGH_SENT:
+    if mailout.is_test or mailout.is_rehearsal or sent < ENOUGH_SENT:
         return None
     for metric, most in (("bounced", max_bounce_rate), ("complained", max_complaint_rate)):
         n = mailout.metrics.get(metric, 0) - known.get(metric, 0)
@@ -27,13 +27,23 @@ def bad_reputation(mailout: Mailout, max_bounce_rate: float, max_complaint_rate:
 
 def may_be_a_duplicate(mailout: Mailout) -> bool:
     """Whether it is worth asking: a real one that has sent nothing and that no person has let pass."""
+    return needs_a_test(mailout) and "duplicate_content" not in mailout.acknowledged
+
+
+def needs_a_test(mailout: Mailout) -> bool:
+    """One to people, with content, of which nothing has left."""
     ledger = mailout.ledger
     return (
         not mailout.is_test
+        and not mailout.is_rehearsal
         and mailout.content_hash is not None
         and ledger.sent + ledger.unknown == 0
-        and "duplicate_content" not in mailout.acknowledged
     )
+
+
+def untested(tested_at: float | None) -> Defer | None:
+    """`REQUIRE_TEST`: nobody has seen exactly this as a mail."""
+    return Defer(DeferReason.UNTESTED, None) if tested_at is None else None
 
 
 def duplicate(other: Mailout | None) -> Defer | None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from mailout.delivery.options import Ended, RunReport
 from mailout.ports import Queue, Store
 from mailout.queue import limits as rules
-from mailout.queue.holds import TWICE_WITHIN, bad_reputation, duplicate, may_be_a_duplicate
+from mailout.queue.holds import (
+    TWICE_WITHIN,
+    bad_reputation,
+    duplicate,
+    may_be_a_duplicate,
+    needs_a_test,
+    untested,
+)
 from mailout.queue.limits import QUOTA_WINDOW, Defer, Limits
 from mailout.queue.model import Mailout
 
@@ -14,8 +21,15 @@ class Judge:
     """Whether a mailout may go on, and if not, why and until when."""
 
     def __init__(
-        self, store: Store, limits: Limits, *, max_bounce_rate: float, max_complaint_rate: float
+        self,
+        store: Store,
+        limits: Limits,
+        *,
+        max_bounce_rate: float,
+        max_complaint_rate: float,
+        require_test: bool = False,
     ) -> None:
+        self._require_test = require_test
         self._store = store
         self._limits = limits
         self._max_bounce_rate = max_bounce_rate
@@ -44,6 +58,8 @@ class Judge:
         wait = bad_reputation(mailout, self._max_bounce_rate, self._max_complaint_rate)
         if wait is None and may_be_a_duplicate(mailout):
             wait = duplicate(self._store.same_content(mailout.id, self._store.now() - TWICE_WITHIN))
+        if wait is None and self._require_test and needs_a_test(mailout):
+            wait = untested(self._store.last_test(content_hash=mailout.content_hash))
         return wait
 
 

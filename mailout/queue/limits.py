@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from mailout.delivery.error_map import remedy_for
 from mailout.delivery.options import Ended, RunReport
-from mailout.delivery.protocol import Bucket, Outcome
+from mailout.delivery.protocol import REHEARSED, Bucket, Outcome
 from mailout.queue.hours import instant, is_open, opening
 from mailout.queue.model import DeferReason
 from mailout.setting_values import DAY, SendWindow
@@ -68,14 +68,20 @@ class Defer:
 # ── Counters ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def buckets(limits: Limits, now: float, first_day: str | None = None) -> Sequence[Bucket]:
-    """This hour and the next, this day and the next: the store takes the ones its clock is in."""
+def buckets(
+    limits: Limits, now: float, first_day: str | None = None, *, rehearsal: bool = False
+) -> Sequence[Bucket]:
+    """This hour and the next, this day and the next: the store takes the ones its clock is in.
+
+    A rehearsal has counters of its own, told by their keys: it uses up nothing that real mail may use.
+    """
     today = local(limits, now).date()
     began = began_on(first_day, today)
-    return [
+    made = [
         *(_hour(limits, start) for start in (hour_start(limits, now), next_hour(limits, now))),
         *(_day(limits, day, began) for day in (today, today + timedelta(days=1))),
     ]
+    return [replace(one, key=one.key + REHEARSED) for one in made] if rehearsal else made
 
 
 def _hour(limits: Limits, start: float) -> Bucket:
@@ -90,7 +96,7 @@ def _day(limits: Limits, day: date, began: date) -> Bucket:
 
 def began_on(first_day: str | None, today: date) -> date:
     """The first day of sending; today, if nothing has left yet."""
-    return today if first_day is None else date.fromisoformat(first_day)
+    return today if first_day is None else date.fromisoformat(first_day.removesuffix(REHEARSED))
 
 
 def local(limits: Limits, moment: float) -> datetime:

@@ -8,6 +8,10 @@ from enum import StrEnum
 
 from mailout.delivery.protocol import Ledger
 
+QUEUE_EVERY = 60.0
+"""Seconds between two looks at what is due."""
+SILENCE = 0.3
+
 
 class Kind(StrEnum):
     """Where a mailout's content comes from."""
@@ -34,7 +38,7 @@ class MailoutOutcome(StrEnum):
 
 
 class DeferReason(StrEnum):
-    """Why a mailout waits. The last four wait for a person and alone have no time."""
+    """Why a mailout waits. The last five wait for a person and alone have no time."""
 
     RATE_PER_HOUR = "rate_per_hour"  # until the next full hour
     DAILY_LIMIT = "daily_limit"  # until the next day's window
@@ -45,6 +49,7 @@ class DeferReason(StrEnum):
     REPUTATION = "reputation"  # bounces or complaints over the line
     CONFIGURATION_ERROR = "configuration_error"  # the account or its settings refuse
     DUPLICATE_CONTENT = "duplicate_content"  # the same went to the same list within 7 days
+    UNTESTED = "untested"  # no test of exactly this content has gone out
 
 
 WAITS_FOR_A_PERSON = frozenset(
@@ -53,6 +58,7 @@ WAITS_FOR_A_PERSON = frozenset(
         DeferReason.REPUTATION,
         DeferReason.CONFIGURATION_ERROR,
         DeferReason.DUPLICATE_CONTENT,
+        DeferReason.UNTESTED,
     }
 )
 
@@ -69,6 +75,7 @@ class NewMailout:
     list_key: str | None = None
     from_name: str | None = None  # for recipients who have none of their own
     is_test: bool = False
+    is_rehearsal: bool = False  # written to a folder: nobody gets it
     priority: int = 0  # higher goes first
     scheduled_at: float | None = None
     campaign_tag: str | None = None
@@ -104,3 +111,11 @@ class Mailout(NewMailout):
     def pauses_in_a_row(self) -> int:
         """Pauses after transient errors since something was sent."""
         return self.transient_pauses if self.ledger.sent <= self.transient_sent else 0
+
+    def goes_on_by(self, now: float, lease: float) -> float | None:
+        """Nobody sends it, although it was begun: when the queue goes on with it at the latest. None: it is
+        being sent, or waits, or is over. A living sender is heard of four times within its lease."""
+        if self.status is not Status.PROCESSING or self.locked_at is None:
+            return None
+        silent = now - self.locked_at > lease * SILENCE
+        return max(now, self.locked_at + lease) + QUEUE_EVERY if silent else None

@@ -55,9 +55,12 @@ def due_at(mailout: Mailout) -> float:
 class Outlook:
     """Reads the store and plays the limits forward."""
 
-    def __init__(self, store: Store, limits: Limits, *, rate: float, scope: str) -> None:
+    def __init__(
+        self, store: Store, limits: Limits, *, rate: float, scope: str, rehearses: bool = False
+    ) -> None:
         self._store = store
         self._limits = limits
+        self._rehearses = rehearses
         self.rate = rate  # whoever sends knows the provider's, too
         self.scope = scope
 
@@ -77,14 +80,15 @@ class Outlook:
         return Standing(now, paused, mailouts, stopped | forecasts, asked)
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
-        """Of those that go on by themselves."""
-        going = [mailout for mailout in mailouts if due_at(mailout) < math.inf]
+        """Of those that go on by themselves, by the transport that is set."""
+        going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self._rehearses]
         jobs = [Job(_left(mailout), due_at(mailout)) for mailout in going]
         made = forecast_queue(self._limits, self._outset(now, going), jobs)
         return {mailout.id: one for mailout, one in zip(going, made, strict=True)}
 
     def _outset(self, now: float, mailouts: Sequence[Mailout]) -> Outset:
-        store, begun = self._store, self._store.begun_since(now - QUOTA_WINDOW)
+        store = self._store
+        begun = store.begun_since(now - QUOTA_WINDOW, rehearsal=self._rehearses)
         rate = self.rate / SLACK
         for mailout in mailouts:
             if mailout.status is Status.PROCESSING and mailout.started_at is not None:
@@ -95,7 +99,7 @@ class Outlook:
         """Everybody's counters: they are never less than a company's own, and have the same limits."""
         used = {
             bucket.kind: self._store.usage("all", bucket.kind, bucket.key)
-            for bucket in buckets(self._limits, now)
+            for bucket in buckets(self._limits, now, rehearsal=self._rehearses)
             if bucket.starts_at <= now < bucket.ends_at
         }
         return Usage(used["hour"], used["day"], self._store.quota(self.scope))

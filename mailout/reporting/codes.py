@@ -32,6 +32,7 @@ WAITING: Mapping[DeferReason, str] = {
     DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
     DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: mend it, {_RESUME}",
     DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
+    DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`; then it goes on.",
 }
 
 STOPPED: Mapping[AbortCode, str] = {
@@ -87,6 +88,10 @@ NOTES: Mapping[str, Code] = {
     "html_clipped": Code("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),
     "picture_without_alt": Code(
         "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."
+    ),
+    "set_to_done_by_hand": Code(
+        "a page was set to `Send` by hand and has never been sent",
+        "`Send` means done; to send it, set `Ready`.",
     ),
     "cannot_be_sent": Code(
         "a mailout that was asked for was refused", "The message says why; mend it, then ask again."

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from mailout.reporting.forecasts import foretold
 from mailout.reporting.moments import lasting, spoken
 from mailout.reporting.summary import Summary
-from mailout.reporting.words import count
+from mailout.reporting.words import count, mode
 
 
 def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
@@ -16,7 +16,7 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
     mailout = summary.mailout
     yield "mailout", mailout.id
     yield "written in", f"{mailout.kind.value}: {mailout.ref}"
-    yield "mode", "test" if mailout.is_test else "real"
+    yield "mode", mode(mailout)
     if mailout.list_key is not None:
         yield "list", mailout.list_key
     if mailout.started_at is not None and summary.duration is not None:

@@ -34,6 +34,9 @@ ERRORS_AT_ONCE = 100
 ERRORS_OF = 7 * 86_400.0
 """Older errors than a week are not told any more: an errors database may be set up late."""
 RATES_CHANGE_FOR = 30 * 86_400.0
+ALL = 100_000
+"""Mailouts: more than anybody has."""
+UNCHANGED = "Rehearsed before, and not changed since: nothing was written."
 
 
 class PageReports:
@@ -81,21 +84,25 @@ class PageReports:
     def refresh(self) -> None:
         """Counts and rates of the last weeks' mailouts: deliveries and bounces come in late."""
         since = self._store.now() - RATES_CHANGE_FOR
-        for mailout in self._store.mailouts(statuses=(Status.COMPLETED,)) if self.reporter else ():
+        for mailout in self._store.mailouts(statuses=(Status.COMPLETED,), limit=ALL) if self.reporter else ():
             recent = mailout.completed_at is not None and mailout.completed_at >= since
-            if mailout.kind is Kind.NOTION and not mailout.is_test and mailout.metrics and recent:
+            leaves_a_trace = not (mailout.is_test or mailout.is_rehearsal)
+            if mailout.kind is Kind.NOTION and leaves_a_trace and mailout.metrics and recent:
                 self._store.ask_report(mailout.id)
         self.tell_due()
 
-    def refuse(self, ref: str, *, already_sent: bool = False) -> None:
-        """A page that cannot be sent asks no more: a person mends it and asks again.
+    def refuse(self, ref: str, *, already_sent: bool = False, rehearsed: bool = False) -> None:
+        """A page that cannot be sent asks no more: a person corrects it and asks again.
 
-        It gets no `sent_at`: nothing was sent. One that was sent before goes back to how that ended.
+        It gets no `sent_at`: nothing was sent. One that was sent before goes back to how that ended, one that
+        was only rehearsed to being a draft.
         """
         self.tell_errors()
         real = self._real_one(ref)
         status = PageStatus.SEND if already_sent else PageStatus.FAILED
         state = page_state(real) if real else PageState(status=status)
+        if rehearsed:
+            state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
         self._show(ref, state, if_ready=True)
 
     def tell_errors(self) -> None:
@@ -112,7 +119,7 @@ class PageReports:
     def _tell(self, mailout: Mailout, asked: int) -> bool:
         """Due until its end was told: a process that dies in between leaves it to the next one."""
         # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
-        real = self._real_one(mailout.ref) if mailout.is_test else None
+        real = self._real_one(mailout.ref) if mailout.is_test or mailout.is_rehearsal else None
         told = self._show(mailout.ref, page_state(real or mailout))
         if told and mailout.status in (Status.COMPLETED, Status.CANCELLED):
             self._store.report_made(mailout.id, asked)

@@ -25,6 +25,8 @@ class PageState:
 
     status: PageStatus
     is_test: bool = False
+    is_rehearsal: bool = False
+    note: str | None = None  # a line for whoever reads the page
     sent_at: float | None = None
     sent_count: int | None = None
     failed_count: int | None = None
@@ -34,10 +36,12 @@ class PageState:
 
 
 def page_state(mailout: Mailout) -> PageState:
-    """A test run leaves no trace; a real one that is over has its `sent_at`, also if it failed."""
+    """Tests and rehearsals leave no trace; a real one that is over has its `sent_at`, also if it failed."""
     over = mailout.status in (Status.COMPLETED, Status.CANCELLED)
     if mailout.is_test:
         return PageState(status=PageStatus.DRAFT if over else PageStatus.SENDING, is_test=True)
+    if mailout.is_rehearsal:
+        return _rehearsal(mailout) if over else PageState(status=PageStatus.SENDING, is_rehearsal=True)
     if not over:
         return PageState(status=PageStatus.SENDING)
     sent = mailout.outcome is MailoutOutcome.SENT
@@ -52,3 +56,10 @@ def page_state(mailout: Mailout) -> PageState:
         bounce_rate=came_back.bounce_rate if came_back else None,
         unsub_rate=came_back.unsub_rate if came_back else None,
     )
+
+
+def _rehearsal(mailout: Mailout) -> PageState:
+    n = mailout.ledger.sent
+    written = "1 letter was" if n == 1 else f"{n:,} letters were"
+    note = f"Rehearsed: {written} written to a folder."
+    return PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=note)

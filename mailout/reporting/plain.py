@@ -10,7 +10,15 @@ from mailout.queue.model import Mailout
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details
 from mailout.reporting.summary import FailureGroup, Summary
-from mailout.reporting.words import COLUMN_NAMES, archived, first_of, headline, next_steps, waiting
+from mailout.reporting.words import (
+    COLUMN_NAMES,
+    archived,
+    first_of,
+    headline,
+    left_alone,
+    next_steps,
+    waiting,
+)
 
 _ALWAYS = ("sent", "failed")
 
@@ -38,7 +46,12 @@ def status_lines(mailout: Mailout, zone: tzinfo = UTC) -> Sequence[str]:
 def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     """Everything that a report says, without the picture."""
     mailout = summary.mailout
-    lines = [*_standing(mailout, zone), "", *(f"  {line}" for line in ledger_lines(mailout.ledger)), ""]
+    lines = [
+        *_standing(mailout, zone, summary.goes_on_by),
+        "",
+        *(f"  {line}" for line in ledger_lines(mailout.ledger)),
+        "",
+    ]
     lines += [f"  {label:<12}  {_printable(text)}" for label, text in details(summary, zone)]
     if summary.failures:
         lines += ["", "Failed:"]
@@ -52,10 +65,10 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     return [*lines, *_steps(mailout)]
 
 
-def _standing(mailout: Mailout, zone: tzinfo) -> Sequence[str]:
+def _standing(mailout: Mailout, zone: tzinfo, goes_on_by: float | None = None) -> Sequence[str]:
     lines = (
         mailout.subject or "(no subject yet)",
-        headline(mailout),
+        headline(mailout) if goes_on_by is None else left_alone(mailout, goes_on_by, zone),
         waiting(mailout, zone),
         archived(mailout, zone),
     )

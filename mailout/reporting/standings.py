@@ -11,7 +11,7 @@ from mailout.queue.model import Mailout
 from mailout.queue.outlook import Standing, due_at
 from mailout.reporting.forecasts import forecast_dict
 from mailout.reporting.moments import iso
-from mailout.reporting.words import WHY
+from mailout.reporting.words import WHY, mode
 
 
 def standing_dict(standing: Standing) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def mailout_state(mailout: Mailout, forecast: Forecast | None = None) -> dict[st
         "subject": mailout.subject,
         "status": mailout.status.value,
         "outcome": mailout.outcome.value if mailout.outcome else None,
-        "mode": "test" if mailout.is_test else "real",
+        "mode": mode(mailout),
         "company_id": mailout.company_id,
         "list": mailout.list_key,
         "priority": mailout.priority,

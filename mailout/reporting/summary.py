@@ -19,7 +19,7 @@ from mailout.reporting.forecasts import forecast_dict
 from mailout.reporting.moments import iso
 from mailout.reporting.redact import redact_text
 from mailout.reporting.rows import pages
-from mailout.reporting.words import next_steps
+from mailout.reporting.words import mode, next_steps
 
 BUCKETS = 60
 FIRST_ADDRESSES = 5
@@ -72,6 +72,7 @@ class Summary:
     rate: float | None = None  # messages a second while it was being sent; None: too few to say
     forecast: Forecast | None = None  # None: it is over, or nobody asked
     note: str | None = None  # what whoever sent it has to say besides
+    goes_on_by: float | None = None  # nobody sends it any more: when the queue goes on at the latest
 
     @property
     def duration(self) -> float | None:
@@ -108,7 +109,7 @@ class Summary:
             "ref": mailout.ref,
             "subject": mailout.subject,
             "list": mailout.list_key,
-            "mode": "test" if mailout.is_test else "real",
+            "mode": mode(mailout),
             "status": mailout.status.value,
             "outcome": mailout.outcome.value if mailout.outcome else None,
             "defer_reason": mailout.defer_reason.value if mailout.defer_reason else None,
@@ -126,6 +127,7 @@ class Summary:
             "rate_per_second": self.rate,
             "transport": self.transport,
             "content_hash": mailout.content_hash,
+            "goes_on_by": iso(self.goes_on_by),
             "ledger": asdict(mailout.ledger),
             "failures": [asdict(group) | {"addresses": list(group.addresses)} for group in self.failures],
             "unknown_addresses": list(self.unknown_addresses),

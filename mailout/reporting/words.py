@@ -39,6 +39,7 @@ WHY: Mapping[DeferReason, str] = {
     DeferReason.REPUTATION: "too many of its messages bounced or were reported as spam",
     DeferReason.CONFIGURATION_ERROR: "the provider refuses this account or its settings",
     DeferReason.DUPLICATE_CONTENT: "the same content went to the same list within the last 7 days",
+    DeferReason.UNTESTED: "REQUIRE_TEST is set, and no test of exactly this content has gone out",
 }
 
 LEFT_OUT: Mapping[str, str] = {
@@ -77,7 +78,37 @@ def first_of(addresses: Sequence[str], total: int) -> str:
 
 def headline(mailout: Mailout) -> str:
     """How it stands, in one or two sentences."""
+    if mailout.is_rehearsal:
+        return _rehearsed(mailout)
     return f"Test run. {_standing(mailout)}" if mailout.is_test else _standing(mailout)
+
+
+def left_alone(mailout: Mailout, goes_on_by: float, zone: tzinfo) -> str:
+    """Instead of the headline: its sender was killed, or its machine is gone."""
+    ledger = mailout.ledger
+    so_far = f"{ledger.sent:,} of {count(ledger.recipients, 'message')}"
+    return (
+        f"Nobody is sending it: its sender stopped after {so_far}. Where `mailout up` runs it goes on by"
+        f" {spoken(goes_on_by, zone)} at the latest; sent again by hand, it goes on with the rest."
+    )
+
+
+def mode(mailout: Mailout) -> str:
+    """`test`, `rehearsal` or `real`."""
+    if mailout.is_test:
+        return "test"
+    return "rehearsal" if mailout.is_rehearsal else "real"
+
+
+def _rehearsed(mailout: Mailout) -> str:
+    """A folder has them, and nobody else."""
+    what, ledger = "Test run" if mailout.is_test else "Rehearsal", mailout.ledger
+    if mailout.status is not Status.COMPLETED or not ledger.sent or ledger.failed or ledger.unknown:
+        return f"{what}, into a folder: nothing is sent to anybody. {_standing(mailout)}"
+    letters = f"{what}: {count(ledger.sent, 'letter')}."
+    left = f" {count(ledger.suppressed, 'person', 'people')} left before their turn."
+    written = "Written to a folder. Nothing was sent to anybody."
+    return f"{letters} {written}{left if ledger.suppressed else ''}"
 
 
 def _standing(mailout: Mailout) -> str:
@@ -192,4 +223,5 @@ _ADVICE: Mapping[DeferReason, str] = {
     DeferReason.REPUTATION: "Find out where these addresses came from and clean the list first. Then:",
     DeferReason.CONFIGURATION_ERROR: "`mailout doctor` names what is wrong. Once it is mended:",
     DeferReason.DUPLICATE_CONTENT: "If it is meant to go out again:",
+    DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`. Then the queue goes on, or:",
 }

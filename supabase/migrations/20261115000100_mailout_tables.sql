@@ -52,6 +52,7 @@ create table if not exists campaign_queue (
     list_key          text,
     from_name         text,  -- for recipients who have none of their own
     is_test           boolean not null default false,
+    is_rehearsal      boolean not null default false,  -- written to a folder: nobody gets it
     status            text not null default 'PENDING'
                       check (status in ('PENDING', 'PROCESSING', 'COMPLETED', 'CANCELLED')),
     outcome           text check (outcome in ('sent', 'failed')),

@@ -190,6 +190,18 @@ do $$ begin
     end if;
 end $$;
 
+-- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
+alter table subscribers add column if not exists hard_status text;
+alter table subscribers add column if not exists hard_status_at timestamptz;
+
+create or replace function mailout_raise_hard_status(address text, word text) returns void
+language sql volatile set search_path = public as $$
+    update subscribers s set hard_status = nullif(word, 'bounced'), hard_status_at = mailout_now()
+    where s.email_norm = address and s.hard_status is not null and word <> 'active'
+      and (s.hard_status = 'active' or word = 'bounced')
+$$;
+comment on function mailout_raise_hard_status is 'Soft bounces may be taken back; what a file or a person says besides is not lost with them.';
+
 create or replace function mailout_import_subscribers(people jsonb) returns jsonb
 language plpgsql set search_path = public as $$
 declare
@@ -256,6 +268,8 @@ begin
             left join merged m on m.email_norm = g.email_norm
             where said.status <> coalesce(m.status, g.status))
     ) into counts;
+    perform mailout_raise_hard_status(g.email_norm, g.status)
+    from jsonb_to_recordset(people) as g (email_norm text, status text) where g.status <> 'active';
     return counts;
 end $$;
 comment on function mailout_import_subscribers is 'Adds what a file knows, each address once. A status is never lowered.';
@@ -298,6 +312,7 @@ comment on function mailout_left_out is 'How many active ones get no mail becaus
 create or replace function mailout_set_status(email_norm text, status text) returns boolean
 language plpgsql set search_path = public as $$
 begin
+    perform mailout_raise_hard_status($1, $2);
     update subscribers s set status = $2, status_updated_at = mailout_now()
     where s.email_norm = $1 and mailout_rank(s.status) < mailout_rank($2);
     return found;

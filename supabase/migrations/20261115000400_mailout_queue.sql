@@ -17,13 +17,13 @@ comment on function mailout_get is 'One mailout.';
 create or replace function mailout_enqueue(mailout jsonb) returns jsonb
 language plpgsql set search_path = public as $$
 begin
-    insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, is_test, priority,
+    insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, is_test, is_rehearsal, priority,
                                 scheduled_at, campaign_tag, send_batch_id, actor, created_at)
-    select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.is_test, n.priority,
+    select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.is_test, n.is_rehearsal, n.priority,
            to_timestamp(n.scheduled_at), n.campaign_tag, n.send_batch_id, n.actor, mailout_now()
     from jsonb_to_record(mailout) as n (
         id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text,
-        is_test boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text)
+        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text)
     on conflict (id) do nothing;
     return mailout_get(mailout ->> 'id');
 end $$;
@@ -154,6 +154,7 @@ language sql stable set search_path = public as $$
     from campaign_queue this
     join campaign_queue other on other.content_hash = this.content_hash
      and other.list_key is not distinct from this.list_key and other.ref <> this.ref and not other.is_test
+     and not other.is_rehearsal
     where this.id = mailout_to_uuid($1) and other.status <> 'CANCELLED'
       and (other.status = 'PROCESSING' or other.sent + other.unknown > 0)
       and coalesce(other.completed_at, other.locked_at, other.started_at) >= to_timestamp(since)
@@ -170,14 +171,23 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_last_turns is 'When each company last sent.';
 
-create or replace function mailout_set_content(id text, content_id text, subject text) returns jsonb
+create or replace function mailout_set_content(id text, content_id text, subject text, instead boolean) returns jsonb
 language plpgsql set search_path = public as $$
 begin
     update campaign_queue q set content_hash = content_id, subject = $3
-    where q.id = mailout_to_uuid($1) and q.content_hash is null;
+    where q.id = mailout_to_uuid($1) and (q.content_hash is null or (
+        instead and q.status = 'PENDING' and q.in_flight + q.sent + q.failed + q.unknown = 0));
     return mailout_get($1);
 end $$;
-comment on function mailout_set_content is 'What is sent; the first one stays.';
+comment on function mailout_set_content is 'What is sent; the first one stays, or (instead) until a message of it has been tried.';
+
+create or replace function mailout_last_test(ref text, content_hash text) returns double precision
+language sql stable set search_path = public as $$
+    select mailout_seconds(max(q.completed_at)) from campaign_queue q
+    where q.is_test and not q.is_rehearsal and q.status = 'COMPLETED' and q.sent > 0
+      and q.ref = coalesce($1, q.ref) and q.content_hash = coalesce($2, q.content_hash)
+$$;
+comment on function mailout_last_test is 'When the latest test of a page or file, or of a content, had gone out to somebody.';
 
 create or replace function mailout_next_test_run(ref text) returns bigint
 language sql stable set search_path = public as $$

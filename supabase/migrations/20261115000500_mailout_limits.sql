@@ -12,12 +12,12 @@ create or replace function mailout_charges(company text, at timestamptz, hour te
 returns table (scope text, kind text, key text)
 language sql immutable as $$
     select c.* from (values
-        ('all', 'minute', mailout_minute(at)),
+        (case when hour like '% rehearsal' then 'rehearsal' else 'all' end, 'minute', mailout_minute(at)),
         ('all', 'hour', hour), ('all', 'day', day), (company, 'hour', hour), (company, 'day', day)
     ) as c (scope, kind, key)
     where c.key is not null
 $$;
-comment on function mailout_charges is 'The counters that one attempt is charged to.';
+comment on function mailout_charges is 'The counters that one attempt is charged to; a rehearsal takes nothing from the provider''s quota.';
 
 create or replace function mailout_lock_usage(buckets jsonb, scopes text[], uncharged usage[]) returns void
 language plpgsql set search_path = public as $$
@@ -57,11 +57,12 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_quota_left is 'What the provider had, less what was begun here since it was asked.';
 
-create or replace function mailout_begun_since(moment double precision) returns jsonb
+create or replace function mailout_begun_since(moment double precision, rehearsal boolean) returns jsonb
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(jsonb_build_array(60 * u.key::bigint, u.n) order by u.key), '[]')
     from usage u
-    where u.scope = 'all' and u.kind = 'minute' and u.n > 0 and u.key >= mailout_minute(to_timestamp(moment))
+    where u.scope = case when rehearsal then 'rehearsal' else 'all' end and u.kind = 'minute' and u.n > 0
+      and u.key >= mailout_minute(to_timestamp(moment))
 $$;
 comment on function mailout_begun_since is 'Minutes in which attempts were begun, and how many.';
 

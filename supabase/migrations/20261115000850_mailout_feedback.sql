@@ -50,6 +50,7 @@ create or replace function mailout_hear(address text, heard jsonb) returns boole
 language plpgsql set search_path = public as $$
 declare
     known subscribers;
+    soft boolean;
     at timestamptz := to_timestamp((heard->>'at')::double precision);
     complained timestamptz;
     moves boolean;
@@ -60,6 +61,11 @@ begin
     end if;
     complained := case when (heard->>'complained')::boolean then greatest(known.complained_at, at)
                        else known.complained_at end;
+    soft := known.hard_status is not null;
+    if soft then  -- what the status is without soft bounces: they are laid over it again below
+        known.status := known.hard_status;
+        known.status_updated_at := known.hard_status_at;
+    end if;
     moves := case mailout_rank(heard->>'status') - mailout_rank(known.status)
         when 0 then (at, case known.status when 'bounced' then coalesce(heard->>'bounce_type', '') else '' end collate "C",
                      case known.status when 'bounced' then coalesce(heard->>'bounce_subtype', '') else '' end collate "C")
@@ -71,17 +77,74 @@ begin
     if not moves and complained is not distinct from known.complained_at then
         return false;
     end if;
+    if soft and heard->>'status' <> 'bounced' then
+        update subscribers s
+        set complained_at = complained,
+            hard_status = case when moves then heard->>'status' else s.hard_status end,
+            hard_status_at = case when moves then at else s.hard_status_at end
+        where s.id = known.id;
+        return true;
+    end if;
     update subscribers s
     set complained_at = complained,
         status = case when moves then heard->>'status' else s.status end,
         status_updated_at = case when moves then at else s.status_updated_at end,
         bounce_type = case when moves and heard->>'status' = 'bounced' then heard->>'bounce_type' else s.bounce_type end,
         bounce_subtype = case when moves and heard->>'status' = 'bounced' then heard->>'bounce_subtype'
-                              else s.bounce_subtype end
+                              else s.bounce_subtype end,
+        hard_status = null, hard_status_at = null
     where s.id = known.id;
     return true;
 end $$;
 comment on function mailout_hear is 'News of a subscriber: by priority, and the latest of equal ones. The law of mailout.feedback.standing.';
+
+create or replace function mailout_soft_end(address text, out type text, out subtype text, out at timestamptz)
+language sql stable set search_path = public as $$
+    -- A run is what lies between two deliveries. General bounces without a status are out-of-office replies.
+    with soft as (
+        select e.event_at as at, coalesce(e.message_id::text, e.provider_message_id, e.id) as message,
+               coalesce(e.detail->>'bounceType', 'Undetermined') as type, e.detail->>'bounceSubType' as subtype,
+               e.detail->>'status' as status,
+               (select count(*) from delivery_events d where d.email = e.email and d.event_type = 'delivered'
+                 and d.event_at < e.event_at) as run
+        from delivery_events e where e.email = address and e.event_type = 'bounce'
+    ), counted as (
+        select * from soft where soft.type <> 'Permanent'
+        and not (soft.type = 'Transient' and coalesce(soft.subtype, '') = 'General' and soft.status is null)
+    )
+    select c.type, c.subtype, c.at from counted c
+    where c.run in (select r.run from counted r group by r.run having count(distinct r.message) >= 3)
+    order by c.at desc, c.type collate "C" desc, coalesce(c.subtype, '') collate "C" desc limit 1
+$$;
+comment on function mailout_soft_end is 'The latest of three different messages that bounced softly, without a delivery between them.';
+
+create or replace function mailout_count_soft_bounces(address text) returns boolean
+language plpgsql set search_path = public as $$
+declare
+    known subscribers;
+    soft record;
+begin
+    select * into known from subscribers s where s.email_norm = address for update;
+    if not found or (known.status = 'bounced' and known.hard_status is null) then
+        return false;
+    end if;
+    select * into soft from mailout_soft_end(address);
+    if soft.at is null then
+        update subscribers s
+        set status = s.hard_status, status_updated_at = s.hard_status_at, bounce_type = null, bounce_subtype = null,
+            hard_status = null, hard_status_at = null
+        where s.id = known.id and s.hard_status is not null;
+        return found;
+    end if;
+    update subscribers s
+    set hard_status = coalesce(s.hard_status, s.status),
+        hard_status_at = case when s.hard_status is null then s.status_updated_at else s.hard_status_at end,
+        status = 'bounced', status_updated_at = soft.at, bounce_type = soft.type, bounce_subtype = soft.subtype
+    where s.id = known.id and (s.hard_status is null or (s.status_updated_at, s.bounce_type, s.bounce_subtype)
+                               is distinct from (soft.at, soft.type, soft.subtype));
+    return found;
+end $$;
+comment on function mailout_count_soft_bounces is 'Three messages that bounced softly end mail; a delivery that is reported late takes it back.';
 
 create or replace function mailout_hear_all(news jsonb) returns integer
 language plpgsql set search_path = public as $$
@@ -168,6 +231,8 @@ declare
     recorded record;
     moved record;
     counted text[] := '{}';
+    bounced text[] := '{}';
+    delivered text[] := '{}';
     one record;
     events integer := 0;  repeated integer := 0;  strangers integer := 0;  confirmed integer := 0;
     revoked integer := 0; statuses integer := 0;  problems integer := 0;   dead integer := 0;
@@ -181,7 +246,13 @@ begin
     perform 1 from subscribers s
     where s.email_norm in (
         select coalesce((mailout_event_message(e)).email, e->>'email')
-        from jsonb_array_elements(readings) r, jsonb_array_elements(r->'effects') e where e->'heard' <> 'null')
+        from jsonb_array_elements(readings) r, jsonb_array_elements(r->'effects') e
+        where e->'heard' <> 'null' or ((e->>'recount')::boolean and e->>'type' = 'bounce')
+        union
+        select ended.email_norm
+        from jsonb_array_elements(readings) r, jsonb_array_elements(r->'effects') e
+        join subscribers ended on ended.email_norm = e->>'email' and ended.hard_status is not null
+        where (e->>'recount')::boolean)
     order by s.email_norm for update;
     for reading in select value from jsonb_array_elements(readings) loop
         select * into waiting from events_inbox i
@@ -211,6 +282,11 @@ begin
             if effect->'heard' <> 'null' and coalesce(message.email, effect->>'email') is not null then
                 statuses := statuses + mailout_hear(coalesce(message.email, effect->>'email'), effect->'heard')::integer;
             end if;
+            if (effect->>'recount')::boolean and effect->>'type' = 'bounce' then
+                bounced := bounced || coalesce(message.email, effect->>'email');
+            elsif (effect->>'recount')::boolean then
+                delivered := delivered || coalesce(message.email, effect->>'email');
+            end if;
             if message.id is null then
                 strangers := strangers + 1;
                 continue;
@@ -226,6 +302,11 @@ begin
         set payload = null, applied_at = mailout_now(),
             error = (reading->>'code') || ': ' || (reading->>'message')
         where i.id = waiting.id;
+    end loop;
+    for one in select email from unnest(bounced) as email
+               union select s.email_norm from subscribers s
+                     where s.email_norm = any(delivered) and s.hard_status is not null order by 1 loop
+        statuses := statuses + mailout_count_soft_bounces(one.email)::integer;
     end loop;
     for one in select split_part(c, ' ', 1)::uuid as campaign, split_part(c, ' ', 2) as metric, count(*)::integer as n
                from unnest(counted) as c group by 1, 2 order by 1, 2 loop
@@ -260,6 +341,9 @@ begin
         on conflict (email_norm) do nothing;
         update subscribers s set status = 'unsubscribed', status_updated_at = mailout_now(), left_at = mailout_now()
         where s.email_norm = address and s.status = 'active';
+        -- Soft bounces may be taken back; his leaving stays.
+        update subscribers s set hard_status = 'unsubscribed', hard_status_at = mailout_now(), left_at = mailout_now()
+        where s.email_norm = address and s.hard_status = 'active';
     else
         insert into subscriptions as l (email, list_key, unsubscribed_at) values (address, $2, mailout_now())
         on conflict on constraint subscriptions_pkey
@@ -284,6 +368,15 @@ begin
     return mailout_may_return(address, $2);
 end $$;
 comment on function mailout_unsubscribe is 'From one list, or from everything; whether he may take it back.';
+
+create or replace function mailout_mailed_since(address text, moment double precision) returns boolean
+language sql stable set search_path = public as $$
+    select exists (
+        select 1 from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, address)
+        where not q.is_rehearsal and coalesce(q.completed_at, q.locked_at, q.started_at) >= to_timestamp(moment)
+          and o.state in ('SENT', 'UNKNOWN') and coalesce(o.sent_at, o.attempt_at) >= to_timestamp(moment))
+$$;
+comment on function mailout_mailed_since is 'Whether mail of a mailout has gone to this address since then.';
 
 create or replace function mailout_resubscribe(address text, list_key text) returns boolean
 language plpgsql set search_path = public as $$

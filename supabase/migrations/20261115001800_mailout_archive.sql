@@ -179,3 +179,25 @@ begin
     return gone;
 end $$;
 comment on function mailout_trim_inbox is 'Events that were applied so long ago that nobody will send them again; how many.';
+
+create or replace function mailout_discard_unbegun(id text) returns boolean
+language plpgsql set search_path = public set statement_timeout = '60s' as $$
+declare
+    unbegun uuid;
+begin
+    perform 1 from email_outbox o where o.campaign_id = mailout_to_uuid($1) order by o.id for update;
+    select q.id into unbegun from campaign_queue q
+    where q.id = mailout_to_uuid($1) and q.status = 'CANCELLED' and q.archived_at is null
+      and q.recipients = q.suppressed
+      and not exists (select 1 from archivings a where a.mailout = q.id)
+      and not exists (select 1 from email_outbox o where o.campaign_id = q.id and o.epoch > 0)
+    for update of q;
+    if unbegun is null then
+        return false;
+    end if;
+    delete from email_outbox o where o.campaign_id = unbegun;
+    delete from page_reports r where r.mailout = unbegun::text;
+    delete from campaign_queue q where q.id = unbegun;
+    return true;
+end $$;
+comment on function mailout_discard_unbegun is 'Lets go of a mailout that was cancelled before its first message: it may be sent after all.';

@@ -7,3 +7,12 @@ language sql stable set search_path = public as $$
         where l.list_key = mailout_anybody_on.list_key and l.unsubscribed_at is null and s.status = 'active')
 $$;
 comment on function mailout_anybody_on is 'Whether a mailout to this list would reach anybody.';
+
+create or replace function mailout_audience_size(list_key text) returns bigint
+language sql stable set search_path = public as $$
+    select count(*) from subscribers s
+    where s.status = 'active' and s.email_norm > '' and ($1 is null or exists (
+        select 1 from subscriptions l
+        where l.email = s.email_norm and l.list_key = $1 and l.unsubscribed_at is null))
+$$;
+comment on function mailout_audience_size is 'How many would get a mailout to this list, or (null) to everybody.';

@@ -88,7 +88,9 @@ def test_the_publishable_key_may_call_and_read_nothing_of_it(
         "   or relkind = 'S' and has_sequence_privilege(%(role)s, oid, 'usage, select, update'))",
         {"role": role},
     ).fetchall()
-    (locked,) = admin.execute("select relrowsecurity from pg_class where relname = 'seasons'").fetchone() or ()
+    (locked,) = (
+        admin.execute("select relrowsecurity from pg_class where relname = 'seasons'").fetchone() or ()
+    )
     assert (open_functions, open_relations, locked) == ([], [], True)
 
 

@@ -66,6 +66,9 @@ class Workspace:
                 return {"object": "data_source", "id": id, "properties": database["properties"]}
             case "POST", ["data_sources", id, "query"]:
                 return self._query(id, body)
+            case "POST", ["comments"]:
+                self._one(self.pages, body["parent"]["page_id"])
+                return {"object": "comment", "id": str(uuid.uuid4()), "rich_text": body["rich_text"]}
             case _:
                 raise Refused(400, "invalid_request_url", f"Invalid request URL: {'/'.join(parts)}")
 
@@ -146,13 +149,11 @@ class Workspace:
     def _query(self, id: str, body: Json) -> Json:
         source, _ = self._by_source(id)
         ids = [one for one, page in self.pages.items() if page.get("database") == source]
-        wanted = body["filter"]
-        kind = "status" if "status" in wanted else "select"
+        wanted = body["filter"].get("and", [body["filter"]])
         found = [
             self._page(one)
             for one in ids
-            if (self.pages[one]["properties"][wanted["property"]].get(kind) or {}).get("name")
-            == wanted[kind]["equals"]
+            if all(fits(self.pages[one]["properties"][each["property"]], each) for each in wanted)
         ]
         found.sort(key=lambda page: page["created_time"])
         return self._listed(found, body.get("start_cursor", ""), body.get("page_size", 100))
@@ -197,3 +198,11 @@ def _is_id(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def fits(property: Json, wanted: Json) -> bool:
+    """Whether a page's property passes one condition of a filter."""
+    if "date" in wanted:
+        return wanted["date"] == {"is_empty": True} and property.get("date") is None
+    kind = "status" if "status" in wanted else "select"
+    return bool((property.get(kind) or {}).get("name") == wanted[kind]["equals"])

@@ -71,7 +71,7 @@ def test_texts_become_what_they_mean() -> None:
         ("LOCK_SECONDS", "0", "must be more than 0"),
         ("MAILOUT_TRANSPORT", "smtp", "must be 'folder' or 'ses', not 'smtp'"),
         ("SES_MODE", "fast", "must be 'single' or 'bulk'"),
-        ("BOUNCE_POLICY", "none", "must be 'any' or 'permanent'"),
+        ("BOUNCE_POLICY", "none", "must be 'smart', 'any' or 'permanent'"),
         ("LOG_FORMAT", "xml", "must be 'text' or 'json'"),
         ("LOG_REDACT", "perhaps", "must be true or false"),
         ("FROM_EMAIL", "ana", "must be an e-mail address (no_at)"),

@@ -16,6 +16,9 @@ from mailout.ports import Clock, ErrorRecord
 from mailout.queue.model import Kind
 from mailout.reporting.page_state import PageState, PageStatus
 
+NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
+"""Of a page's state, what is not written under its own name."""
+
 
 class NotionPages:
     """A `Source` and a `PageReporter`. Reports are less patient: they are made again in a minute."""
@@ -59,6 +62,12 @@ class NotionPages:
         page = self._notion.read(answer)
         return page.send_at or 0.0 if page.status == self._statuses[PageStatus.READY] else None
 
+    def done_by_hand(self, since: float) -> list[str]:
+        return [page.id for page in self._notion.done_by_hand(since)] if self._finds_ready else []
+
+    def note(self, ref: str, text: str) -> None:
+        self._told.add_note(ref, text)
+
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._told.page(ref)
         page = self._told.read(answer)
@@ -66,10 +75,15 @@ class NotionPages:
             return
         if state.is_test and (not page.is_test or page.status == self._statuses[PageStatus.SEND]):
             return
+        if state.is_rehearsal and self._was_sent(page):
+            return
+        if state.note is not None and page.status != self._statuses[state.status]:
+            # Before the status: once that is there, the note counts as told.
+            self._told.add_note(ref, state.note)
         values: dict[str, Value] = {"status": self._statuses[state.status]}
         for one in fields(state):
             value = getattr(state, one.name)
-            if one.name not in ("status", "is_test") and value is not None:
+            if one.name not in NO_PROPERTIES and value is not None:
                 values[one.name] = value
         self._told.update_page(ref, values, answer)
 

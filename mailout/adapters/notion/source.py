@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, tzinfo
 from functools import partial
@@ -23,11 +23,12 @@ from mailout.content.notion.page import (
     StatusNames,
     Value,
     holds,
+    moment_of,
     page_of,
     property_value,
 )
 from mailout.doctor import Check
-from mailout.errors import SettingsError, SourceError, SourceNotFound
+from mailout.errors import SettingsError, SourceError, SourceNotFound, SourceRefused
 from mailout.ports import Clock, ErrorRecord
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,10 @@ ERROR_PROPERTIES: Mapping[str, str] = {
     for name in ("timestamp", "mailout", "stage", "provider", "email", "code", "message", "attempts")
 }
 """The errors database's properties beside its title (SPEC §10)."""
+
+
+STATUS_NOTE = "status_note"
+DB_MAILOUTS = "NOTION_DB_MAILOUTS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +100,48 @@ class NotionSource:
 
     def ready_pages(self, now: float) -> list[NotionPage]:
         """Pages that ask to be sent and whose time has come, oldest first."""
-        name, ready = self._config.properties.status, self._config.statuses.ready
-        source = self._data_source(self._config.db_mailouts, "NOTION_DB_MAILOUTS")
-        kind = str((self._schema(source).get(name) or {}).get("type"))
-        if kind not in KINDS["status"]:
-            raise SourceError(
-                f"The mailouts database has no status or select called {name!r}.",
-                remedy="Add it, or set NOTION_PROP_STATUS.",
-            )
-        query = {
-            "filter": {"property": name, kind: {"equals": ready}},
-            "sorts": [{"timestamp": "created_time", "direction": "ascending"}],
-        }
-        answers = self._calls.pages(
-            "looking for mailouts that are ready",
-            lambda api, paging: api.data_sources.query(source, **query, **paging),
-        )
+        is_ready, source = self._has_status(self._config.statuses.ready)
+        answers = self._found("looking for mailouts that are ready", source, is_ready)
         found = [
             self.read(answer)
             for answer in answers
             if answer.get("object") == "page" and not answer.get("in_trash")
         ]
         return [page for page in found if page.send_at is None or page.send_at <= now]
+
+    def done_by_hand(self, since: float) -> list[NotionPage]:
+        """Pages that a person has set to done, without a time of sending: edited since then."""
+        is_done, source = self._has_status(self._config.statuses.send)
+        sent_at = self._config.properties.sent_at
+        if (self._schema(source).get(sent_at) or {}).get("type") != "date":
+            return []
+        never_sent = {"property": sent_at, "date": {"is_empty": True}}
+        answers = self._found(
+            "looking for mailouts that were never sent", source, {"and": [is_done, never_sent]}
+        )
+        return [
+            self.read(answer)
+            for answer in answers
+            if answer.get("object") == "page"
+            and not answer.get("in_trash")
+            and (moment_of(answer.get("last_edited_time")) or since) >= since
+        ]
+
+    def _has_status(self, status: str) -> tuple[Json, str]:
+        """The filter for it, whether it is a status or a select, and the data source that it is for."""
+        name = self._config.properties.status
+        source = self._data_source(self._config.db_mailouts, DB_MAILOUTS)
+        kind = str((self._schema(source).get(name) or {}).get("type"))
+        if kind not in KINDS["status"]:
+            raise SourceError(
+                f"The mailouts database has no status or select called {name!r}.",
+                remedy="Add it, or set NOTION_PROP_STATUS.",
+            )
+        return {"property": name, kind: {"equals": status}}, source
+
+    def _found(self, what: str, source: str, wanted: Json) -> Iterator[Json]:
+        query = {"filter": wanted, "sorts": [{"timestamp": "created_time", "direction": "ascending"}]}
+        return self._calls.pages(what, lambda api, paging: api.data_sources.query(source, **query, **paging))
 
     def page(self, page_id: str) -> Json:
         page: Json = self._calls.make(f"reading the page {page_id}", lambda api: api.pages.retrieve(page_id))
@@ -162,6 +187,26 @@ class NotionSource:
                 f"updating the page {page_id}", lambda api: api.pages.update(page_id, properties=body)
             )
         return tuple(skipped)
+
+    def add_note(self, page_id: str, text: str) -> None:
+        """A comment: a line within the page would become part of the letter. An integration that may not
+        comment says it in the text property `status_note`, if there is one."""
+        body = {"parent": {"page_id": page_id}, "rich_text": [{"type": "text", "text": {"content": text}}]}
+        try:
+            self._calls.make(
+                "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
+            )
+        except SourceRefused:
+            page = self.page(page_id)
+            there = (page.get("properties") or {}).get(STATUS_NOTE) or {}
+            written = property_value(str(there.get("type")), text)
+            if written is None:
+                self._warn_once([f"{STATUS_NOTE} (the integration may not comment)"])
+                return
+            self._calls.make(
+                f"updating the page {page_id}",
+                lambda api: api.pages.update(page_id, properties={STATUS_NOTE: written}),
+            )
 
     def create_error_pages(
         self, rows: Sequence[ErrorRecord], page_id: str | None = None, subject: str | None = None

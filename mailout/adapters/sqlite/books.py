@@ -6,8 +6,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 
+from mailout.delivery.protocol import REHEARSED
 from mailout.delivery.states import COLUMN_OF, Column, State
-
 
 Charges = Counter[tuple[str, str, str]]
 """By scope, kind and key: how many attempts were charged, or (below none) given back."""
@@ -30,7 +30,7 @@ class Books:
 
     def charge(self, company: str, at: float, hour: str | None, day: str | None, n: int) -> None:
         """`n` messages of a company, begun at that time; fewer than none: given back."""
-        self._usage["all", "minute", minute_key(at)] += n
+        self._usage[minute_scope(hour), "minute", minute_key(at)] += n
         for kind, key in (("hour", hour), ("day", day)):
             if key is not None:
                 self._usage["all", kind, key] += n
@@ -71,6 +71,11 @@ class Books:
             " WHERE id = :id",
             {**delta, "id": campaign},
         )
+
+
+def minute_scope(hour: str | None) -> str:
+    """What a rehearsal begins takes nothing from the provider's quota."""
+    return "rehearsal" if hour is not None and hour.endswith(REHEARSED) else "all"
 
 
 def minute_key(moment: float) -> str:

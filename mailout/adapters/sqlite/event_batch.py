@@ -9,40 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.standing import count_soft_bounces, hear
 from mailout.delivery.states import DOUBTFUL, WAITING, State
-from mailout.feedback.model import METRIC_OF, Applied, Effect, EventType, Heard, Reading
-from mailout.feedback.standing import Standing, after
+from mailout.feedback.model import Applied, Effect, EventType, Reading
 from mailout.ids import uuid_of
 
 NOT_YET_SENT = (*WAITING, *DOUBTFUL)
 """States in which an event may know more than we do."""
 
-_STANDING = "status, status_updated_at, bounce_type, bounce_subtype, complained_at"
 _MESSAGE = "SELECT seq, id, campaign_id, email, epoch, state, ses_message_id FROM email_outbox"
-
-
-def hear(tx: sqlite3.Connection, email: str, heard: Heard) -> bool:
-    """Whether the subscriber stands differently now. Who is no subscriber stays none."""
-    row = tx.execute(f"SELECT {_STANDING} FROM subscribers WHERE email_norm = ?", (email,)).fetchone()  # noqa: S608
-    if row is None:
-        return False
-    known = Standing(*row)
-    found = after(known, heard)
-    if found == known:
-        return False
-    tx.execute(
-        "UPDATE subscribers SET status = ?, status_updated_at = ?, bounce_type = ?, bounce_subtype = ?,"
-        " complained_at = ? WHERE email_norm = ?",
-        (
-            found.status,
-            found.status_updated_at,
-            found.bounce_type,
-            found.bounce_subtype,
-            found.complained_at,
-            email,
-        ),
-    )
-    return True
 
 
 _RECORD = (
@@ -78,13 +53,12 @@ def record_event(
     )
     added = tx.execute(_RECORD, _recorded(message, effect)).rowcount
     if added and first and message is not None:
-        count(tx, message["campaign_id"], effect.type, +1)
+        count(tx, message["campaign_id"], effect.metric, +1)
     return bool(added)
 
 
-def count(tx: sqlite3.Connection, campaign_id: str | None, type: EventType, n: int) -> None:
+def count(tx: sqlite3.Connection, campaign_id: str | None, metric: str | None, n: int) -> None:
     """A mailout's metric; an archived one's are final. None of the names needs quoting in a JSON path."""
-    metric = METRIC_OF.get(type)
     if metric is not None and campaign_id is not None:
         tx.execute(
             "UPDATE campaign_queue SET metrics = json_set(metrics, :path,"
@@ -103,7 +77,8 @@ class EventBatch:
         self._now = now
         self._move = Movement(tx, now)
         self._done: Counter[str] = Counter()
-        self._counted: Counter[tuple[str | None, EventType]] = Counter()
+        self._counted: Counter[tuple[str | None, str | None]] = Counter()
+        self._recount: set[tuple[str, bool]] = set()  # addresses, and whether one bounced softly
         self._new: list[tuple[Any, ...]] = []
         self._applied: list[tuple[str | None, str]] = []
         self._look(readings)
@@ -152,9 +127,10 @@ class EventBatch:
             f"UPDATE events_inbox SET payload = NULL, applied_at = {self._now!r}, error = ? WHERE id = ?",  # noqa: S608
             self._applied,
         )
-        for (campaign, type), n in self._counted.items():
-            count(self._tx, campaign, type, n)
+        for (campaign, metric), n in self._counted.items():
+            count(self._tx, campaign, metric, n)
         self._move.write()
+        self._done["statuses"] += count_soft_bounces(self._tx, self._recount)
         return Applied(**self._done)
 
     def _note(self, reading: Reading) -> None:
@@ -191,6 +167,8 @@ class EventBatch:
         email = known["email"] if known else effect.email
         if effect.heard is not None and email is not None:
             self._done["statuses"] += hear(self._tx, email, effect.heard)
+        if effect.recount and email is not None:
+            self._recount.add((email, effect.type is EventType.BOUNCE))
 
     def _record(self, message: sqlite3.Row | Mapping[str, Any] | None, effect: Effect) -> bool:
         """As `record_event` does it, but written at the end; False: it was there."""
@@ -202,7 +180,7 @@ class EventBatch:
             types = self._types_of(message["id"])
             if effect.type not in types:
                 types.add(effect.type)
-                self._counted[message["campaign_id"], effect.type] += 1
+                self._counted[message["campaign_id"], effect.metric] += 1
         return True
 
     def _types_of(self, message_id: str) -> set[str]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.event_batch import EventBatch, hear
+from mailout.adapters.sqlite.event_batch import EventBatch
+from mailout.adapters.sqlite.standing import hear
 from mailout.feedback.model import Applied, Doubts, Drift, Heard, InboxCounts, Reading, Received, Waiting
 
 

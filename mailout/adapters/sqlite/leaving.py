@@ -13,7 +13,7 @@ from mailout.adapters.sqlite.event_batch import count, record_event
 from mailout.adapters.sqlite.movement import Movement
 from mailout.delivery.states import WAITING, State
 from mailout.errors import StoreError
-from mailout.feedback.model import Effect, EventType, Forgotten, Left
+from mailout.feedback.model import METRIC_OF, Effect, EventType, Forgotten, Left
 from mailout.ids import uuid_of
 
 
@@ -30,6 +30,11 @@ class SqliteLeaving:
                 tx.execute(
                     "UPDATE subscribers SET status = 'unsubscribed', status_updated_at = :now, left_at = :now"
                     " WHERE email_norm = :email AND status = 'active'",
+                    {"now": now, "email": email_norm},
+                )
+                tx.execute(  # soft bounces may be taken back; his leaving stays
+                    "UPDATE subscribers SET hard_status = 'unsubscribed', hard_status_at = :now,"
+                    " left_at = :now WHERE email_norm = :email AND hard_status = 'active'",
                     {"now": now, "email": email_norm},
                 )
             else:
@@ -56,6 +61,15 @@ class SqliteLeaving:
                 ),
             )
             return Left(may_return=_may_return(tx, email_norm, list_key))
+
+    def mailed_since(self, email_norm: str, moment: float) -> bool:
+        found = self.db.read(
+            "SELECT 1 FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, :email)"
+            " WHERE NOT q.is_rehearsal AND coalesce(q.completed_at, q.locked_at, q.started_at) >= :since"
+            " AND o.state IN ('SENT', 'UNKNOWN') AND coalesce(o.sent_at, o.attempt_at) >= :since LIMIT 1",
+            {"email": email_norm, "since": moment},
+        )
+        return bool(found)
 
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         with self.db.write() as tx:
@@ -154,7 +168,7 @@ def _take_back(tx: sqlite3.Connection, email: str, list_key: str | None) -> None
         (email, list_key),
     ).fetchall()
     for row in rows:
-        count(tx, row["campaign_id"], EventType.UNSUBSCRIBE, -1)
+        count(tx, row["campaign_id"], METRIC_OF[EventType.UNSUBSCRIBE], -1)
 
 
 def _erase_messages(tx: sqlite3.Connection, rows: list[sqlite3.Row], email: str, instead: str) -> None:

@@ -209,11 +209,11 @@ class SqliteOutbox:
         rows = self.db.read("SELECT first_day FROM pace WHERE scope = ?", (scope,))
         return rows[0]["first_day"] if rows else None
 
-    def begun_since(self, moment: float) -> Sequence[tuple[float, int]]:
+    def begun_since(self, moment: float, *, rehearsal: bool = False) -> Sequence[tuple[float, int]]:
         rows = self.db.read(
-            "SELECT key, n FROM usage WHERE scope = 'all' AND kind = 'minute' AND key >= ? AND n > 0"
+            "SELECT key, n FROM usage WHERE scope = ? AND kind = 'minute' AND key >= ? AND n > 0"
             " ORDER BY key",
-            (minute_key(moment),),
+            ("rehearsal" if rehearsal else "all", minute_key(moment)),
         )
         return [(60.0 * int(row["key"]), row["n"]) for row in rows]
 

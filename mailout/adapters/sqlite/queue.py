@@ -147,6 +147,21 @@ class SqliteQueue:
             move.write()
             return get_mailout(tx, id)
 
+    def discard_unbegun(self, id: str) -> bool:
+        with self.db.write() as tx:
+            unbegun = tx.execute(
+                "SELECT 1 FROM campaign_queue q WHERE q.id = ? AND q.status = 'CANCELLED'"
+                " AND q.archived_at IS NULL AND q.recipients = q.suppressed"
+                " AND NOT EXISTS (SELECT 1 FROM archivings a WHERE a.mailout = q.id)"
+                " AND NOT EXISTS (SELECT 1 FROM email_outbox o WHERE o.campaign_id = q.id AND o.epoch > 0)",
+                (id,),
+            ).fetchone()
+            if unbegun is not None:
+                tx.execute("DELETE FROM email_outbox WHERE campaign_id = ?", (id,))
+                tx.execute("DELETE FROM page_reports WHERE mailout = ?", (id,))
+                tx.execute("DELETE FROM campaign_queue WHERE id = ?", (id,))
+            return unbegun is not None
+
     def complete(self, id: str) -> Mailout:
         with self.db.write() as tx:
             tx.execute(
@@ -163,7 +178,7 @@ class SqliteQueue:
         rows = self.db.read(
             "SELECT other.* FROM campaign_queue this JOIN campaign_queue other"
             " ON other.content_hash = this.content_hash AND other.list_key IS this.list_key"
-            " AND other.ref <> this.ref AND NOT other.is_test"
+            " AND other.ref <> this.ref AND NOT other.is_test AND NOT other.is_rehearsal"
             " WHERE this.id = :id AND other.status <> 'CANCELLED'"
             " AND (other.status = 'PROCESSING' OR other.sent + other.unknown > 0)"
             " AND coalesce(other.completed_at, other.locked_at, other.started_at) >= :since"
@@ -203,14 +218,25 @@ class SqliteQueue:
     def all_paused(self) -> bool:
         return bool(self.db.read("SELECT 1 FROM switches WHERE name = 'all_paused'"))
 
-    def set_content(self, id: str, content_id: str, subject: str) -> Mailout:
+    def set_content(self, id: str, content_id: str, subject: str, *, replace: bool = False) -> Mailout:
         with self.db.write() as tx:
             tx.execute(
-                "UPDATE campaign_queue SET content_hash = ?, subject = ?"
-                " WHERE id = ? AND content_hash IS NULL",
-                (content_id, subject, id),
+                "UPDATE campaign_queue SET content_hash = :content, subject = :subject"
+                " WHERE id = :id AND (content_hash IS NULL OR (:replace AND status = 'PENDING'"
+                "  AND in_flight + sent + failed + unknown = 0))",
+                {"content": content_id, "subject": subject, "id": id, "replace": replace},
             )
             return get_mailout(tx, id)
+
+    def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
+        rows = self.db.read(
+            "SELECT max(completed_at) AS at FROM campaign_queue WHERE is_test AND NOT is_rehearsal"
+            " AND status = 'COMPLETED' AND sent > 0"
+            " AND ref = coalesce(:ref, ref) AND content_hash = coalesce(:content, content_hash)",
+            {"ref": ref, "content": content_hash},
+        )
+        at: float | None = rows[0]["at"]
+        return at
 
 
 def get_mailout(tx: sqlite3.Connection, id: str) -> Mailout:
@@ -227,9 +253,10 @@ def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
 
 def mailout_of(row: sqlite3.Row) -> Mailout:
     return Mailout(
-        **{name: row[name] for name in _NEW if name not in ("kind", "is_test")},
+        **{name: row[name] for name in _NEW if name not in ("kind", "is_test", "is_rehearsal")},
         kind=Kind(row["kind"]),
         is_test=bool(row["is_test"]),
+        is_rehearsal=bool(row["is_rehearsal"]),
         status=Status(row["status"]),
         outcome=MailoutOutcome(row["outcome"]) if row["outcome"] else None,
         deferred_until=row["deferred_until"],

@@ -22,6 +22,12 @@ _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type,
         from_name = excluded.from_name, ocd_ids = excluded.ocd_ids, attributes = excluded.attributes"""
 
 
+_RAISE_HARD_STATUS = """UPDATE subscribers SET hard_status = nullif(?2, 'bounced'), hard_status_at = ?3
+    WHERE email_norm = ?1 AND ?2 <> 'active' AND hard_status IS NOT NULL
+      AND (hard_status = 'active' OR ?2 = 'bounced')"""
+"""Soft bounces may be taken back; what a file or a person says besides is not lost with them."""
+
+
 class SqliteSubscribers:
     """Fulfils `ports.Subscribers`."""
 
@@ -43,6 +49,8 @@ class SqliteSubscribers:
                 merged[key] = _merge(merged.get(key) or known.get(key), row, now)
             changed = {key for key, row in merged.items() if row != known.get(key)}
             tx.executemany(_WRITE, [merged[key] for key in merged if key in changed])
+            told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
+            tx.executemany(_RAISE_HARD_STATUS, told)
             joined = _join_lists(tx, rows, keys)
         added = merged.keys() - known.keys()
         return ImportCounts(
@@ -86,6 +94,15 @@ class SqliteSubscribers:
         )
         return bool(found)
 
+    def audience_size(self, list_key: str | None) -> int:
+        rows = self.db.read(
+            "SELECT count(*) AS n FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"
+            " AND (:list_key IS NULL OR EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = s.email_norm"
+            "  AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))",
+            {"list_key": list_key},
+        )
+        return int(rows[0]["n"])
+
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""
         return 0
@@ -102,6 +119,7 @@ class SqliteSubscribers:
                     "UPDATE subscribers SET status = ?, status_updated_at = ? WHERE email_norm = ?",
                     (after, self.db.clock.now(), email_norm),
                 )
+            tx.execute(_RAISE_HARD_STATUS, (email_norm, status, self.db.clock.now()))
 
 
 def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[str]:

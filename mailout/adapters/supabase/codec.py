@@ -41,7 +41,8 @@ def mailout(values: Mapping[str, Any]) -> Mailout:
 
 
 _PLAIN = (
-    *("id", "ref", "subject", "company_id", "list_key", "from_name", "is_test", "priority", "actor"),
+    *("id", "ref", "subject", "company_id", "list_key", "from_name", "is_test", "is_rehearsal", "priority"),
+    "actor",
     *("scheduled_at", "campaign_tag", "send_batch_id", "deferred_until", "defer_note", "content_hash"),
     *("locked_by", "locked_at", "created_at", "frozen_at", "started_at", "completed_at", "metrics"),
     *("transient_pauses", "transient_sent", "acknowledged", "archived_at", "archived_to"),

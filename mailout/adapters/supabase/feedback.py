@@ -9,7 +9,6 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.feedback.model import (
-    METRIC_OF,
     Applied,
     Doubts,
     Drift,
@@ -61,6 +60,9 @@ class SupabaseFeedback:
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         return bool(self.rpc("mailout_resubscribe", {"address": email_norm, "list_key": list_key}))
 
+    def mailed_since(self, email_norm: str, moment: float) -> bool:
+        return bool(self.rpc("mailout_mailed_since", {"address": email_norm, "moment": moment}))
+
     def forget(self, email_norm: str, instead: str) -> Forgotten:
         done = self.rpc("mailout_forget", {"address": email_norm, "instead": instead})
         return Forgotten(**{**done, "mailouts": tuple(sorted(done["mailouts"]))})
@@ -97,7 +99,8 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "campaign_id": effect.campaign_id,
         "heard": asdict(effect.heard) if effect.heard else None,
         "detail": dict(effect.detail),
-        "metric": METRIC_OF.get(effect.type),
+        "recount": effect.recount,
+        "metric": effect.metric,
         "revoke_code": revoke_code,
         "revoke_message": revoke_message,
     }

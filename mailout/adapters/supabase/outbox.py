@@ -126,5 +126,6 @@ class SupabaseOutbox:
         day: str | None = self.rpc("mailout_first_day", {"scope": scope})
         return day
 
-    def begun_since(self, moment: float) -> Sequence[tuple[float, int]]:
-        return [(float(minute), n) for minute, n in self.rpc("mailout_begun_since", {"moment": moment})]
+    def begun_since(self, moment: float, *, rehearsal: bool = False) -> Sequence[tuple[float, int]]:
+        params = {"moment": moment, "rehearsal": rehearsal}
+        return [(float(minute), n) for minute, n in self.rpc("mailout_begun_since", params)]

@@ -57,6 +57,9 @@ class SupabaseQueue:
             mailout = codec.mailout(self.rpc("mailout_cancel", {"id": id}))
         return mailout
 
+    def discard_unbegun(self, id: str) -> bool:
+        return bool(self.rpc("mailout_discard_unbegun", {"id": id}))
+
     def complete(self, id: str) -> Mailout:
         return codec.mailout(self.rpc("mailout_complete", {"id": id}))
 
@@ -80,9 +83,13 @@ class SupabaseQueue:
     def all_paused(self) -> bool:
         return bool(self.rpc("mailout_all_paused", {}))
 
-    def set_content(self, id: str, content_id: str, subject: str) -> Mailout:
-        params = {"id": id, "content_id": content_id, "subject": subject}
+    def set_content(self, id: str, content_id: str, subject: str, *, replace: bool = False) -> Mailout:
+        params = {"id": id, "content_id": content_id, "subject": subject, "instead": replace}
         return codec.mailout(self.rpc("mailout_set_content", params))
+
+    def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
+        at: float | None = self.rpc("mailout_last_test", {"ref": ref, "content_hash": content_hash})
+        return at
 
     def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
         """Inside the database: recipients do not travel."""

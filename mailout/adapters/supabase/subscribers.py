@@ -58,6 +58,9 @@ class SupabaseSubscribers:
     def anybody_on(self, list_key: str) -> bool:
         return bool(self.rpc("mailout_anybody_on", {"list_key": list_key}))
 
+    def audience_size(self, list_key: str | None) -> int:
+        return int(self.rpc("mailout_audience_size", {"list_key": list_key}))
+
     def left_out(self) -> Mapping[str, int]:
         counts: dict[str, int] = self.rpc("mailout_left_out", {})
         return counts

@@ -103,6 +103,14 @@ def _property(properties: Mapping[str, Any], names: PropertyNames, name: str) ->
     return title_of(properties) if name == "subject" else None
 
 
+def moment_of(written: Any) -> float | None:
+    """A time as the API writes its own: always with a zone."""
+    try:
+        return datetime.fromisoformat(written).timestamp()
+    except (TypeError, ValueError):
+        return None
+
+
 def title_of(properties: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next((one for one in properties.values() if _mapping(one).get("type") == "title"), None)
 

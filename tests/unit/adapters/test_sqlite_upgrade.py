@@ -18,7 +18,9 @@ from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, mailout, result
 
 KNOWN = sorted(database.MIGRATIONS.glob("*.sql"))
-NEXT = "CREATE TABLE brand_new (id TEXT);\nALTER TABLE campaign_queue ADD COLUMN colour TEXT DEFAULT 'grey';\n"
+NEXT = (
+    "CREATE TABLE brand_new (id TEXT);\nALTER TABLE campaign_queue ADD COLUMN colour TEXT DEFAULT 'grey';\n"
+)
 BROKEN = "CREATE TABLE brand_new (id TEXT);\nINSERT INTO nowhere VALUES (1);\n"
 
 
@@ -50,7 +52,9 @@ def content(path: Path) -> dict[str, Any]:
     connection = sqlite3.connect(path)
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        names = [
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
         outbox = connection.execute("SELECT email, state FROM email_outbox ORDER BY seq").fetchall()
         return {"version": version, "brand_new": "brand_new" in names, "outbox": outbox}
     finally:
@@ -92,7 +96,9 @@ def test_an_upgrade_that_fails_half_way_leaves_it_as_it_was(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = content(home)
-    program(tmp_path, monkeypatch, {"0998_next.sql": "CREATE TABLE other (id TEXT);\n", "0999_bad.sql": BROKEN})
+    program(
+        tmp_path, monkeypatch, {"0998_next.sql": "CREATE TABLE other (id TEXT);\n", "0999_bad.sql": BROKEN}
+    )
     with pytest.raises(sqlite3.OperationalError, match="no such table: nowhere"):
         SqliteStore(home, FakeClock())
     assert content(home) == before

@@ -145,9 +145,7 @@ def test_one_lane_keeps_the_order_of_addresses_also_when_slots_are_lost(director
 
 @pytest.mark.parametrize("kind", ["hour", "day"])
 @pytest.mark.parametrize("rate", [0, 5, 50, 500, 1000])
-def test_a_limit_is_reached_exactly_also_when_slots_are_lost(
-    directory: Path, rate: float, kind: str
-) -> None:
+def test_a_limit_is_reached_exactly_also_when_slots_are_lost(directory: Path, rate: float, kind: str) -> None:
     """A busy machine withdraws many: what they give back is used, and not left over."""
     it = scene(directory, 150, Drowsy([0.0] * 9 + [0.05]))
     it.transport = Uneven(it.clock).script([0.0] * 89 + [0.05] + [0.0] * 60)  # the last ten lose theirs

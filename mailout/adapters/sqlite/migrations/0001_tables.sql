@@ -58,6 +58,7 @@ CREATE TABLE campaign_queue (
     list_key          TEXT,
     from_name         TEXT,
     is_test           INTEGER NOT NULL DEFAULT 0,
+    is_rehearsal      INTEGER NOT NULL DEFAULT 0,  -- written to a folder: nobody gets it
     status            TEXT NOT NULL DEFAULT 'PENDING'
                       CHECK (status IN ('PENDING', 'PROCESSING', 'COMPLETED', 'CANCELLED')),
     outcome           TEXT CHECK (outcome IN ('sent', 'failed')),

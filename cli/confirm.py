@@ -1,0 +1,23 @@
+"""Asking before what cannot be undone."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from cli.output import note
+from mailout.errors import UsageError
+
+Yes = typer.Option("--yes", help="Do not ask.")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Go on after a yes. Where nobody can be asked, only `--yes` will do."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} There is nobody to ask.", remedy="Say --yes if you are sure.")
+    if not typer.confirm(question, default=False, err=True):
+        note("Nothing was done.")
+        raise typer.Exit(1)

@@ -1,0 +1,118 @@
+"""A rehearsal is not a sending: whatever it does, real mail finds everything as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mailout.delivery.protocol import REHEARSED
+from mailout.delivery.states import State
+from mailout.ids import mailout_id, rehearsal_id
+from mailout.ports import Store
+from tests.clocks import NOON
+from tests.contract.scenes import ACCOUNT, LETTER, Sender, buckets, enqueue, freeze, mailout, result
+from tests.contract.stores import StoreFactory
+
+ANN, BOB = "ann@example.org", "bob@example.org"
+REHEARSAL = rehearsal_id("page", LETTER.hash)
+
+
+def rehearsed_buckets(**limits: int) -> list[object]:
+    return [replace(one, key=one.key + REHEARSED) for one in buckets(NOON, **limits)]
+
+
+def test_a_rehearsal_is_remembered_as_one(store: Store) -> None:
+    id = enqueue(store, id=REHEARSAL, is_rehearsal=True)
+    assert id != mailout_id("page")
+    assert store.mailout(id).is_rehearsal
+    assert not store.mailout(enqueue(store)).is_rehearsal
+
+
+def test_it_has_counters_of_its_own(store: Store) -> None:
+    """Neither the hour's limit nor the provider's quota has less for real mail; it has its own limit."""
+    store.set_quota(ACCOUNT, 10, NOON)
+    id = mailout(store, ANN, BOB, id=REHEARSAL, is_rehearsal=True)
+    sender = Sender(store, id)
+    one = sender.begin_one(buckets=rehearsed_buckets(hour=1))
+    assert sender.step(want=1, buckets=rehearsed_buckets(hour=1)).limited == "hour"
+    assert store.quota(ACCOUNT) == 10
+    assert store.usage("all", "hour", buckets(NOON)[0].key) == 0
+    assert (list(store.begun_since(0.0)), list(store.begun_since(0.0, rehearsal=True))) == ([], [(NOON, 1)])
+    sender.step(results=[result(one, State.PENDING)])
+    assert list(store.begun_since(0.0, rehearsal=True)) == [], "what is given back is given back there"
+    assert store.usage_drift() == []
+    real = mailout(store, ANN, BOB)
+    assert Sender(store, real).begin(2, buckets=buckets(NOON, hour=2)), "the limit is untouched"
+
+
+def test_it_holds_back_nothing_with_the_same_content(store: Store) -> None:
+    id = mailout(store, ANN, id=rehearsal_id("other", LETTER.hash), ref="other", is_rehearsal=True)
+    sender = Sender(store, id)
+    sender.step(results=[result(sender.begin_one())], close=True)
+    store.complete(id)
+    assert store.same_content(mailout(store, ANN), 0.0) is None
+
+
+def test_it_is_no_mail_to_the_address(store: Store, factory: StoreFactory) -> None:
+    for ref, rehearsal in (("rehearsed", True), ("real", False)):
+        assert not store.mailed_since(ANN, NOON - 86_400)
+        id = mailout(store, ANN, ref=ref, is_rehearsal=rehearsal)
+        sender = Sender(store, id)
+        sender.step(results=[result(sender.begin_one())], close=True)
+        store.complete(id)
+    assert store.mailed_since(ANN, NOON - 86_400)
+    assert not store.mailed_since(BOB, NOON - 86_400)
+    factory.set_now(NOON + 90_000)
+    assert not store.mailed_since(ANN, store.now() - 86_400)
+
+
+def test_only_a_test_that_reached_somebody_is_a_test(store: Store) -> None:
+    def tested(run: str, **fields: bool) -> None:
+        id = mailout(store, ANN, id=mailout_id(run), ref="page", is_test=True, **fields)
+        sender = Sender(store, id)
+        sender.step(results=[result(sender.begin_one())], close=True)
+        store.complete(id)
+
+    enqueue(store)
+    tested("in a folder", is_rehearsal=True)
+    assert store.last_test(content_hash=LETTER.hash) is None
+    tested("to somebody")
+    assert store.last_test(content_hash=LETTER.hash) == NOON == store.last_test(ref="page")
+    assert store.last_test(content_hash="another") is None
+    assert store.last_test(ref="another") is None
+
+
+def test_content_can_be_replaced_until_a_message_was_tried(store: Store) -> None:
+    id = enqueue(store)
+    edited = replace(LETTER, text="Hello again")
+    store.put_content(edited)
+    assert store.set_content(id, edited.hash, "News").content_hash == LETTER.hash
+    assert store.set_content(id, edited.hash, "News", replace=True).content_hash == edited.hash
+    store.import_subscribers([])
+    freeze(store, id)
+    begun = mailout(store, ANN, ref="begun")
+    Sender(store, begun).begin_one()
+    assert store.set_content(begun, edited.hash, "News", replace=True).content_hash == LETTER.hash
+
+
+def test_a_mailout_that_was_cancelled_before_it_began_may_be_sent_after_all(store: Store) -> None:
+    id = mailout(store, ANN, BOB)
+    assert not store.discard_unbegun(id), "it is not cancelled"
+    store.ask_report(id)
+    store.cancel(id)
+    assert store.discard_unbegun(id)
+    assert (store.mailouts(), store.due_reports()) == ([], {})
+    assert mailout(store, ANN, BOB) == id
+    assert store.mailout(id).ledger.pending == 2
+    sender = Sender(store, id)
+    begun = sender.begin_one()
+    sender.step(withdraw=[begun.attempt], close=True)
+    store.cancel(id)
+    assert not store.discard_unbegun(id), "an attempt was begun: its epoch must not be used again"
+
+
+def test_how_many_would_get_it(store: Store) -> None:
+    mailout(store, ANN, list_key="weekly")
+    mailout(store, BOB, ref="other")
+    assert (store.audience_size(None), store.audience_size("weekly")) == (2, 1)
+    store.unsubscribe(ANN, "weekly")
+    assert (store.audience_size(None), store.audience_size("weekly")) == (2, 0)
