@@ -57,6 +57,6 @@ def _never_in_the_way(work: Callable[[], object]) -> None:
     try:
         work()
     except MailoutError as error:
-        logger.warning("alerts wait for the next run: %s", error)
+        logger.warning("alerts could not be looked after; the next run tries again: %s", error)
     except Exception:
         logger.exception("alerts could not be looked after; they are tried again in the next run")
