@@ -17,7 +17,6 @@ from mailout.content.media import keep_media
 from mailout.errors import Abort, AbortCode, UsageError
 
 
-
 def picture(kind: str = "PNG") -> bytes:
     data = io.BytesIO()
     Image.new("RGB", (2, 3), "teal").save(data, format=kind)
