@@ -15,7 +15,7 @@ from mailout.errors import Abort, AbortCode, UsageError
 from mailout.queue.model import Kind
 
 PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "AVIF")
-"""What is copied to where everybody can read it. No SVG: mail programs do not show it, and it can hold scripts."""
+"""What may be published. No SVG: mail programs do not show it, and it can hold scripts."""
 
 
 class MarkdownFiles:
@@ -49,7 +49,7 @@ def read_picture(source: str) -> bytes:
     try:
         with Image.open(io.BytesIO(data), formats=PICTURES) as picture:
             picture.load()
-    except Exception as error:
+    except Exception as error:  # decoders raise whatever a broken file makes them stumble over
         raise Abort(
             AbortCode.MEDIA_UNAVAILABLE,
             f"{source} is not a picture that can be shown, or is damaged.",
@@ -83,7 +83,7 @@ def _found(media: Media, beside: Path) -> Media:
         raise Abort(
             AbortCode.MEDIA_UNAVAILABLE,
             f"{beside.name} shows {media.source}, which is outside of its folder.",
-            remedy="Put the picture into the folder of the text (no link to another place), and name it there.",
+            remedy="Put the picture itself into the folder of the text, and name it there.",
         )
     if not file.is_file():
         raise Abort(

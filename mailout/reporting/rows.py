@@ -4,8 +4,8 @@ While a mailout is sent, each worker appends what is final to a part of its own;
 made anew from the store, because unknown messages are settled later and only the store knows.
 
 The file is safe to open in a spreadsheet: a value that begins like a formula (`=`, `+`, `-`, `@`, a tab or a
-carriage return, also behind `'`) gets a `'` in front. Addresses may begin with `+`, `-` or `=` too; a program that
-reads the file back takes that `'` away again, as the import of subscribers does.
+carriage return, also behind `'`) gets a `'` in front. Addresses may begin with `+`, `-` or `=` too; a program
+that reads the file back takes that `'` away again, as the import of subscribers does.
 """
 
 from __future__ import annotations

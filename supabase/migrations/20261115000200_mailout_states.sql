@@ -66,6 +66,9 @@ comment on function mailout_check_begin is 'A message begins as PENDING, whoever
 create or replace function mailout_check_steps() returns trigger
 language plpgsql set search_path = public as $$
 begin
+    if not exists (select 1 from old_rows) then
+        return null;  -- a step's statements often move nobody
+    end if;
     -- All rows of a statement at once. A row whose seq was changed meets nobody, and is refused, too.
     perform 1 from old_rows o full join new_rows n on n.seq = o.seq
     where o.seq is null or n.seq is null or n.epoch < o.epoch or n.campaign_id is distinct from o.campaign_id
@@ -125,6 +128,9 @@ language plpgsql set search_path = public as $$
 declare
     campaigns uuid[] := array(select distinct campaign_id from new_rows where campaign_id is not null);
 begin
+    if campaigns = '{}' then
+        return null;
+    end if;
     perform 1 from campaign_queue where id = any(campaigns) order by id for update;
     -- A completed mailout follows its ledger back into the queue.
     update campaign_queue q set

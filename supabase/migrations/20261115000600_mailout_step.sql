@@ -162,8 +162,9 @@ begin
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and r.give_back;
     update email_outbox o
-    set state = 'UNKNOWN', error_code = r.code, error_message = r.message, unknown_at = at,
-        history = mailout_unknown_history(o, r.code, r.message, at)
+    set state = 'UNKNOWN', error_code = r.code, error_category = r.category, error_message = r.message,
+        original_code = r.original_code, unknown_at = at,
+        history = mailout_unknown_history(o, r.code, r.category, r.message, r.original_code, at)
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state = 'SENT_ATTEMPT' and r.state = 'UNKNOWN';
     update email_outbox o
@@ -196,9 +197,12 @@ language sql immutable set search_path = public as $$
 $$;
 comment on function mailout_remember is 'The history with one more line. The first line of an epoch also tells when it began.';
 
-create or replace function mailout_unknown_history(o email_outbox, code text, why text, at timestamptz) returns jsonb
+create or replace function mailout_unknown_history(
+    o email_outbox, code text, category text, why text, original_code text, at timestamptz) returns jsonb
 language sql immutable set search_path = public as $$
-    select mailout_remember(o, at, o.epoch, jsonb_build_object('type', 'UNKNOWN', 'errorCode', code, 'errorMessage', why))
+    select mailout_remember(o, at, o.epoch, jsonb_build_object(
+        'type', 'UNKNOWN', 'errorCode', code, 'errorCategory', category, 'errorMessage', why,
+        'originalCode', original_code))
 $$;
 comment on function mailout_unknown_history is 'The history with the moment at which an attempt was lost.';
 
@@ -223,8 +227,9 @@ comment on function mailout_begun is 'What a session has begun, for a sender who
 create or replace function mailout_leave_nothing(sender uuid, at timestamptz) returns void
 language sql volatile set search_path = public as $$
     update email_outbox o
-    set state = 'UNKNOWN', error_code = null, error_message = 'its sender ended without an answer', unknown_at = at,
-        history = mailout_unknown_history(o, null, 'its sender ended without an answer', at)
+    set state = 'UNKNOWN', error_code = null, error_category = null, original_code = null,
+        error_message = 'its sender ended without an answer', unknown_at = at,
+        history = mailout_unknown_history(o, null, null, 'its sender ended without an answer', null, at)
     where o.session_id = sender and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT'
 $$;
 comment on function mailout_leave_nothing is 'A closing session leaves no attempt in the air: what it does not speak of is unknown.';

@@ -73,8 +73,9 @@ begin
     where o.session_id = any(dead) and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT'
     order by o.id for update;
     update email_outbox o
-    set state = 'UNKNOWN', error_code = null, error_message = 'its sender disappeared', unknown_at = at,
-        history = mailout_unknown_history(o, null, 'its sender disappeared', at)
+    set state = 'UNKNOWN', error_code = null, error_category = null, original_code = null,
+        error_message = 'its sender disappeared', unknown_at = at,
+        history = mailout_unknown_history(o, null, null, 'its sender disappeared', null, at)
     where o.session_id = any(dead) and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and o.state = 'SENT_ATTEMPT';
     get diagnostics lost = row_count;
     return lost;

@@ -12,7 +12,7 @@ select o.id as outbox_id,
        o.error_message as error_reason,
        o.attempts,
        o.duration_ms,
-       o.request_id,
+       coalesce(o.request_id, o.campaign_id::text, o.id::text) as request_id,  -- what asked for it
        o.created_at,
        o.sent_at,
        o.failed_at
@@ -56,9 +56,16 @@ comment on view message_attempts is 'Every attempt: those that ended otherwise f
 create or replace view email_events with (security_invoker = true) as
 select a.id as email_log_id, e.type, e.metadata, e.at as created_at, a.seq, a.place, e.step
 from message_attempts a
+join email_outbox o on o.seq = a.seq
+left join campaign_queue q on q.id = o.campaign_id
 cross join lateral (values
     (1, 'RECEIVED', a.attempt_at, jsonb_build_object('attempt', a.attempt)),
-    (2, 'VALIDATED', a.attempt_at, jsonb_build_object('attempt', a.attempt)),
+    (2, 'VALIDATED', a.attempt_at, jsonb_build_object('attempt', a.attempt, 'checks', jsonb_path_query_array(
+        jsonb_build_array(
+            'OUTBOX',  -- it waits, is due, and nobody else has it
+            case when (q.id is not null and not q.is_test) or o.recipient_id is not null then 'RECIPIENT' end,
+            case when coalesce(o.content_id, q.content_hash) is not null then 'TEMPLATE' end),
+        '$[*] ? (@ != null)'))),
     (3, 'SENT_ATTEMPT', a.attempt_at, jsonb_build_object('attempt', a.attempt)),
     (4, a.type, a.at, a.metadata)
 ) as e (step, type, at, metadata)

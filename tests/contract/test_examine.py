@@ -38,7 +38,8 @@ def test_a_sqlite_with_the_fault_is_named_once_several_write(
     [
         ("grant select on subscribers to anon; create policy p on subscribers using (true)", "subscribers"),
         (
-            "grant insert on subscriptions to anon; create policy p on subscriptions for insert with check (true)",
+            "grant insert on subscriptions to anon;"
+            " create policy p on subscriptions for insert with check (true)",
             "subscriptions (insert)",
         ),
         (

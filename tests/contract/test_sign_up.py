@@ -1,4 +1,4 @@
-"""A policy lets web pages write into `subscribers`: what they may say, and what they learn from the answer."""
+"""A policy lets web pages write into `subscribers`: what they may say, and what they learn by it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _rows(admin: psycopg.Connection[Any], email: str) -> list[dict[str, Any]]:
 def test_nobody_can_be_taken_off_the_list_by_a_form(
     admin: psycopg.Connection[Any], form: psycopg.Connection[Any], status: str
 ) -> None:
-    """The publishable key is in every page: with it one could end the mail of anybody whose address one knows."""
+    """The publishable key is in every page: with it one could end the mail of anybody."""
     admin.execute("insert into subscribers (email) values ('ann@example.org')")
     before = _rows(admin, "ann@example.org")
     form.execute("insert into subscribers (email, status) values ('Ann@Example.org', %s)", (status,))

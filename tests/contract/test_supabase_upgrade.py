@@ -1,4 +1,4 @@
-"""`supabase db push` to a project of an earlier version runs the new files alone: each has to close what it opens."""
+"""`supabase db push` runs new migrations alone: each has to close what it opens."""
 
 from __future__ import annotations
 
@@ -84,14 +84,13 @@ def test_the_publishable_key_may_call_and_read_nothing_of_it(
     ).fetchall()
     open_relations = admin.execute(
         "select relname, relkind from pg_class where relnamespace = 'public'::regnamespace"
-        " and (relkind in ('r', 'v') and has_table_privilege(%(role)s, oid, 'select, update, delete, truncate')"
+        " and (relkind in ('r', 'v')"
+        "      and has_table_privilege(%(role)s, oid, 'select, update, delete, truncate')"
         "   or relkind = 'S' and has_sequence_privilege(%(role)s, oid, 'usage, select, update'))",
         {"role": role},
     ).fetchall()
-    (locked,) = (
-        admin.execute("select relrowsecurity from pg_class where relname = 'seasons'").fetchone() or ()
-    )
-    assert (open_functions, open_relations, locked) == ([], [], True)
+    locked = admin.execute("select relrowsecurity from pg_class where relname = 'seasons'").fetchone()
+    assert (open_functions, open_relations, locked) == ([], [], (True,))
 
 
 def test_the_service_role_may_use_all_of_it_and_nothing_is_lost(

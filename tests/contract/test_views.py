@@ -122,6 +122,55 @@ def test_an_unknown_that_was_settled_tells_the_doubt_and_the_word(store: Store, 
     assert metadata(store, claimed.attempt, "SENT")["settled"] is True
 
 
+def test_an_unknown_keeps_category_and_the_providers_own_code(
+    store: Store, factory: StoreFactory, sender: Sender
+) -> None:
+    """Whoever settles it has to know whether it was the network or the provider."""
+    claimed = sender.begin_one()
+    lost = {"code": "TIMEOUT", "category": "TRANSIENT_ERROR", "original_code": "ReadTimeoutError"}
+    sender.step(results=[result(claimed, State.UNKNOWN, message="No answer in 30 s", **lost)])
+    doubt = metadata(store, claimed.attempt, "UNKNOWN")
+    assert (doubt["errorCategory"], doubt["originalCode"]) == ("TRANSIENT_ERROR", "ReadTimeoutError")
+    (row,) = factory.raw("SELECT error_code, error_category, original_code FROM email_outbox")
+    assert tuple(row.values()) == ("TIMEOUT", "TRANSIENT_ERROR", "ReadTimeoutError")
+
+
+def test_an_unknown_without_an_answer_does_not_keep_the_error_of_the_attempt_before(
+    store: Store, factory: StoreFactory, sender: Sender
+) -> None:
+    sender.step(results=[result(sender.begin_one(), State.RETRY_SCHEDULED, **THROTTLED)])
+    sender.begin_one()
+    factory.set_now(NOON + 10**7)
+    assert store.reap(0.0) == 1
+    (row,) = factory.raw("SELECT state, error_code, error_category, original_code FROM email_outbox")
+    assert tuple(row.values()) == ("UNKNOWN", None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("test_run", "checks"),
+    [(False, ["OUTBOX", "RECIPIENT", "TEMPLATE"]), (True, ["OUTBOX", "TEMPLATE"])],
+)
+def test_a_validated_message_says_which_checks_were_made(
+    store: Store, test_run: bool, checks: list[str]
+) -> None:
+    """Whether a test's recipient is subscribed is not asked."""
+    sender = Sender(store, mailout(store, ANN, is_test=test_run), lease=10**6)
+    claimed = sender.begin_one()
+    assert metadata(store, claimed.attempt, "VALIDATED") == {"attempt": 1, "checks": checks}
+    assert metadata(store, claimed.attempt, "RECEIVED") == {"attempt": 1}
+
+
+def test_every_log_names_what_asked_for_the_message(
+    store: Store, factory: StoreFactory, sender: Sender
+) -> None:
+    """Else one cannot follow it back: a mailout where no request did."""
+    (row,) = factory.raw("SELECT request_id FROM email_logs")
+    assert row["request_id"] == sender.campaign_id
+    factory.raw("UPDATE email_outbox SET request_id = 'asked'")
+    (row,) = factory.raw("SELECT request_id FROM email_logs")
+    assert row["request_id"] == "asked"
+
+
 def test_an_unknown_sent_again_tells_both_attempts(store: Store, sender: Sender) -> None:
     claimed = sender.begin_one()
     sender.step(results=[result(claimed, State.UNKNOWN)])

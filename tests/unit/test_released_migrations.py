@@ -1,9 +1,9 @@
 """From the first release on a migration is never edited: those who have it would never run it again.
 
-Until CHANGELOG.md has a heading with a version, nothing is released and the files may still be reshaped. Whoever
-releases adds the migrations that the release brings to the end of the list, and never changes a line of it:
+Until CHANGELOG.md has a heading with a version, nothing is released and the files may still be reshaped.
+Whoever releases adds the migrations that the release brings to the list, and never changes a line of it:
 
-    sha256sum supabase/migrations/*.sql mailout/adapters/sqlite/migrations/*.sql >> tests/released_migrations.sha256
+    sha256sum {supabase,mailout/adapters/sqlite}/migrations/*.sql >> tests/released_migrations.sha256
     sort -u -k 2 -o tests/released_migrations.sha256 tests/released_migrations.sha256
 """
 

@@ -78,7 +78,7 @@ class Movement:
         """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it, unless it is SENT."""
         if result.state is State.UNKNOWN:
             if row["state"] != State.UNKNOWN:  # it stays charged: it may have been sent
-                self.unknown(row, result.message or "no answer", code=result.code)
+                self.unknown(row, result.message or "no answer", result)
             return
         if not allowed(State(row["state"]), result.state):
             raise TransitionRefused(f"transition refused: {row['state']} cannot become {result.state}")
@@ -114,15 +114,16 @@ class Movement:
             **({} if result is None else _error_of(result)),
         )
 
-    def unknown(self, row: sqlite3.Row, why: str, *, code: str | None = None) -> None:
-        self._to(
-            row,
-            State.UNKNOWN,
-            {"type": "UNKNOWN", "errorCode": code, "errorMessage": why},
-            error_code=code,
-            error_message=why,
-            unknown_at=self.now,
-        )
+    def unknown(self, row: sqlite3.Row, why: str, result: Result | None = None) -> None:
+        error = (_NO_ERROR if result is None else _error_of(result)) | {"error_message": why}
+        entry = {
+            "type": "UNKNOWN",
+            "errorCode": error["error_code"],
+            "errorCategory": error["error_category"],
+            "errorMessage": why,
+            "originalCode": error["original_code"],
+        }
+        self._to(row, State.UNKNOWN, entry, unknown_at=self.now, **error)
 
     def settle(self, row: sqlite3.Row, to: State) -> None:
         """UNKNOWN → what a person says. The epoch rises: a late result of the old attempt changes nothing."""

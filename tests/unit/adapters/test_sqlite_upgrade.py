@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import stat
@@ -18,9 +17,7 @@ from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, mailout, result
 
 KNOWN = sorted(database.MIGRATIONS.glob("*.sql"))
-NEXT = (
-    "CREATE TABLE brand_new (id TEXT);\nALTER TABLE campaign_queue ADD COLUMN colour TEXT DEFAULT 'grey';\n"
-)
+NEXT = "CREATE TABLE brand_new (id TEXT);\nALTER TABLE campaign_queue ADD COLUMN colour TEXT;\n"
 BROKEN = "CREATE TABLE brand_new (id TEXT);\nINSERT INTO nowhere VALUES (1);\n"
 
 
@@ -52,9 +49,7 @@ def content(path: Path) -> dict[str, Any]:
     connection = sqlite3.connect(path)
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        names = [
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        ]
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
         outbox = connection.execute("SELECT email, state FROM email_outbox ORDER BY seq").fetchall()
         return {"version": version, "brand_new": "brand_new" in names, "outbox": outbox}
     finally:
@@ -96,9 +91,7 @@ def test_an_upgrade_that_fails_half_way_leaves_it_as_it_was(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = content(home)
-    program(
-        tmp_path, monkeypatch, {"0998_next.sql": "CREATE TABLE other (id TEXT);\n", "0999_bad.sql": BROKEN}
-    )
+    program(tmp_path, monkeypatch, {"0998_next.sql": "CREATE TABLE other (id);\n", "0999_bad.sql": BROKEN})
     with pytest.raises(sqlite3.OperationalError, match="no such table: nowhere"):
         SqliteStore(home, FakeClock())
     assert content(home) == before
@@ -125,13 +118,13 @@ def test_an_earlier_program_refuses_it_with_words_and_makes_no_copy(
     program(tmp_path, monkeypatch, {"0999_next.sql": NEXT})
     SqliteStore(home, FakeClock()).close()
     monkeypatch.undo()
-    before = (content(home), sorted(os.listdir(tmp_path)))
+    before = (content(home), sorted(tmp_path.iterdir()))
     with pytest.raises(StoreMismatch, match=f"schema version {len(KNOWN) + 1}") as caught:
         SqliteStore(home, FakeClock())
     assert "newer mailout" in (caught.value.remedy or "")
-    assert (content(home), sorted(os.listdir(tmp_path))) == before
+    assert (content(home), sorted(tmp_path.iterdir())) == before
 
 
 def test_a_new_home_needs_no_copy(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "mailout.db", FakeClock()).close()
-    assert [name for name in os.listdir(tmp_path) if ".v" in name] == []
+    assert list(tmp_path.glob("*.v*")) == []

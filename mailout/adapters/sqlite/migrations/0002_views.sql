@@ -13,7 +13,7 @@ SELECT o.id AS outbox_id,
        o.error_message AS error_reason,
        o.attempts,
        o.duration_ms,
-       o.request_id,
+       coalesce(o.request_id, o.campaign_id, o.id) AS request_id,  -- what asked for it
        strftime('%Y-%m-%dT%H:%M:%fZ', o.created_at, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', o.sent_at, 'unixepoch') AS sent_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', o.failed_at, 'unixepoch') AS failed_at
@@ -62,8 +62,14 @@ FROM (
            json_object('attempt', attempt) AS metadata
     FROM message_attempts WHERE attempt_at IS NOT NULL
     UNION ALL
-    SELECT id, seq, place, 2, 'VALIDATED', attempt_at, json_object('attempt', attempt)
-    FROM message_attempts WHERE attempt_at IS NOT NULL AND coalesce(type, '') <> 'VALIDATION_FAILED'
+    SELECT a.id, a.seq, a.place, 2, 'VALIDATED', a.attempt_at, json_object('attempt', a.attempt, 'checks', (
+               SELECT json_group_array(made.value) FROM json_each(json_array(
+                   'OUTBOX',  -- it waits, is due, and nobody else has it
+                   CASE WHEN NOT q.is_test OR o.recipient_id IS NOT NULL THEN 'RECIPIENT' END,
+                   CASE WHEN coalesce(o.content_id, q.content_hash) IS NOT NULL THEN 'TEMPLATE' END)) made
+               WHERE made.value IS NOT NULL))
+    FROM message_attempts a JOIN email_outbox o ON o.seq = a.seq LEFT JOIN campaign_queue q ON q.id = o.campaign_id
+    WHERE a.attempt_at IS NOT NULL AND coalesce(a.type, '') <> 'VALIDATION_FAILED'
     UNION ALL
     SELECT id, seq, place, 3, 'SENT_ATTEMPT', attempt_at, json_object('attempt', attempt)
     FROM message_attempts WHERE attempt_at IS NOT NULL AND coalesce(type, '') <> 'VALIDATION_FAILED'
