@@ -15,6 +15,7 @@ from prefect.events.schemas.automations import AutomationCore
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.server.events.schemas.automations import EventTrigger
 
+from flows.heartbeats import HEARTBEAT
 from tests.prefect_server import ROOT, PrefectServer
 
 PREFECT = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))
@@ -74,7 +75,8 @@ def test_a_run_that_ended_is_not_taken_for_a_dead_one(name: str) -> None:
     automation = AutomationCore.model_validate(yaml.safe_load(AUTOMATION.read_text(encoding="utf-8")))
     trigger = EventTrigger.model_validate(automation.trigger.model_dump())
     assert trigger.expects(f"prefect.flow-run.{name}")
-    assert trigger.starts_after("prefect.flow-run.heartbeat")
+    assert trigger.starts_after(HEARTBEAT)
+    assert not trigger.starts_after("prefect.flow-run.heartbeat")  # that of a short run comes after its end
     assert not trigger.starts_after(f"prefect.flow-run.{name}")
     assert [action.state for action in automation.actions] == [StateType.CRASHED]  # type: ignore[union-attr]
 
