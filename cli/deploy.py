@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import httpx
 import yaml
@@ -31,14 +30,15 @@ def deploy(env: Mapping[str, str], log: Path | None = None) -> None:
         )
     with prefect_api.client(env) as api:
         pools = {one["name"] for one in prefect_api.found(api, "work_pools")}
-        _automate(api, yaml.safe_load(UNRESPONSIVE_RUNS.read_text(encoding="utf-8")))
+        automate(api)
     if POOL not in pools:
         _prefect(env, log, "work-pool", "create", POOL, "--type", "process")
     _prefect(env, log, "--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_YAML))
 
 
-def _automate(api: httpx.Client, wanted: dict[str, Any]) -> None:
-    """Whether it is switched on is for people to say."""
+def automate(api: httpx.Client) -> None:
+    """The automation for dead runs. Whether it is switched on is for people to say."""
+    wanted = yaml.safe_load(UNRESPONSIVE_RUNS.read_text(encoding="utf-8"))
     there = {one["name"]: one for one in prefect_api.found(api, "automations")}.get(wanted["name"])
     try:
         if there is None:

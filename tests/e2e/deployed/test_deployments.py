@@ -15,6 +15,9 @@ from prefect.events.schemas.automations import AutomationCore
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.server.events.schemas.automations import EventTrigger
 
+from cli.deploy import automate
+from cli.prefect_api import ask, client
+from flows.heartbeats import HEARTBEAT
 from tests.prefect_server import ROOT, PrefectServer
 
 PREFECT = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))
@@ -74,7 +77,8 @@ def test_a_run_that_ended_is_not_taken_for_a_dead_one(name: str) -> None:
     automation = AutomationCore.model_validate(yaml.safe_load(AUTOMATION.read_text(encoding="utf-8")))
     trigger = EventTrigger.model_validate(automation.trigger.model_dump())
     assert trigger.expects(f"prefect.flow-run.{name}")
-    assert trigger.starts_after("prefect.flow-run.heartbeat")
+    assert trigger.starts_after(HEARTBEAT)
+    assert not trigger.starts_after("prefect.flow-run.heartbeat")  # that of a short run comes after its end
     assert not trigger.starts_after(f"prefect.flow-run.{name}")
     assert [action.state for action in automation.actions] == [StateType.CRASHED]  # type: ignore[union-attr]
 
@@ -113,3 +117,22 @@ def test_deploying_again_changes_nothing(deployed: PrefectServer) -> None:
     assert sorted(one["name"] for one in deployed.find("automations")) == sorted(before)
     assert sorted(one["name"] for one in deployed.find("deployments")) == sorted(NAMES)
     assert Path(deployed.home).exists()
+
+
+def test_an_automation_of_an_earlier_version_is_brought_up_to_date(deployed: PrefectServer) -> None:
+    """One that waits for other signs of life would mark living runs. Switched off, it stays so."""
+    wanted = yaml.safe_load(AUTOMATION.read_text(encoding="utf-8"))
+    earlier = {"after": ["prefect.flow-run.heartbeat"], "expect": ["prefect.flow-run.*"]}
+
+    def there() -> dict[str, Any]:
+        (found,) = [one for one in deployed.find("automations") if one["name"] == wanted["name"]]
+        return found
+
+    with client(deployed.env) as api:
+        for enabled in (False, True):
+            before = wanted | {"trigger": wanted["trigger"] | earlier, "enabled": enabled}
+            ask(api, "PUT", f"automations/{there()['id']}", before).raise_for_status()
+            assert there()["trigger"]["after"] == earlier["after"]
+            automate(api)
+            assert there()["trigger"]["after"] == [HEARTBEAT]
+            assert there()["enabled"] is enabled
