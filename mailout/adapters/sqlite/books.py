@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from mailout.delivery.states import COLUMN_OF, Column, State
 
-
 Charges = Counter[tuple[str, str, str]]
 """By scope, kind and key: how many attempts were charged, or (below none) given back."""
 

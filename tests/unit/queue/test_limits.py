@@ -270,7 +270,9 @@ def test_pauses_after_transient_errors_grow() -> None:
 
 def test_a_minute_of_throttling_waits_as_after_transient_errors_and_says_why() -> None:
     throttle = Outcome(OutcomeKind.THROTTLED, code="SES_THROTTLING", message="Maximum sending rate exceeded.")
-    wait = why_it_ended(Limits(UTC), RunReport(Ended.THROTTLED, None, outcome=throttle), NOW, pauses_in_a_row=1)
+    wait = why_it_ended(
+        Limits(UTC), RunReport(Ended.THROTTLED, None, outcome=throttle), NOW, pauses_in_a_row=1
+    )
     assert wait is not None
     assert (wait.reason, wait.until) == (DeferReason.TRANSIENT_ERRORS, NOW + 300)
     assert wait.note == (

@@ -58,11 +58,15 @@ def test_150_at_100_an_hour_are_100_now_and_50_at_the_next_full_hour(folder: Pat
 
 
 def test_a_provider_that_only_throttles_makes_the_mailout_wait_with_a_reason(folder: Path) -> None:
-    throttle = Outcome(OutcomeKind.THROTTLED, code="SES_THROTTLING", category="QUOTA_ERROR", message="Slow down")
+    throttle = Outcome(
+        OutcomeKind.THROTTLED, code="SES_THROTTLING", category="QUOTA_ERROR", message="Slow down"
+    )
     made = drive(
         folder,
         FakeClock(wall=NOON),
-        lambda clock: ListTransport(clock, answer=lambda mail, nth: throttle if clock.wall < NOON + 240 else None),
+        lambda clock: ListTransport(
+            clock, answer=lambda mail, nth: throttle if clock.wall < NOON + 240 else None
+        ),
     )
     id = made.add("letter", 500)
     made.run()
