@@ -57,7 +57,8 @@ class Caller:
         self._withdrawn: list[Attempt] = []
         self.journal: Journal | None = None
         self.lease_until = 0.0
-        self.latency = 0.0  # of the last calls
+        self.latency = 0.0  # of the last calls, and
+        self.filled = 0.0  # how many messages they held
         self.call_time = CallTime()  # of all
         self.throttled = threading.Event()
         self.refused: Outcome | None = None
@@ -172,6 +173,7 @@ class Caller:
             for row, outcome in pairs:
                 self._results.append((now, self._decided(row, outcome, round(took * 1000))))
             self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took
+            self.filled = 0.9 * self.filled + 0.1 * len(rows) if self.filled else len(rows)
             self.call_time += CallTime(calls=1, messages=len(rows), calling=took)
 
     def _decided(self, row: Claimed, outcome: Outcome, took_ms: int) -> Result:

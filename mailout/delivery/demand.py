@@ -17,16 +17,17 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Lanework:
-    """What the lanes can do: how many there are, how full a call is, how long it takes."""
+    """What the lanes can do: how many there are, how full a call can be and is, how long it takes."""
 
     lanes: int
     group: int
     latency: float  # 0: not known yet
+    filled: float = 0.0  # messages in a call, lately: one content each, so there may be few; 0: not known yet
 
     @property
     def reach(self) -> float:
         """Messages a second, if nothing else held them back."""
-        return self.lanes * self.group / self.latency if self.latency else math.inf
+        return self.lanes * (self.filled or self.group) / self.latency if self.latency else math.inf
 
 
 def demand(

@@ -207,7 +207,7 @@ class Run:
     def _demand(self) -> Demand:
         options = self._options
         return demand(
-            Lanework(options.concurrency, self._group_size, self._caller.latency),
+            Lanework(options.concurrency, self._group_size, self._caller.latency, self._caller.filled),
             rate=options.rate,
             batch=options.batch_size,
             held=self._lanes.held(),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 FULL_DISTANCE_UP_TO = 50.0
 CLOSEST = 0.9
-"""Of 1 / rate, for rates above that. A machine wakes late now and then; if every start after it were put off as
-well, that would add up until slots are lost: they may be a tenth closer until it is made up."""
+"""Of 1 / rate, for rates above that. A machine wakes late now and then; if every start after it were put off
+as well, that would add up until slots are lost: they may be a tenth closer until it is made up."""
 
 
 @dataclass(slots=True)

@@ -120,8 +120,8 @@ DOES: Mapping[OutcomeKind, str] = {
     OutcomeKind.PERMANENT: "the message has failed",
     OutcomeKind.TRANSIENT: "the message is tried again, up to `MAX_ATTEMPTS`",
     OutcomeKind.THROTTLED: (
-        "sending slows down; it costs no attempt, unless the message alone is throttled: then every fifth time."
-        " After a minute of nothing else the mailout waits: `transient_errors`"
+        "sending slows down; it costs no attempt, unless the message alone is throttled: then every fifth"
+        " time. After a minute of nothing else the mailout waits: `transient_errors`"
     ),
     OutcomeKind.QUOTA: "the mailout waits: `quota_exhausted`",
     OutcomeKind.STOP: "the mailout waits: `configuration_error`",

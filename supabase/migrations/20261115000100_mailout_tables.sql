@@ -145,7 +145,8 @@ create table if not exists email_outbox (
     duration_ms     integer,
     charged_hour    text,
     charged_day     text,
-    history         jsonb
+    history         jsonb,
+    category        text  -- without a mailout: 'transactional' goes to who unsubscribed, too; all else does not
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 -- Mails without a mailout share one lane, so that one index serves both.
 create index if not exists email_outbox_due

@@ -99,6 +99,20 @@ begin
 end $$;
 comment on function mailout_room is 'How many more the counters allow, and which of them is the tightest.';
 
+create or replace function mailout_company_room(step jsonb, at timestamptz, uncharged usage[]) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_object_agg(c.scope, c.free), '{}') from (
+        select u.scope, greatest(0, min(b."limit" - u.n - coalesce((
+            select sum(g.n) from unnest(uncharged) g
+            where g.scope = u.scope and g.kind = u.kind and g.key = u.key), 0))) as free
+        from jsonb_to_recordset(step -> 'buckets') as b (
+                 kind text, key text, starts_at double precision, ends_at double precision, "limit" integer)
+        join usage u on u.kind = b.kind and u.key = b.key and u.scope <> 'all'
+        where b."limit" is not null and b.starts_at <= mailout_seconds(at) and mailout_seconds(at) < b.ends_at
+        group by u.scope) c
+$$;
+comment on function mailout_company_room is 'How many more each company may begin; those without an entry: as many as all together.';
+
 -- ── The pacer: seconds ──
 
 create or replace function mailout_reserve(

@@ -256,49 +256,61 @@ declare
     room integer;
     limited text;
     slots record;
-    rows jsonb;
-    charges usage[];
-    before campaign_queue;
-    passed campaign_queue;
+    claimed record;
+    companies jsonb := '{}';  -- of messages without a mailout: what each company has left
 begin
+    if sender.campaign_id is null then
+        companies := mailout_company_room(step, at, uncharged);
+    end if;
     select r.* into room, limited from mailout_room(step, mailout.company_id, at, uncharged) r;
     select r.* into slots from pace p
     cross join lateral mailout_reserve(p, step -> 'pace', seconds, least((step ->> 'want')::integer, room)) r
     where p.scope = step -> 'pace' ->> 'scope';
-    select * into before from campaign_queue q where q.id = sender.campaign_id;
-    select c.rows, c.charges into rows, charges
-    from mailout_claim(step, sender, mailout, at, slots.free, slots.next_at, slots.gap) c;
-    select * into passed from campaign_queue q where q.id = sender.campaign_id;
+    select c.* into claimed
+    from mailout_claim(step, sender, mailout, at, companies, slots.free, slots.next_at, slots.gap) c;
     update pace p
     set next_at = slots.next_at
-            + ceil(jsonb_array_length(rows)::numeric / (step -> 'pace' ->> 'group')::integer) * slots.gap,
+            + ceil(jsonb_array_length(claimed.rows)::numeric / (step -> 'pace' ->> 'group')::integer) * slots.gap,
         factor = slots.told, factor_at = slots.told_at,
-        first_day = case when rows = '[]' then p.first_day
+        first_day = case when claimed.rows = '[]' then p.first_day
                          else coalesce(p.first_day, mailout_bucket(step, 'day', at)) end
     where p.scope = step -> 'pace' ->> 'scope';
-    perform mailout_charge(charges || uncharged);
+    perform mailout_charge(claimed.charges || uncharged);
     return jsonb_build_object(
-        'rows', rows,
-        -- The ledger follows the messages within this transaction, and the mailout is ours alone in it.
-        'suppressed', coalesce(passed.suppressed - before.suppressed, 0),
-        'refused', coalesce(passed.failed - before.failed, 0),
+        'rows', claimed.rows, 'suppressed', claimed.suppressed, 'refused', claimed.refused,
         'limited', case when room = 0 then limited end,
         'next_slot_at', case when room > 0 and slots.free = 0 then slots.next_at end,
-        'next_due_at', case when rows = '[]' then mailout_next_due(sender.campaign_id, at) end);
+        'next_due_at', case when claimed.rows = '[]' then
+            mailout_next_due(sender.campaign_id, at, mailout_full(companies)) end);
 end $$;
 comment on function mailout_begin is 'As many messages as limits and pacer allow.';
 
+create or replace function mailout_full(companies jsonb) returns text[]
+language sql immutable set search_path = public as $$
+    select array(select c.key from jsonb_each_text(companies) c where c.value::bigint <= 0)
+$$;
+comment on function mailout_full is 'The companies that have nothing left.';
+
 create or replace function mailout_claim(
-    step jsonb, sender sender_sessions, mailout campaign_queue, at timestamptz,
-    free integer, first_slot double precision, gap double precision, out rows jsonb, out charges usage[])
+    step jsonb, sender sender_sessions, mailout campaign_queue, at timestamptz, companies jsonb,
+    free integer, first_slot double precision, gap double precision,
+    out rows jsonb, out charges usage[], out suppressed integer, out refused integer)
 language plpgsql set search_path = public as $$
 declare
     hour text := mailout_bucket(step, 'hour', at);
     day text := mailout_bucket(step, 'day', at);
+    full_companies text[] := mailout_full(companies);
 begin
     with picked as materialized (
-        select o.seq,
+        select o.seq, o.company_id,
                case
+                   -- Without a mailout the recipient need not be a subscriber, but must not have left.
+                   when sender.campaign_id is null and exists (
+                       select 1 from subscribers s
+                       where s.email_norm = o.email
+                         and (s.status = 'bounced' or s.complained_at is not null
+                              or (s.status <> 'active' and o.category is distinct from 'transactional')))
+                       then 'SUPPRESSED'
                    when not mailout.is_test and not exists (
                        select 1 from subscribers s where s.email_norm = o.email and s.status = 'active')
                        then 'SUPPRESSED'
@@ -318,12 +330,19 @@ begin
                   = coalesce(sender.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
           and o.state in ('PENDING', 'RETRY_SCHEDULED') and o.seq > (step ->> 'cursor')::bigint
           and (o.next_attempt_at is null or o.next_attempt_at <= at)
+          and o.company_id <> all(full_companies)
         order by o.seq limit free for update of o skip locked
-    ), suppressed as (
+    ), within as (  -- of each company, as many as it has left
+        select p.seq from (
+            select q.seq, (companies ->> q.company_id)::bigint as most,
+                   row_number() over (partition by q.company_id order by q.seq) as nth
+            from picked q where q.verdict = 'SENT_ATTEMPT') p
+        where p.most is null or p.nth <= p.most
+    ), left_out as (
         update email_outbox o
         set state = 'SUPPRESSED', error_message = 'left in the meantime', next_attempt_at = null
         from picked p where o.seq = p.seq and p.verdict = 'SUPPRESSED'
-    ), refused as (
+    ), turned_down as (
         update email_outbox o
         set state = 'VALIDATION_FAILED', error_code = 'RECIPIENT_NOT_FOUND', error_category = 'VALIDATION_ERROR',
             error_message = 'The recipient is not there, or not this company''s.', failed_at = at
@@ -332,7 +351,7 @@ begin
         update email_outbox o
         set state = 'SENT_ATTEMPT', epoch = o.epoch + 1, attempts = o.attempts + 1, session_id = sender.id,
             attempt_at = at, charged_hour = hour, charged_day = day, next_attempt_at = null
-        from picked p where o.seq = p.seq and p.verdict = 'SENT_ATTEMPT'
+        from within w where o.seq = w.seq
         returning o.*
     ), placed as (
         select b.*, row_number() over (order by b.seq) - 1 as place from begun b
@@ -346,8 +365,10 @@ begin
            array(select (c.scope, c.kind, c.key, sum(n))::usage
                  from (select company_id, count(*) as n from begun group by company_id) by_company,
                       mailout_charges(company_id, at, hour, day) c
-                 group by c.scope, c.kind, c.key)
-    into rows, charges
+                 group by c.scope, c.kind, c.key),
+           (select count(*) from picked p where p.verdict = 'SUPPRESSED'),
+           (select count(*) from picked p where p.verdict = 'VALIDATION_FAILED')
+    into rows, charges, suppressed, refused
     from placed b;
 end $$;
 comment on function mailout_claim is 'Due messages in order: who left is suppressed, who is wrong is refused, the others are begun.';
@@ -360,7 +381,8 @@ language sql immutable set search_path = public as $$
 $$;
 comment on function mailout_bucket is 'The hour or the day that the store''s time is in, as Python names it.';
 
-create or replace function mailout_next_due(lane uuid, at timestamptz) returns double precision
+create or replace function mailout_next_due(lane uuid, at timestamptz, full_companies text[] default '{}')
+returns double precision
 language plpgsql stable set search_path = public as $$
 declare
     due timestamptz;
@@ -370,6 +392,7 @@ begin
     where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
               = coalesce(lane, '00000000-0000-0000-0000-000000000000'::uuid)
       and o.state in ('PENDING', 'RETRY_SCHEDULED') and (o.next_attempt_at is null or o.next_attempt_at <= at)
+      and o.company_id <> all(full_companies)
     limit 1;
     if found then
         return mailout_seconds(at);
@@ -377,7 +400,7 @@ begin
     select min(o.next_attempt_at) into due from email_outbox o
     where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
               = coalesce(lane, '00000000-0000-0000-0000-000000000000'::uuid)
-      and o.state in ('PENDING', 'RETRY_SCHEDULED');
+      and o.state in ('PENDING', 'RETRY_SCHEDULED') and o.company_id <> all(full_companies);
     return mailout_seconds(due);
 end $$;
 comment on function mailout_next_due is 'When the next waiting message is due; null: none waits.';

@@ -24,7 +24,7 @@ MESSAGES = _schema(
     number="seq attempts epoch duration_ms",
     text="id campaign_id company_id request_id recipient_id email from_name content_id variables state"
     " session_id transport ses_message_id error_code error_category error_message original_code dedupe_key"
-    " charged_hour charged_day history",
+    " category charged_hour charged_day history",
     moment="created_at attempt_at next_attempt_at sent_at failed_at unknown_at",
 )
 EVENTS = _schema(

@@ -1,7 +1,7 @@
 """Answers that are read within one time limit, however slowly they trickle in.
 
-A socket's own time limit starts again with every byte: an answer that comes byte by byte would outlast the lease
-of whoever waits for it.
+A socket's own time limit starts again with every byte: an answer that comes byte by byte would outlast the
+lease of whoever waits for it.
 """
 
 from __future__ import annotations
@@ -87,18 +87,19 @@ class _SecureConnection(_Timed, AWSHTTPSConnection):  # type: ignore[misc]
     pass
 
 
-class _Pool(AWSHTTPConnectionPool):  # type: ignore[misc]
+class _Pool(AWSHTTPConnectionPool):
     ConnectionCls = _Connection
 
 
-class _SecurePool(AWSHTTPSConnectionPool):  # type: ignore[misc]
+class _SecurePool(AWSHTTPSConnectionPool):
     ConnectionCls = _SecureConnection
 
 
-class TimedSession(URLLib3Session):  # type: ignore[misc]
+class TimedSession(URLLib3Session):
     """botocore's HTTP session over such connections."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         # Its pool managers share this mapping, also those for proxies, which come later.
-        self._pool_classes_by_scheme.update({"http": _Pool, "https": _SecurePool})
+        classes: dict[str, Any] = self._pool_classes_by_scheme  # type: ignore[attr-defined]
+        classes.update({"http": _Pool, "https": _SecurePool})

@@ -36,6 +36,21 @@ def room_left(
     return room, limited
 
 
+def company_room(tx: sqlite3.Connection, step: Step, now: float, charges: Charges) -> dict[str, int]:
+    """How many more each company may begin; those without an entry: as many as all together."""
+    room: dict[str, int] = {}
+    for bucket in step.buckets:
+        if bucket.limit is None or not bucket.starts_at <= now < bucket.ends_at:
+            continue
+        for row in tx.execute(
+            "SELECT scope, n FROM usage WHERE scope <> 'all' AND kind = ? AND key = ?",
+            (bucket.kind, bucket.key),
+        ):
+            left = bucket.limit - row["n"] - charges[row["scope"], bucket.kind, bucket.key]
+            room[row["scope"]] = max(0, min(left, room.get(row["scope"], left)))
+    return room
+
+
 def quota_left(tx: sqlite3.Connection, scope: str, charges: Charges | None = None) -> int | None:
     """What the provider had, less what was begun here since it was asked (by the minute)."""
     row = tx.execute("SELECT available, asked_at FROM provider_quota WHERE scope = ?", (scope,)).fetchone()

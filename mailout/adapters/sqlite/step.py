@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from mailout.adapters.sqlite.movement import Movement
-from mailout.adapters.sqlite.room import begin_warmup, bucket_key, read_pace, room_left, slow_down, write_pace
+from mailout.adapters.sqlite.room import (
+    begin_warmup,
+    bucket_key,
+    company_room,
+    read_pace,
+    room_left,
+    slow_down,
+    write_pace,
+)
 from mailout.delivery.pacing import reserve
 from mailout.delivery.protocol import (
     Attempt,
@@ -22,6 +31,10 @@ from mailout.delivery.states import DOUBTFUL, State
 LEFT = """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
 LEFT_LIST = """NOT EXISTS (SELECT 1 FROM subscriptions l
     WHERE l.email = o.email AND l.list_key = :list_key AND l.unsubscribed_at IS NULL)"""
+NEVER_AGAIN = """EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND (
+    s.status = 'bounced' OR s.complained_at IS NOT NULL
+    OR (s.status <> 'active' AND o.category IS NOT 'transactional')))"""
+"""Of a message without a mailout: its recipient need not be a subscriber, but must not have left."""
 MOVED = "seq, id, epoch, state, campaign_id, attempt_at"
 """All that nearly every result needs of its row: reading the others, too, would take most of the time."""
 DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
@@ -68,13 +81,14 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     company = campaign["company_id"] if campaign else None
     room, limited = room_left(tx, step, now, company, move.charges)
     reservation = reserve(read_pace(tx, step.pace.scope), step.pace, now, min(step.want, room))
-    rows, left, wrong = _begin(tx, move, step, campaign, campaign_id, now, reservation.slots_free)
+    companies = company_room(tx, step, now, move.charges) if campaign_id is None else {}
+    rows, left, wrong = _begin(tx, move, step, campaign, campaign_id, now, reservation.slots_free, companies)
     slots = reservation.take(len(rows))
     write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
     if rows:
         begin_warmup(tx, step, now)
     move.write()
-    due = None if rows else _next_due(tx, campaign_id, now)
+    due = None if rows else _next_due(tx, campaign_id, now, _full(companies))
     return StepReply(
         now=now,
         recovered=recovered,
@@ -172,18 +186,22 @@ def _begin(
     campaign_id: str | None,
     now: float,
     grant: int,
+    room: Mapping[str, int],
 ) -> tuple[list[sqlite3.Row], int, int]:
     """Due rows in order: who left is suppressed, who is wrong is refused, the others are begun."""
     if grant <= 0:
         return [], 0, 0
     left = "0"
-    if campaign is not None and not campaign["is_test"]:
+    if campaign_id is None:
+        left = NEVER_AGAIN
+    elif campaign is not None and not campaign["is_test"]:
         left = LEFT if campaign["list_key"] is None else f"({LEFT} OR {LEFT_LIST})"
     rows = tx.execute(
         f"SELECT {DUE}, {left} AS has_left, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
         " FROM email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign"
         " AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor"
-        " AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now) ORDER BY o.seq LIMIT :grant",
+        " AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now)"
+        " AND o.company_id NOT IN (SELECT value FROM json_each(:full)) ORDER BY o.seq LIMIT :grant",
         {
             "content": campaign["content_hash"] if campaign else None,
             "list_key": campaign["list_key"] if campaign else None,
@@ -191,6 +209,7 @@ def _begin(
             "cursor": step.cursor,
             "now": now,
             "grant": grant,
+            "full": _full(room),
         },
     ).fetchall()
     gone = [
@@ -203,19 +222,38 @@ def _begin(
     wrong = [row for row in rows if row["no_recipient"] and row not in gone]
     for row in wrong:
         move.refuse(row, "RECIPIENT_NOT_FOUND", "The recipient is not there, or not this company's.")
-    ready = [row for row in rows if not row["has_left"] and not row["no_recipient"]]
+    ready = _within(room, [row for row in rows if not row["has_left"] and not row["no_recipient"]])
     if ready:
         hour, day = (bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
         move.begin(ready, step.session, hour, day)
     return ready, len(gone), len(wrong)
 
 
-def _next_due(tx: sqlite3.Connection, campaign_id: str | None, now: float) -> float | None:
+def _full(room: Mapping[str, int]) -> str:
+    return json.dumps([company for company, left in room.items() if not left])
+
+
+def _within(room: Mapping[str, int], rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Of each company's rows, the first so many; the others wait."""
+    if not room:
+        return list(rows)
+    begun: Counter[str] = Counter()
+    kept = []
+    for row in rows:
+        company = row["company_id"]
+        if begun[company] < room.get(company, len(rows)):
+            begun[company] += 1
+            kept.append(row)
+    return kept
+
+
+def _next_due(tx: sqlite3.Connection, campaign_id: str | None, now: float, full: str) -> float | None:
     (due,) = tx.execute(
         "SELECT min(coalesce(next_attempt_at, 0)) FROM email_outbox INDEXED BY email_outbox_due"
         " WHERE campaign_id IS ?"
-        " AND state IN ('PENDING', 'RETRY_SCHEDULED')",
-        (campaign_id,),
+        " AND state IN ('PENDING', 'RETRY_SCHEDULED')"
+        " AND company_id NOT IN (SELECT value FROM json_each(?))",
+        (campaign_id, full),
     ).fetchone()
     return None if due is None else max(float(due), now)
 

@@ -60,7 +60,7 @@ def test_a_handshake_that_hangs_is_surely_not_sent(open_transport):
 
 @pytest.mark.parametrize("part", ["head", "body"])
 def test_an_answer_that_trickles_is_not_waited_for_longer_than_the_call_may_take(open_transport, part):
-    """Every byte in time, and the whole of it after the lease: somebody else would have the message by then."""
+    """Every byte in time, and the whole of it after the lease: the message may be another's then."""
     body = b'{"MessageId": "late"}'
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n"
     at_once, slowly = (b"", head + body) if part == "head" else (head, body)

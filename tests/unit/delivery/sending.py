@@ -125,7 +125,13 @@ class Scene:
     journals: MemoryJournals
     people: Sequence[str]
 
-    def sender(self, store: Any = None, throttling: Throttling | None = None, **options: Any) -> Sender:
+    def sender(
+        self,
+        store: Any = None,
+        throttling: Throttling | None = None,
+        compose: Callable[[Claimed], Mail] | None = None,
+        **options: Any,
+    ) -> Sender:
         settings: Mapping[str, Any] = {
             "worker": "test",
             "rate": 0.0,
@@ -137,7 +143,7 @@ class Scene:
         return Sender(
             store or self.store,
             self.transport,
-            lambda row: mail_of(row),
+            compose or mail_of,
             self.journals,
             self.clock,
             SenderOptions(**settings),

@@ -82,7 +82,7 @@ def row(email: str) -> Claimed:
 
 @pytest.mark.parametrize("kind", [InlineLanes, lambda work: ThreadLanes(1, work)])
 def test_a_lost_slot_moves_everybody_to_the_next_one(kind: Callable[[Work], Lanes]) -> None:
-    """In their order; who has no slot any more waits for the next that come, before those who come with them."""
+    """In their order; who has no slot any more waits for the next ones, before those who come with them."""
     work = Busy(since=3.0)
     lanes = kind(work)
     lanes.offer([Group([row(name)], float(slot)) for slot, name in enumerate("abcd", 1)])

@@ -24,7 +24,7 @@ from mailout.errors import StoreRolledBack, StoreUnavailable
 from mailout.ports import Mail
 from mailout.queue.model import DeferReason
 from tests.clocks import FakeClock
-from tests.unit.delivery.sending import BUCKETS, MAILOUT, ListTransport, Scene, scene
+from tests.unit.delivery.sending import BUCKETS, MAILOUT, ListTransport, Scene, mail_of, scene
 
 
 @pytest.fixture
@@ -188,6 +188,38 @@ def test_a_late_bulk_call_makes_no_second_too_full(directory: Path, rate: float)
     sizes = dict(zip(it.transport.starts, it.transport.sizes, strict=True))
     fullest = max(sum(n for at, n in sizes.items() if start <= at < start + 1) for start in sizes)
     assert fullest <= rate + max(1, rate / 100)
+
+
+@pytest.mark.parametrize("variants", [1, 3, 50])
+def test_a_bulk_call_holds_one_content_and_the_pace_is_kept(directory: Path, variants: int) -> None:
+    """50 variants in one step as 50 calls within one call's time limit: the last would have none left."""
+    it = scene(directory, 600, latency=0.0005, max_batch=50)
+    with it.store.db.write() as tx:
+        for n in range(variants):
+            tx.execute(
+                "UPDATE email_outbox SET from_name = ? WHERE seq % ? = ?", (f"sender {n}", variants, n)
+            )
+    calls: list[set[str]] = []
+
+    class Named(ListTransport):
+        def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
+            calls.append({mail.from_name for mail in mails})
+            return super().send(mails)
+
+    it.transport = Named(it.clock, latency=0.0005, max_batch=50)
+    assert (
+        it.sender(rate=200, compose=lambda row: replace(mail_of(row), from_name=row.from_name))
+        .run(MAILOUT)
+        .ended
+        is Ended.DONE
+    )
+    assert all(len(names) == 1 for names in calls)
+    assert it.transport.accepted == dict.fromkeys(it.people, 1)
+    sizes = list(zip(it.transport.starts, it.transport.sizes, strict=True))
+    fullest = max(sum(n for at, n in sizes if start <= at < start + 1 - 1e-9) for start, _ in sizes)
+    assert fullest <= 200 + 2
+    took = it.transport.starts[-1] - it.transport.starts[0]
+    assert took < 600 / 200 * 1.25
 
 
 def test_one_bad_address_does_not_keep_the_letter_from_the_others(directory: Path) -> None:

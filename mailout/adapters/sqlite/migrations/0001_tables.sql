@@ -140,7 +140,8 @@ CREATE TABLE email_outbox (
     duration_ms     INTEGER,
     charged_hour    TEXT,
     charged_day     TEXT,
-    history         TEXT
+    history         TEXT,
+    category        TEXT  -- without a mailout: 'transactional' goes to who unsubscribed, too; all else does not
 );
 CREATE INDEX email_outbox_due ON email_outbox (campaign_id, seq)
     WHERE state IN ('PENDING', 'RETRY_SCHEDULED');
