@@ -21,6 +21,7 @@ from gateway.access import WRONG_A_MINUTE
 from gateway.refusals import LINES, RefusalLog
 from gateway.server import FILES_FOR_OURSELVES, Limits, site_of
 from mailout.adapters.sqlite import SqliteStore
+from mailout.queue.request import Request
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.ports import free_port
@@ -101,8 +102,8 @@ def test_who_connects_and_says_nothing_is_let_go(open_gateway: Open) -> None:
 def test_the_deadline_is_for_the_request_and_not_for_its_answer(
     open_gateway: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "check", lambda: time.sleep(0.5))
-    gateway = open_gateway(limits=Limits(request_seconds=0.2))
+    monkeypatch.setattr(store, "check", lambda: time.sleep(1.2))
+    gateway = open_gateway(limits=Limits(request_seconds=1.0))
     for _ in range(2):  # the second on the same connection
         assert gateway.get("/health").status_code == 200
 
@@ -112,7 +113,7 @@ def test_an_answer_that_takes_too_long_is_a_503_before_sns_gives_up(
 ) -> None:
     hold = threading.Event()
     monkeypatch.setattr(store, "check", lambda: hold.wait(PATIENCE))
-    gateway = open_gateway(answer_seconds=0.2)
+    gateway = open_gateway(answer_seconds=1.0)
     try:
         late = gateway.get("/health")
     finally:
@@ -121,6 +122,16 @@ def test_an_answer_that_takes_too_long_is_a_503_before_sns_gives_up(
     assert late.json() == {"error": "try again later"}
     assert "GET /health refused (503): it took too long" in said.text
     assert gateway.get("/health").status_code == 200
+
+
+def test_a_stream_goes_on_after_the_deadline_of_answers(open_gateway: Open, store: SqliteStore) -> None:
+    gateway = open_gateway(api_token=TOKEN, answer_seconds=1.5, limits=Limits(request_seconds=1.5))
+    with gateway.stream("GET", "/mail/progress/stream", headers=BEARER) as answer:
+        told = (line for line in answer.iter_lines() if line.startswith("data: "))
+        next(told)
+        time.sleep(1.6)
+        store.ask(Request("letter.md"), repeat=0)
+        assert "letter.md" in next(told)
 
 
 # ── Connections ──
