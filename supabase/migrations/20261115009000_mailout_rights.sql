@@ -14,7 +14,8 @@ language sql stable set search_path = public as $$
         where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'v')
           and c.relname in ('subscribers', 'subscriptions', 'recipients', 'api_tokens', 'contents', 'campaign_queue',
                             'email_outbox', 'error_records', 'dead_letters', 'delivery_events', 'events_inbox',
-                            'page_reports', 'requests', 'alerts', 'counters', 'archivings', 'email_logs', 'email_events',
+                            'page_reports', 'requests', 'alerts', 'counters', 'archivings', 'forgotten', 'store_secrets',
+                            'email_logs', 'email_events',
                             'delivery_history', 'send_logs')
           and has_table_privilege(r.oid, c.oid, 'select')
           and (c.relkind = 'v' or not c.relrowsecurity or exists (
@@ -35,7 +36,7 @@ declare
         'subscribers', 'subscriptions', 'recipients', 'api_tokens', 'contents', 'campaign_queue', 'sender_sessions',
         'email_outbox', 'pace', 'usage', 'provider_quota', 'switches', 'error_records', 'dead_letters',
         'delivery_events', 'events_inbox', 'campaign_runs', 'content_slices', 'state_transitions', 'page_reports',
-        'requests', 'alerts', 'counters', 'archivings'];
+        'requests', 'alerts', 'counters', 'archivings', 'forgotten', 'store_secrets'];
     views text[] := array['email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs'];
     thing text;
     outsider text;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 import time
@@ -44,6 +45,7 @@ class Database:
             _switch_to_wal(connection, busy_seconds)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA cache_size = -65536")  # KiB: the index of random ids fits for a while
         except (OSError, sqlite3.Error) as error:
             if connection is not None:
                 connection.close()
@@ -52,6 +54,7 @@ class Database:
                 remedy="Set MAILOUT_HOME to a folder that you may write to.",
             ) from error
         connection.create_function("mailout_uuid", 2, message_id, deterministic=True)
+        connection.create_function("mailout_has", 4, _has, deterministic=True)
         return connection
 
     def _migrate(self) -> None:
@@ -113,6 +116,15 @@ class Database:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+
+def _has(part: str, email_norm: str, email: str, attributes: str) -> bool:
+    """Whether somebody's address or name has this part. In Python: SQLite lowers ASCII alone."""
+    if part in email_norm or part in email.lower():
+        return True
+    known = json.loads(attributes)
+    names = (known.get(name, "") for name in ("name", "first_name", "last_name"))
+    return part in " ".join(filter(None, names)).lower()
 
 
 def dicts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:

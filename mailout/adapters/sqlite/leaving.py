@@ -6,6 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
+from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.archive import drop_claims
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.feedback import count, record_event
@@ -85,6 +86,7 @@ class SqliteLeaving:
             people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
             tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM recipients WHERE email = ?", (email_norm,))
+            forgotten.remember(tx, email_norm)
             events = tx.execute(
                 "UPDATE delivery_events SET email = ?, detail = '{}' WHERE email = ?", (instead, email_norm)
             ).rowcount
