@@ -254,7 +254,8 @@ def _plan(
         left_out={reason: n for reason, n in dropped.items() if reason is not Dropped.DUPLICATE},
         merged=dropped.get(Dropped.DUPLICATE, 0),
         words=tuple(
-            StatusWord(column, word, means, n) for (column, word, means), n in marks.words.most_common()
+            StatusWord(column, word, means, n)
+            for (column, word, means), n in sorted(marks.words.items(), key=lambda one: (-one[1], one[0]))
         ),
     )
 

@@ -19,7 +19,7 @@ IN_WORDS: Mapping[Dropped, str] = {
     Dropped.BAD_DOMAIN: "wrong after the @",
     Dropped.TOO_LONG: "too long for an address",
     Dropped.DUPLICATE: "there already (merged into one)",
-    Dropped.BAD_STATUS: "a status that is not imported",
+    Dropped.BAD_STATUS: "a status that nobody knows, or that you chose to leave out",
     Dropped.BAD_ROW: "more fields than the file has columns",
     Dropped.UNCONFIRMED: "not confirmed, or never subscribed",
 }
