@@ -109,7 +109,8 @@ def read_subscribers(path: Path, choices: Choices | None = None) -> CsvImport:
     rejected: list[pl.DataFrame] = []
     names = _names(columns)
     emails = next(str(column.position) for column in columns if column.field == "email")
-    named = bool(raw[emails].str.contains(NAMED).any())
+    with_brackets = raw[emails].filter(raw[emails].str.contains("<", literal=True))
+    named = bool(with_brackets.str.contains(NAMED).any())
 
     def checked() -> Iterator[pl.DataFrame]:
         for part in (raw.clear(), *raw.iter_slices(BATCH)):
@@ -138,19 +139,14 @@ def _frame(table: Table) -> pl.DataFrame:
     width = len(table.header)
     schema = {"line": pl.Int64, "ragged": pl.Boolean} | {str(at): pl.String for at in range(width)}
     padding = [""] * width
-
-    def rows() -> Iterator[list[Any]]:
-        for line, cells in table.rows:
-            if any(cells):
-                if len(cells) == width:
-                    yield [line, False, *cells]
-                else:
-                    yield [line, any(cells[width:]), *(cells + padding)[:width]]
-
-    lines = rows()
+    rows = (row for row in table.rows if any(row[1]))
     parts = [pl.DataFrame(schema=schema)]
-    while batch := list(islice(lines, BATCH)):
-        parts.append(pl.DataFrame(list(zip(*batch, strict=True)), schema=schema))
+    while batch := list(islice(rows, BATCH)):
+        lines, cells = zip(*batch, strict=True)
+        ragged = [len(row) > width and any(row[width:]) for row in cells]
+        if any(len(row) != width for row in cells):
+            cells = tuple((row + padding)[:width] for row in cells)
+        parts.append(pl.DataFrame([lines, ragged, *zip(*cells, strict=True)], schema=schema))
     return pl.concat(parts)
 
 
@@ -208,20 +204,24 @@ def _check(rows: pl.DataFrame, marks: pl.Series, names: Mapping[int, str], named
 
 def _bare_addresses(rows: pl.DataFrame, named: bool) -> pl.DataFrame:
     """`Ana <ana@example.org>`, `mailto:ana@example.org?subject=Hi`, `a@example.org ::: b@example.org`."""
-    email = pl.col("email")
+    odd = rows["email"].str.contains(r"[<>'\" :;,]").arg_true()
+    written = rows["email"].gather(odd)
     bare = (
-        email.str.replace(r"(?s)^.*<([^<>]*)>[^<>]*$", "$1")
+        written.str.replace(r"(?s)^.*<([^<>]*)>[^<>]*$", "$1")
         .str.split(" ::: ")
         .list.first()
         .str.strip_chars(TRIM + "'\"<>;,")
         .str.replace(r"(?i)^mailto:([^?]*).*$", "$1")
     )
-    changes = {"email": pl.when(email.str.contains(r"[<>'\" :;,]")).then(bare).otherwise(email)}
+    changes = [rows["email"].scatter(odd, bare)]
     if named:
-        name = email.str.extract(f"(?s){NAMED}").str.strip_chars(TRIM + "'\"")
-        known = pl.col(NAME).replace("", None) if NAME in rows.columns else pl.lit(None, pl.String)
-        changes[NAME] = pl.coalesce(known, name).fill_null("")
-    return rows.with_columns(**changes)
+        known = (
+            rows[NAME] if NAME in rows.columns else pl.repeat("", rows.height, dtype=pl.String, eager=True)
+        )
+        before = known.gather(odd)
+        found = written.str.extract(f"(?s){NAMED}").str.strip_chars(TRIM + "'\"").fill_null("")
+        changes.append(known.scatter(odd, before.zip_with(before != "", found)).alias(NAME))
+    return rows.with_columns(changes)
 
 
 def _plan(

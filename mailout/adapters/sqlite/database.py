@@ -45,7 +45,6 @@ class Database:
             _switch_to_wal(connection, busy_seconds)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA cache_size = -65536")  # KiB: the index of random ids fits for a while
         except (OSError, sqlite3.Error) as error:
             if connection is not None:
                 connection.close()
