@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,5 +100,5 @@ def _may_be_cyrillic(sample: bytes) -> bool:
 
 def _sample_line(text: str) -> str:
     """The first line that the encoding matters for."""
-    line = next(line for line in text.splitlines() if not line.isascii())
+    line = next(line for line in io.StringIO(text) if not line.isascii()).rstrip("\r\n")
     return line if len(line) <= 100 else line[:99] + "…"

@@ -49,9 +49,7 @@ class ImportCounts:
 class Subscribers(Protocol):
     """The list, with a status that imports never lower."""
 
-    def import_subscribers(
-        self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False
-    ) -> ImportCounts:
+    def import_subscribers(self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False) -> ImportCounts:
         """Who was forgotten stays away, unless it is that person's own sign-up."""
         ...
 
