@@ -139,14 +139,19 @@ def _frame(table: Table) -> pl.DataFrame:
     width = len(table.header)
     schema = {"line": pl.Int64, "ragged": pl.Boolean} | {str(at): pl.String for at in range(width)}
     padding = [""] * width
-    rows = (row for row in table.rows if any(row[1]))
+
+    def rows() -> Iterator[list[Any]]:
+        for line, cells in table.rows:
+            if any(cells):
+                if len(cells) == width:
+                    yield [line, False, *cells]
+                else:
+                    yield [line, any(cells[width:]), *(cells + padding)[:width]]
+
+    lines = rows()
     parts = [pl.DataFrame(schema=schema)]
-    while batch := list(islice(rows, BATCH)):
-        lines, cells = zip(*batch, strict=True)
-        ragged = [len(row) > width and any(row[width:]) for row in cells]
-        if any(len(row) != width for row in cells):
-            cells = tuple((row + padding)[:width] for row in cells)
-        parts.append(pl.DataFrame([lines, ragged, *zip(*cells, strict=True)], schema=schema))
+    while batch := list(islice(lines, BATCH)):
+        parts.append(pl.DataFrame(list(zip(*batch, strict=True)), schema=schema))
     return pl.concat(parts)
 
 
