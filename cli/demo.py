@@ -17,7 +17,7 @@ from cli.prefect_auth import FILE
 from cli.progress import showing
 from cli.send import Stop, exit_code, finish, run_flow, starting
 from cli.show import near
-from cli.subscribers import import_into, show_import
+from cli.subscriber_import import import_into, show_counts
 from mailout import wiring
 from mailout.audience.csv_import import read_subscribers
 from mailout.engine import Engine, Reports
@@ -61,7 +61,7 @@ def demo(
     counts = import_into(engine, found)
     id = _not_sent_yet(engine, letter)
     say(f"The list, {near(EXAMPLES / 'subscribers.csv')}", style="bold")
-    show_import(found, counts)
+    show_counts(found, counts)
     people = engine.store.subscriber_counts()
     say(
         f"{people['active']:,} of them want mail; {people['unsubscribed']:,} have unsubscribed and"

@@ -65,7 +65,7 @@ def forget(
         note(archives.out_of_reach)
     if files:
         note(f"{count(len(files), 'mail file')} in {files[0].parent.parent} still carry the address.")
-    note("An import that has the address would bring it back: take it out of your files, too.")
+    note("Imports leave the address out from now on; the person may sign up again.")
 
 
 @dataclass

@@ -1,33 +1,58 @@
-"""Subscribers from a CSV file as people export it: any of three separators, a BOM, columns in any order.
+"""Subscribers from a file as other products export it: read, recognised and checked, nothing written yet.
 
 The whole file is checked before the first row is handed on, so duplicates merge wherever they stand.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain, islice
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import polars as pl
 
 from mailout.audience.addresses import TRIM, Dropped
-from mailout.audience.frame import BATCH, JOINED, OF_THE_STATUS, REASON, check, merge
+from mailout.audience.columns import (
+    FILE_NAME,
+    MARKS,
+    Column,
+    file_name_meaning,
+    is_email_header,
+    key,
+    looks_like_a_row,
+    recognise,
+)
+from mailout.audience.frame import BATCH, REASON, STATUSES, check, merge
+from mailout.audience.marks import Meaning
+from mailout.audience.plan import Plan, Recognised, StatusWord
+from mailout.audience.row_marks import RowMarks
+from mailout.audience.tables import ESCAPED, Table, open_table
 from mailout.errors import UsageError
 from mailout.ports import SubscriberRow
 
-KNOWN = frozenset({"email", "status", "from_name"}) | OF_THE_STATUS | JOINED
-ALSO_CALLED = {"list": "lists"}
 ATTRIBUTE = "attribute "
 """Before the name of a column that is not ours, so that a file's own `line` or `reason` is no trouble."""
 
-_ESCAPED = re.compile(r"'+[=+\-@\t\r]")
+NAME = f"{ATTRIBUTE}name"
+NAMED = r"^([^<]*\S[^<]*)<[^<>]*@[^<>]*>"
+"""An address with a name before it."""
+
+NAMES = ("name", "first_name", "last_name")
+"""Kept as attributes under these names, whatever the file calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a person says about a file, where the recognition is not enough."""
+
+    fields: Mapping[str, str] = field(default_factory=dict)  # header → field
+    statuses: Mapping[str, Meaning] = field(default_factory=dict)  # word of the file → what it means
+    encoding: str | None = None
+    sheet: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +68,7 @@ class Reject:
 class CsvImport:
     """A file that has been read: who is in it, and who was dropped and why."""
 
+    plan: Plan
     rows: int  # in the file, the blank ones not counted
     people: int  # how many `batches` yields
     dropped: Mapping[Dropped, int]  # duplicates too: they are merged, not rejected
@@ -50,7 +76,8 @@ class CsvImport:
     _rejected: pl.DataFrame
 
     def batches(self, size: int = 5_000) -> Iterator[list[SubscriberRow]]:
-        """Everybody, by `email_norm`, in rows as a store imports them."""
+        """Everybody, by `email_norm`, in rows as a store imports them. Refused while a status is unknown."""
+        self.plan.require_understood()
         attributes = [name for name in self._people.columns if name.startswith(ATTRIBUTE)]
         for part in self._people.iter_slices(size):
             yield [_subscriber(row, attributes) for row in part.iter_rows(named=True)]
@@ -61,27 +88,40 @@ class CsvImport:
             yield Reject(line, email, Dropped(reason))
 
 
-def read_subscribers(path: Path) -> CsvImport:
+def read_subscribers(path: Path, choices: Choices | None = None) -> CsvImport:
     """Read and check a file; a UsageError says what to do about one that cannot be read."""
+    choices = choices or Choices()
+    asked = {key(header) for header, to in choices.fields.items() if to == "email"}
+    table = open_table(
+        path,
+        lambda cell: is_email_header(cell) or key(cell) in asked,
+        encoding=choices.encoding,
+        sheet=choices.sheet,
+    )
+    if looks_like_a_row(table.header):
+        raise _no_email(path, table.header, remedy="Its first line is a row: put a header above it.")
+    raw = _frame(table)
+    columns = recognise(table.header, partial(_cells, raw), choices.fields)
+    if not any(column.field == "email" for column in columns):
+        raise _no_email(path, table.header, remedy='Say which one holds the addresses: --map "COLUMN=email".')
+    of_file = None if choices.fields.get(FILE_NAME) == "ignore" else file_name_meaning(path.stem)
+    marks = RowMarks(columns, choices.statuses, of_file)
     rejected: list[pl.DataFrame] = []
+    names = _names(columns)
+    emails = next(str(column.position) for column in columns if column.field == "email")
+    with_brackets = raw[emails].filter(raw[emails].str.contains("<", literal=True))
+    named = bool(with_brackets.str.contains(NAMED).any())
 
-    def set_rejects_aside(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        for batch in batches:
+    def checked() -> Iterator[pl.DataFrame]:
+        for part in (raw.clear(), *raw.iter_slices(BATCH)):
+            batch = _check(part, marks.read(part), names, named)
             dropped = batch.filter(pl.col("reason").is_not_null())
             rejected.append(dropped.select("line", "email", "reason"))
             yield batch.drop("line")
 
-    with _opened(path) as file:
-        reader = _reader(_text(path, file))
-        try:
-            columns = _columns(path, reader)
-            audience = merge(set_rejects_aside(_batches(reader, columns)))
-        except csv.Error as error:
-            raise UsageError(
-                f"{path} is broken at line {reader.line_num}: {error}.",
-                remedy='Look for a quote (") that is opened and not closed, there or above.',
-            ) from None
+    audience = merge(checked())
     return CsvImport(
+        plan=_plan(path, table, columns, names, marks, audience.frame, audience.dropped),
         rows=audience.frame.height + sum(audience.dropped.values()),
         people=audience.frame.height,
         dropped=audience.dropped,
@@ -90,103 +130,139 @@ def read_subscribers(path: Path) -> CsvImport:
     )
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    """The file as text. Whatever the system or the encoding refuses becomes one clear sentence."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            yield file
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.", remedy="Check the path.") from None
-    except IsADirectoryError:
-        raise UsageError(f"{path} is a folder.", remedy="Name the CSV file in it.") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{path} is not UTF-8 (byte 0x{error.object[error.start]:02x}).",
-            remedy='Save it as UTF-8 (in Excel: "CSV UTF-8"), or convert it:'
-            f" iconv -f {_likely_encoding(path)} -t UTF-8 {path.name} > utf8.csv",
-        ) from None
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}.", remedy="Check that it is a file that you may read."
-        ) from None
+def _no_email(path: Path, header: Sequence[str], remedy: str) -> UsageError:
+    return UsageError(f"{path} has no column `email`. It has: {', '.join(header)}.", remedy=remedy)
 
 
-def _likely_encoding(path: Path) -> str:
-    with path.open("rb") as file:
-        return "UTF-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "WINDOWS-1252"
-
-
-def _text(path: Path, file: TextIO) -> Iterator[str]:
-    """Its lines. A NUL in one, which Postgres would refuse later: it is UTF-16, or no text at all."""
-    for line in file:
-        if "\0" in line:
-            raise UsageError(
-                f"{path} holds a NUL byte: it is not a text file in UTF-8.",
-                remedy='Save it as UTF-8 (in Excel: "CSV UTF-8"), or convert it:'
-                f" iconv -f UTF-16LE -t UTF-8 {path.name} > utf8.csv",
-            )
-        yield line
-
-
-def _reader(lines: Iterator[str]) -> Any:
-    """A csv reader for the separator the header has most of; strict, since an open quote swallows people."""
-    opening = [next(lines, "")]
-    while opening[-1] and not opening[-1].strip(TRIM):
-        opening.append(next(lines, ""))
-    unquoted = re.sub(r'"[^"]*"', "", opening[-1])
-    separator = max(",;\t", key=unquoted.count)
-    return csv.reader(chain(opening, lines), delimiter=separator, strict=True)
-
-
-def _columns(path: Path, reader: Any) -> list[str]:
-    """The header in our own words: known names as they are, all others as attributes."""
-    headers = ([_as_it_was(name).strip(TRIM) for name in row] for row in reader)
-    written = next((names for names in headers if any(names)), None)
-    if written is None:
-        raise UsageError(f"{path} is empty.", remedy="Its first line names the columns; `email` is one.")
-    columns = []
-    for position, name in enumerate(written, start=1):
-        known = ALSO_CALLED.get(name.lower(), name.lower())
-        columns.append(known if known in KNOWN else f"{ATTRIBUTE}{name or f'column {position}'}")
-    if "email" not in columns:
-        headless = any("@" in name for name in written)
-        raise UsageError(
-            f"{path} has no column `email`. It has: {', '.join(written)}.",
-            remedy="Its first line is a row: put a header above it."
-            if headless
-            else "Rename the one that holds the addresses.",
-        )
-    if twice := sorted({name for name in columns if columns.count(name) > 1}):
-        names = ", ".join(name.removeprefix(ATTRIBUTE) for name in twice)
-        raise UsageError(f"{path} has more than one column {names}.", remedy="Rename or remove one.")
-    return columns
-
-
-def _batches(reader: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Checked rows with their lines. The first batch is empty, so that a file without rows has columns."""
-    width = len(columns)
-    schema = {"line": pl.Int64, "ragged": pl.Boolean} | dict.fromkeys(columns, pl.String)
+def _frame(table: Table) -> pl.DataFrame:
+    """All rows as text: columns "0", "1", …, where each ends, and whether it is wider than the header."""
+    width = len(table.header)
+    schema = {"line": pl.Int64, "ragged": pl.Boolean} | {str(at): pl.String for at in range(width)}
     padding = [""] * width
 
     def rows() -> Iterator[list[Any]]:
-        for row in reader:
-            if any(row):
-                yield [reader.line_num, any(row[width:]), *map(_as_it_was, (row + padding)[:width])]
+        for line, cells in table.rows:
+            if any(cells):
+                if len(cells) == width:
+                    yield [line, False, *cells]
+                else:
+                    yield [line, any(cells[width:]), *(cells + padding)[:width]]
 
     lines = rows()
-    batch: list[list[Any]] = []
-    while True:
-        frame = check(pl.DataFrame(list(zip(*batch, strict=True)) or None, schema=schema))
-        ragged = pl.when("ragged").then(pl.lit(Dropped.BAD_ROW.value, REASON)).otherwise("reason")
-        yield frame.with_columns(reason=ragged).drop("ragged")
-        if not (batch := list(islice(lines, BATCH))):
-            return
+    parts = [pl.DataFrame(schema=schema)]
+    while batch := list(islice(lines, BATCH)):
+        parts.append(pl.DataFrame(list(zip(*batch, strict=True)), schema=schema))
+    return pl.concat(parts).with_columns(pl.col(pl.String).str.replace(ESCAPED, "$1"))
 
 
-def _as_it_was(value: str) -> str:
-    """Without the `'` that keeps a spreadsheet from taking a value for a formula; our own exports have it."""
-    return value[1:] if value[:1] == "'" and _ESCAPED.match(value) else value
+def _cells(raw: pl.DataFrame, at: int) -> list[str]:
+    return raw[str(at)].drop_nulls().unique().to_list()
+
+
+def _names(columns: Sequence[Column]) -> dict[int, str]:
+    """Under what name each column is kept. Equal headers that mean nothing to us get a number."""
+    used: set[str] = set()
+    names = {}
+    for column in columns:
+        if column.field in MARKS or column.field == "ignore":
+            continue
+        if column.field not in ("attribute", *NAMES):
+            names[column.position] = column.field
+            continue
+        name = column.header if column.field == "attribute" else column.field
+        name = name or f"column {column.position + 1}"
+        numbered = (f"{name} {number}" for number in count(2))
+        free = next(one for one in chain([name], numbered) if one not in used)
+        used.add(free)
+        names[column.position] = ATTRIBUTE + free
+    return names
+
+
+_LEFT_OUT = {
+    Meaning.UNCONFIRMED: Dropped.UNCONFIRMED,
+    Meaning.UNKNOWN: Dropped.BAD_STATUS,
+    Meaning.SKIPPED: Dropped.BAD_STATUS,
+}
+
+
+def _check(rows: pl.DataFrame, marks: pl.Series, names: Mapping[int, str], named: bool) -> pl.DataFrame:
+    """Checked rows with their lines, our columns, and those that are kept as attributes."""
+    mark = pl.Series("mark", marks, pl.Int8)
+    left = {int(means): reason.value for means, reason in _LEFT_OUT.items()}
+    stands = {int(Meaning.UNSUBSCRIBED): "unsubscribed", int(Meaning.BOUNCED): "bounced"}
+    frame = rows.select(
+        "line",
+        "ragged",
+        *(pl.col(str(at)).alias(name) for at, name in names.items()),
+        status=mark.replace_strict(stands, default="active", return_dtype=pl.String),
+        left=mark.replace_strict(left, default=None, return_dtype=pl.String).cast(REASON),
+    )
+    checked = check(_bare_addresses(frame, named))
+    # Of a row whose cells have slipped, only that somebody wants no mail is believed.
+    ragged = pl.col("ragged") & (pl.col("status") == "active")
+    return checked.with_columns(
+        reason=pl.when(ragged & pl.col("reason").is_null())
+        .then(pl.lit(Dropped.BAD_ROW.value, REASON))
+        .otherwise(pl.coalesce("reason", "left"))
+    ).drop("ragged", "left")
+
+
+def _bare_addresses(rows: pl.DataFrame, named: bool) -> pl.DataFrame:
+    """`Ana <ana@example.org>`, `mailto:ana@example.org?subject=Hi`, `a@example.org ::: b@example.org`."""
+    odd = rows["email"].str.contains(r"[<>'\" :;,]").arg_true()
+    written = rows["email"].gather(odd)
+    bare = (
+        written.str.replace(r"(?s)^.*<([^<>]*)>[^<>]*$", "$1")
+        .str.split(" ::: ")
+        .list.first()
+        .str.strip_chars(TRIM + "'\"<>;,")
+        .str.replace(r"(?i)^mailto:([^?]*).*$", "$1")
+    )
+    changes = [rows["email"].scatter(odd, bare)]
+    if named:
+        known = (
+            rows[NAME] if NAME in rows.columns else pl.repeat("", rows.height, dtype=pl.String, eager=True)
+        )
+        before = known.gather(odd)
+        found = written.str.extract(f"(?s){NAMED}").str.strip_chars(TRIM + "'\"").fill_null("")
+        changes.append(known.scatter(odd, before.zip_with(before != "", found)).alias(NAME))
+    return rows.with_columns(changes)
+
+
+def _plan(
+    path: Path,
+    table: Table,
+    columns: Sequence[Column],
+    names: Mapping[int, str],
+    marks: RowMarks,
+    people: pl.DataFrame,
+    dropped: Mapping[Dropped, int],
+) -> Plan:
+    recognised = [
+        Recognised(column.header, column.field)
+        for column in columns
+        if column.field not in ("attribute", "ignore")
+    ]
+    if marks.of_file:
+        recognised.append(Recognised(f"{FILE_NAME} {path.name}", f"everybody_{marks.of_file.name.lower()}"))
+    kept = [names[column.position] for column in columns if column.field == "attribute"]
+    counts = dict(people["status"].cast(pl.String).value_counts().iter_rows())
+    return Plan(
+        file=path.name,
+        encoding=table.encoding,
+        sample=table.sample,
+        sheet=table.sheet,
+        rows=people.height + sum(dropped.values()),
+        columns=tuple(recognised),
+        attributes=tuple(name.removeprefix(ATTRIBUTE) for name in kept),
+        people={status: counts[status] for status in STATUSES if status in counts},
+        left_out={reason: n for reason, n in dropped.items() if reason is not Dropped.DUPLICATE},
+        merged=dropped.get(Dropped.DUPLICATE, 0),
+        words=tuple(
+            StatusWord(column, word, means, n)
+            for (column, word, means), n in sorted(marks.words.items(), key=lambda one: (-one[1], one[0]))
+        ),
+    )
 
 
 def _subscriber(row: Mapping[str, Any], attributes: Sequence[str]) -> SubscriberRow:

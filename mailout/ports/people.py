@@ -43,15 +43,24 @@ class ImportCounts:
     updated: int = 0
     unchanged: int = 0
     kept_status: int = 0  # the file said less than the store knew (invariant 6)
+    forgotten: int = 0  # erased at their own request: an import does not bring them back
 
 
 class Subscribers(Protocol):
     """The list, with a status that imports never lower."""
 
-    def import_subscribers(self, rows: Sequence[SubscriberRow]) -> ImportCounts: ...
+    def import_subscribers(self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False) -> ImportCounts:
+        """Who was forgotten stays away, unless it is that person's own sign-up."""
+        ...
+
     def subscriber(self, email_norm: str) -> Mapping[str, Any]: ...
-    def subscribers(self, *, after: str = "", limit: int = 1000) -> Sequence[Mapping[str, Any]]:
-        """By `email_norm`, one page: ask again after the last one's."""
+    def subscribers(
+        self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        """By `email_norm`, one page: ask again after the last one's.
+
+        `search` is a part of the address or of the name, in any case.
+        """
         ...
 
     def subscriber_counts(self) -> Mapping[str, int]: ...
@@ -117,7 +126,10 @@ class Feedback(Protocol):
         ...
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:
-        """Erase a person: `instead` stands wherever the address stood. Counts stay."""
+        """Erase a person: `instead` stands wherever the address stood. Counts stay.
+
+        What stays is a keyed hash of the address, by which an import knows whom not to bring back.
+        """
         ...
 
     def doubts_open(self) -> Doubts:

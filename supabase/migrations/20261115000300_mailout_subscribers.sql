@@ -202,12 +202,50 @@ language sql volatile set search_path = public as $$
 $$;
 comment on function mailout_raise_hard_status is 'Soft bounces may be taken back; what a file or a person says besides is not lost with them.';
 
-create or replace function mailout_import_subscribers(people jsonb) returns jsonb
+-- Who was forgotten: HMAC-SHA256 of the address, with a key that only this store has. Nobody can read an address
+-- from it, nor try out addresses without the key. The key is kept as the two blocks that HMAC makes of it.
+create table if not exists forgotten (hash bytea primary key);
+create table if not exists store_secrets (name text primary key, inner_pad bytea not null, outer_pad bytea not null);
+comment on table forgotten is 'Whom an import must not bring back: keyed hashes of addresses, which tell nobody whose.';
+comment on table store_secrets is 'Keys that never leave the store.';
+do $$
+declare
+    key constant bytea := sha256(convert_to(
+        gen_random_uuid()::text || gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8'));
+    inside bytea := decode(repeat('36', 64), 'hex');
+    outside bytea := decode(repeat('5c', 64), 'hex');
+begin
+    for i in 0 .. length(key) - 1 loop
+        inside := set_byte(inside, i, get_byte(inside, i) # get_byte(key, i));
+        outside := set_byte(outside, i, get_byte(outside, i) # get_byte(key, i));
+    end loop;
+    insert into store_secrets values ('forgotten', inside, outside) on conflict do nothing;
+end $$;
+
+create or replace function mailout_forgotten_hash(address text) returns bytea
+language sql stable set search_path = public as $$
+    select sha256(outer_pad || sha256(inner_pad || convert_to(address, 'UTF8')))
+    from store_secrets where name = 'forgotten'
+$$;
+comment on function mailout_forgotten_hash is 'By what a forgotten address is known.';
+
+create or replace function mailout_import_subscribers(people jsonb, own_sign_up boolean) returns jsonb
 language plpgsql set search_path = public as $$
 declare
     at timestamptz := mailout_now();
     counts jsonb;
+    given_to_us constant integer := jsonb_array_length(people);
 begin
+    if own_sign_up then
+        delete from forgotten f using jsonb_array_elements(people) one (person)
+        where f.hash = mailout_forgotten_hash(person ->> 'email_norm');
+    elsif exists (select 1 from forgotten) then
+        people := coalesce((
+            select jsonb_agg(person order by place)
+            from jsonb_array_elements(people) with ordinality as one (person, place)
+            where not exists (
+                select 1 from forgotten f where f.hash = mailout_forgotten_hash(person ->> 'email_norm'))), '[]');
+    end if;
     -- A row that waited for its punycode is the same subscriber.
     update subscribers s set email_norm = given.email_norm
     from jsonb_to_recordset(people) as given (email text, email_norm text)
@@ -266,7 +304,8 @@ begin
         'kept_status', (
             select count(*) from given g cross join lateral jsonb_array_elements_text(g.statuses) as said (status)
             left join merged m on m.email_norm = g.email_norm
-            where said.status <> coalesce(m.status, g.status))
+            where said.status <> coalesce(m.status, g.status)),
+        'forgotten', given_to_us - jsonb_array_length(people)
     ) into counts;
     perform mailout_raise_hard_status(g.email_norm, g.status)
     from jsonb_to_recordset(people) as g (email_norm text, status text) where g.status <> 'active';
@@ -284,14 +323,19 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_subscriber is 'One subscriber with all his lists.';
 
-create or replace function mailout_subscribers(after text, most integer) returns jsonb
+create or replace function mailout_subscribers(after text, most integer, status text, search text) returns jsonb
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(to_jsonb(page) || jsonb_build_object('lists', coalesce((
         select jsonb_agg(l.list_key order by l.list_key) from subscriptions l
         where l.email = page.email_norm and l.unsubscribed_at is null), '[]')) order by page.email_norm), '[]')
-    from (select * from subscribers where email_norm > after order by email_norm limit most) page
+    from (select * from subscribers s
+          where s.email_norm > $1 and ($3 is null or s.status = $3)
+            and ($4 is null or strpos(s.email_norm, lower($4)) > 0 or strpos(lower(s.email), lower($4)) > 0
+                 or strpos(lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
+                                           s.attributes ->> 'last_name')), lower($4)) > 0)
+          order by s.email_norm limit $2) page
 $$;
-comment on function mailout_subscribers is 'One page, by email_norm.';
+comment on function mailout_subscribers is 'One page, by email_norm; of one status, with a part of the address or the name.';
 
 create or replace function mailout_subscriber_counts() returns jsonb
 language sql stable set search_path = public as $$

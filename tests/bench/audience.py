@@ -66,6 +66,17 @@ def _import(path: Path) -> dict[str, Any]:
     return {"kept": kept, "dropped": found.dropped}
 
 
+def _sqlite(path: Path) -> dict[str, Any]:
+    from mailout.adapters.sqlite import SqliteStore
+    from mailout.audience.csv_import import read_subscribers
+    from mailout.clock import SystemClock
+
+    store = SqliteStore(path.parent / "store" / "mailout.db", SystemClock())
+    kept = sum(store.import_subscribers(batch).added for batch in read_subscribers(path).batches())
+    store.close()
+    return {"kept": kept}
+
+
 def _measure(what: str, path: Path) -> dict[str, Any]:
     """In a fresh interpreter: the seconds of the work, and the peak of the whole process."""
     done = subprocess.run(
@@ -83,17 +94,19 @@ def run(rows: int = ROWS) -> dict[str, Any]:
         path = Path(folder) / "subscribers.csv"
         write_csv(path, rows)
         frame, imported = _measure("frame", path), _measure("import", path)
+        stored = _measure("sqlite", path)
     text = (
         f"audience: {rows:,} rows checked, deduped and sorted in {frame['seconds']:.1f} s"
         f" (peak {frame['peak_mb']:.0f} MB); read as an import in {imported['seconds']:.1f} s"
-        f" (peak {imported['peak_mb']:.0f} MB); {frame['kept']:,} kept"
+        f" (peak {imported['peak_mb']:.0f} MB), from the file to SQLite in {stored['seconds']:.1f} s"
+        f" (peak {stored['peak_mb']:.0f} MB); {frame['kept']:,} kept"
     )
-    return {"rows": rows, "frame": frame, "import": imported, "text": text}
+    return {"rows": rows, "frame": frame, "import": imported, "sqlite": stored, "text": text}
 
 
 def _child(what: str, path: Path) -> None:
     start = time.perf_counter()
-    result = {"frame": _frame, "import": _import}[what](path)
+    result = {"frame": _frame, "import": _import, "sqlite": _sqlite}[what](path)
     result["seconds"] = time.perf_counter() - start
     result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(result))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
+from hashlib import sha256
+
 import pytest
 
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
-from mailout.ports import ErrorRecord, Recipient, Store
+from mailout.ports import ErrorRecord, ImportCounts, Recipient, Store, SubscriberRow
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, assert_ledger, handed_mailout, mailout, result, states, subscribe
 from tests.contract.stores import StoreFactory
@@ -224,3 +227,44 @@ def test_forgetting_somebody_unknown_forgets_nothing(store: Store) -> None:
     sent(store, ANN)
     done = store.forget("stranger@example.net", HASH)
     assert (done.subscribers, done.messages, done.events, done.mailouts) == (0, 0, 0, ())
+
+
+def test_an_import_does_not_bring_back_whom_we_forgot(store: Store, factory: StoreFactory) -> None:
+    """Somebody's old file has the address; who asked to be erased would get mail again."""
+    subscribe(store, ANN, BOB)
+    store.forget(ANN, HASH)
+    counts = store.import_subscribers([SubscriberRow("Ann@example.org", ANN), SubscriberRow(BOB, BOB)])
+    assert counts == ImportCounts(unchanged=1, forgotten=1)
+    with pytest.raises(NotFound):
+        store.subscriber(ANN)
+    again = factory.open_again()  # what is remembered is the store's, not the process's
+    assert again.import_subscribers([SubscriberRow(ANN, ANN, lists=["weekly"])]).forgotten == 1
+    assert ANN not in str(factory.raw("SELECT * FROM subscriptions"))
+
+
+def test_who_was_forgotten_may_sign_up_and_is_then_like_everybody(store: Store) -> None:
+    subscribe(store, ANN)
+    store.forget(ANN, HASH)
+    counts = store.import_subscribers([SubscriberRow(ANN, ANN)], own_sign_up=True)
+    assert counts == ImportCounts(added=1)
+    assert store.import_subscribers([SubscriberRow(ANN, ANN)]) == ImportCounts(unchanged=1)
+
+
+def test_what_is_kept_of_a_forgotten_address_tells_nobody_whose_it_was(
+    store: Store, factory: StoreFactory
+) -> None:
+    """A plain hash could be found by trying out addresses."""
+    subscribe(store, ANN)
+    store.forget(ANN, HASH)
+    (kept,) = factory.raw("SELECT hash FROM forgotten")
+    text = kept["hash"] if isinstance(kept["hash"], str) else bytes(kept["hash"]).hex()
+    assert len(text) == 64
+    assert text != sha256(ANN.encode()).hexdigest()
+    assert text == hmac.digest(_key(factory), ANN.encode(), "sha256").hex()
+
+
+def _key(factory: StoreFactory) -> bytes:
+    (secret,) = factory.raw("SELECT * FROM store_secrets")
+    if "value" in secret:
+        return bytes(secret["value"])
+    return bytes(byte ^ 0x36 for byte in bytes(secret["inner_pad"]))

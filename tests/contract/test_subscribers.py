@@ -169,3 +169,23 @@ def test_in_any_order_the_strongest_word_wins(factory: StoreFactory, words: list
         else:
             store.set_status(ANN, status)
     assert store.subscriber(ANN)["status"] == max((word for word, _ in words), key=PRIORITY.__getitem__)
+
+
+def test_the_list_can_be_narrowed_to_a_status_and_to_a_part_of_the_address_or_the_name(store: Store) -> None:
+    store.import_subscribers(
+        [
+            row(ANN, attributes={"first_name": "Анна", "last_name": "Öst"}),
+            row(BOB, status="unsubscribed", attributes={"name": "Bob 100%_Ö"}),
+            row("cy@shop.example", attributes={"note": "bob"}),
+        ]
+    )
+
+    def found(**narrowed: str) -> list[str]:
+        return [one["email_norm"] for one in store.subscribers(**narrowed)]  # type: ignore[arg-type]
+
+    assert found(status="unsubscribed") == [BOB]
+    assert found(search="EXAMPLE.org") == [ANN, BOB]
+    assert (found(search="анна ö"), found(search="100%_ö"), found(search="bob")) == ([ANN], [BOB], [BOB])
+    assert found(status="active", search="bob") == []
+    assert found(search="b_b") == []  # no pattern
+    assert found(after=ANN, search="example.org") == [BOB]

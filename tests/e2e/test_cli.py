@@ -378,7 +378,9 @@ def test_one_message_tells_all_its_steps(mailout: Commands, written: str) -> Non
 
 def test_help_is_there_for_every_command_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     commands = [["send"], ["preview"], ["status"], ["demo"]]
-    commands += [["subscribers", name] for name in ("import", "export", "show")]
+    commands += [
+        ["subscribers", name] for name in ("import", "export", "show", "list", "add", "unsubscribe", "forget")
+    ]
     commands += [["queue", name] for name in ("list", "show", "cancel", "pause", "resume", "retry", "settle")]
     for command in commands:
         assert main([*command, "--help"]) == 0

@@ -82,7 +82,9 @@ def test_the_readme_names_no_setting_that_is_not_there() -> None:
     assert named <= known, named - known
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "deployments/README.md", "docs/aws.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "ARCHITECTURE.md", "deployments/README.md", "docs/aws.md", "docs/import.md"]
+)
 def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import sqlite3
@@ -62,6 +63,7 @@ class Database:
             ) from error
         self._file = _identity(self.path)
         connection.create_function("mailout_uuid", 2, message_id, deterministic=True)
+        connection.create_function("mailout_has", 4, _has, deterministic=True)
         return connection
 
     def _migrate(self) -> None:
@@ -132,6 +134,15 @@ class Database:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+
+def _has(part: str, email_norm: str, email: str, attributes: str) -> bool:
+    """Whether somebody's address or name has this part. In Python: SQLite lowers ASCII alone."""
+    if part in email_norm or part in email.lower():
+        return True
+    known = json.loads(attributes)
+    names = (known.get(name, "") for name in ("name", "first_name", "last_name"))
+    return part in " ".join(filter(None, names)).lower()
 
 
 def dicts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.archive import drop_claims
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.event_batch import count, record_event
@@ -104,6 +105,7 @@ class SqliteLeaving:
             people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
             tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM recipients WHERE email = ?", (email_norm,))
+            forgotten.remember(tx, email_norm)
             events = tx.execute(
                 "UPDATE delivery_events SET email = ?, detail = '{}' WHERE email = ?", (instead, email_norm)
             ).rowcount

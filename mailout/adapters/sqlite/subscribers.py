@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.database import Database
 from mailout.audience.status import stronger
 from mailout.errors import NotFound
@@ -21,6 +22,9 @@ _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type,
         bounce_subtype = excluded.bounce_subtype, status_updated_at = excluded.status_updated_at,
         from_name = excluded.from_name, ocd_ids = excluded.ocd_ids, attributes = excluded.attributes"""
 
+_json = json.JSONEncoder(ensure_ascii=False).encode
+"""Made once: `json.dumps` with an option makes an encoder for each call."""
+
 
 _RAISE_HARD_STATUS = """UPDATE subscribers SET hard_status = nullif(?2, 'bounced'), hard_status_at = ?3
     WHERE email_norm = ?1 AND ?2 <> 'active' AND hard_status IS NOT NULL
@@ -33,9 +37,14 @@ class SqliteSubscribers:
 
     db: Database
 
-    def import_subscribers(self, rows: Sequence[SubscriberRow]) -> ImportCounts:
+    def import_subscribers(self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False) -> ImportCounts:
         with self.db.write() as tx:
             now = self.db.clock.now()
+            stay_away = set() if own_sign_up else forgotten.among(tx, (row.email_norm for row in rows))
+            if own_sign_up:
+                forgotten.release(tx, (row.email_norm for row in rows))
+            if stay_away:
+                rows = [row for row in rows if row.email_norm not in stay_away]
             keys = json.dumps([row.email_norm for row in rows])
             known = {
                 row["email_norm"]: dict(row)
@@ -58,6 +67,7 @@ class SqliteSubscribers:
             updated=len((changed | joined) - added),
             unchanged=len(merged.keys() - changed - joined),
             kept_status=sum(1 for row in rows if merged[row.email_norm]["status"] != row.status),
+            forgotten=len(stay_away),
         )
 
     def subscriber(self, email_norm: str) -> Mapping[str, Any]:
@@ -73,12 +83,16 @@ class SqliteSubscribers:
         )
         return {**_row(rows[0]), "lists": [dict(row) for row in lists]}
 
-    def subscribers(self, *, after: str = "", limit: int = 1000) -> Sequence[Mapping[str, Any]]:
+    def subscribers(
+        self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
         rows = self.db.read(
             "SELECT s.*, (SELECT json_group_array(l.list_key) FROM subscriptions l"
             " WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists"
-            " FROM subscribers s WHERE s.email_norm > ? ORDER BY s.email_norm LIMIT ?",
-            (after, limit),
+            " FROM subscribers s WHERE s.email_norm > :after AND (:status IS NULL OR s.status = :status)"
+            " AND (:search IS NULL OR mailout_has(:search, s.email_norm, s.email, s.attributes))"
+            " ORDER BY s.email_norm LIMIT :limit",
+            {"after": after, "limit": limit, "status": status, "search": search and search.lower()},
         )
         return [{**_row(row), "lists": json.loads(row["lists"])} for row in rows]
 
@@ -148,19 +162,17 @@ def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict
             "bounce_subtype": row.bounce_subtype,
             "status_updated_at": now,
             "from_name": row.from_name,
-            "ocd_ids": json.dumps(list(row.ocd_ids)),
-            "attributes": json.dumps(dict(row.attributes), ensure_ascii=False),
+            "ocd_ids": _json(list(row.ocd_ids)) if row.ocd_ids else "[]",
+            "attributes": _json(row.attributes) if row.attributes else "{}",
             "created_at": now,
         }
     merged = dict(known)
     if row.from_name:
         merged["from_name"] = row.from_name
     if row.ocd_ids:
-        merged["ocd_ids"] = json.dumps(list(row.ocd_ids))
+        merged["ocd_ids"] = _json(list(row.ocd_ids))
     if row.attributes:
-        merged["attributes"] = json.dumps(
-            json.loads(known["attributes"]) | dict(row.attributes), ensure_ascii=False
-        )
+        merged["attributes"] = _json(json.loads(known["attributes"]) | dict(row.attributes))
     if stronger(known["status"], row.status) == row.status:
         merged["bounce_type"] = row.bounce_type or known["bounce_type"]
         merged["bounce_subtype"] = row.bounce_subtype or known["bounce_subtype"]

@@ -21,13 +21,14 @@ class SupabaseSubscribers:
 
     rpc: Rpc
 
-    def import_subscribers(self, rows: Sequence[SubscriberRow]) -> ImportCounts:
+    def import_subscribers(self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False) -> ImportCounts:
         """A transaction for each part; an import that was stopped may be repeated whole."""
-        totals = dict.fromkeys(("added", "updated", "unchanged", "kept_status"), 0)
+        totals = asdict(ImportCounts())
         people = _each_once(rows)
         for start in range(0, len(people), _PART):
             part = people[start : start + _PART]
-            for name, count in self.rpc("mailout_import_subscribers", {"people": part}).items():
+            params = {"people": part, "own_sign_up": own_sign_up}
+            for name, count in self.rpc("mailout_import_subscribers", params).items():
                 totals[name] += count
         return ImportCounts(**totals)
 
@@ -40,11 +41,14 @@ class SupabaseSubscribers:
             )
         return {**codec.row(values), "lists": [codec.row(one) for one in values["lists"]]}
 
-    def subscribers(self, *, after: str = "", limit: int = 1000) -> Sequence[Mapping[str, Any]]:
+    def subscribers(
+        self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
         found: list[Mapping[str, Any]] = []
         while len(found) < limit:
             most = min(_PART, limit - len(found))
-            page = self.rpc("mailout_subscribers", {"after": after, "most": most})
+            params = {"after": after, "most": most, "status": status, "search": search}
+            page = self.rpc("mailout_subscribers", params)
             found.extend(codec.row(values) for values in page)
             if len(page) < most:
                 break

@@ -68,15 +68,15 @@ def test_a_comma_inside_quotes_does_not_decide_the_separator(read) -> None:
 def test_rejects_carry_line_and_reason_even_after_fields_with_line_breaks(read) -> None:
     """Else people would search the wrong line of a long file."""
     found = read(
-        'note,email,status\n"two\nlines",a@example.org,\n,nobody,\n,b@example.org,deleted\n\nx,c@example.org,active,extra\n'
+        'note,email,status\n"two\nlines",a@example.org,\n,nobody,\n,b@example.org,pending\n\nx,c@example.org,active,extra\n'
     )
     assert [row.email for row in people(found)] == ["a@example.org"]
     assert list(found.rejects()) == [
         Reject(4, "nobody", Dropped.NO_AT),
-        Reject(5, "b@example.org", Dropped.BAD_STATUS),
+        Reject(5, "b@example.org", Dropped.UNCONFIRMED),
         Reject(7, "c@example.org", Dropped.BAD_ROW),
     ]
-    assert found.dropped == {Dropped.NO_AT: 1, Dropped.BAD_STATUS: 1, Dropped.BAD_ROW: 1}
+    assert found.dropped == {Dropped.NO_AT: 1, Dropped.BAD_ROW: 1, Dropped.UNCONFIRMED: 1}
     assert found.rows == 4
 
 
@@ -117,13 +117,10 @@ def test_a_header_alone_is_nobody(read) -> None:
     [
         ("", "is empty"),
         ("\ufeff\n \n", "is empty"),
-        ("e-mail,city\nx,y\n", "has no column `email`. It has: e-mail, city."),
+        ("post,city\nx,y\n", "has no column `email`. It has: post, city."),
         ("a@example.org\nb@example.org\n", "put a header above it"),
         ("email,Email\na,b\n", "more than one column email"),
         ("email,list,lists\na,b,c\n", "more than one column lists"),
-        ("email\njosé@example.org\n".encode("latin-1"), "iconv -f WINDOWS-1252"),
-        ("email\na@example.org\n".encode("utf-16"), "iconv -f UTF-16"),
-        ("email\na@example.org\n".encode("utf-16-le"), "iconv -f UTF-16LE"),
         (b"email,note\na@example.org,a\0b\n", "NUL"),
         ('email,"city\n', "not closed"),
         ('email,city\na@example.org,"Lima\nb@example.org,Oslo\n', "not closed"),

@@ -7,9 +7,9 @@ CREATE TABLE state_transitions (
 ) WITHOUT ROWID;
 
 CREATE TABLE subscribers (
-    id                TEXT PRIMARY KEY,
+    id                TEXT NOT NULL,  -- follows from email_norm; an index of random ids would be most of an import's work
     email             TEXT NOT NULL,
-    email_norm        TEXT NOT NULL UNIQUE,
+    email_norm        TEXT NOT NULL PRIMARY KEY,
     status            TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'unsubscribed', 'bounced')),
     bounce_type       TEXT,
     bounce_subtype    TEXT,

@@ -8,3 +8,14 @@ ALTER TABLE subscribers ADD COLUMN hard_status TEXT;
 ALTER TABLE subscribers ADD COLUMN hard_status_at REAL;
 
 CREATE INDEX delivery_events_email ON delivery_events (email);
+
+-- Who was forgotten: HMAC-SHA256 of the address, with a key that only this store has. Nobody can read an
+-- address from it, nor try out addresses without the key.
+CREATE TABLE forgotten (
+    hash TEXT PRIMARY KEY
+) WITHOUT ROWID;
+CREATE TABLE store_secrets (
+    name  TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+) WITHOUT ROWID;
+INSERT INTO store_secrets VALUES ('forgotten', randomblob(32));
