@@ -25,7 +25,6 @@ from tests.clocks import zone_at_noon
 from tests.e2e.conftest import PROJECT, Commands
 
 
-
 def the_mailout(mailout: Commands) -> str:
     (only,) = mailout.queue()
     return only.id

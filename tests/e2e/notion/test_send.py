@@ -46,7 +46,7 @@ def test_a_page_with_everything_reaches_everybody_with_its_pictures(
     assert len(read) == len(set(read)) > 0, "a long page takes Notion half a minute: it is read once"
 
 
-def test_a_page_that_was_rehearsed_is_not_rehearsed_again_unchanged(commands: Commands, notion: Notion) -> None:
+def test_an_unchanged_page_is_rehearsed_once(commands: Commands, notion: Notion) -> None:
     assert commands("send", PAGE, "--direct").code == 0
     again = commands("send", PAGE, "--direct")
     assert (again.code, "mailout_already_sent" in again.one_line) == (1, True)
