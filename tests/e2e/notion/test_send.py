@@ -145,6 +145,7 @@ def test_a_busy_notion_is_waited_for(commands: Commands, notion: Notion) -> None
 
 def test_notion_away_at_the_end_fails_nothing_and_is_told_later(commands: Commands, notion: Notion) -> None:
     """Everybody has the mail: a report that does not get through must not say otherwise."""
+    notion.load(status="Ready")
     notion.stub.script({"method": "PATCH", "path": PAGE, "drop": True, "times": 1000})
     ended = commands("send", PAGE, "--direct", "--json")
     assert (ended.code, ended.data["outcome"], len(commands.mails())) == (0, "sent", 3)
