@@ -14,10 +14,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
 from mailout.delivery.states import State
+from mailout.errors import NotFound
 from mailout.ports import SubscriberRow
 from mailout.queue.model import Mailout, Status
 
@@ -25,6 +25,12 @@ PROJECT = Path(__file__).parents[2]
 LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"
 PATIENCE = 60.0
 """How long a process may take to do what it surely does; only a hang ever waits so long."""
+
+
+def only_mailout(store: SqliteStore) -> Mailout:
+    for mailout in store.mailouts():
+        return mailout
+    raise NotFound("There is no mailout yet.")
 
 
 @dataclass
@@ -42,7 +48,7 @@ class Home:
     def mailout(self) -> Mailout:
         store = self.store()
         try:
-            return store.mailout(ids.mailout_id("chaos"))
+            return only_mailout(store)
         finally:
             store.close()
 
@@ -59,7 +65,7 @@ class Home:
     def states(self) -> Mapping[str, str]:
         store = self.store()
         try:
-            rows = store.messages(ids.mailout_id("chaos"), limit=1_000_000)
+            rows = store.messages(only_mailout(store).id, limit=1_000_000)
             return {row["email"]: row["state"] for row in rows}
         finally:
             store.close()

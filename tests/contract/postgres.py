@@ -180,7 +180,7 @@ def empty(address: str) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
         tables = connection.execute(
             "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'"
-            " and relname not in ('state_transitions', 'mailout_relations', 'store_secrets')"  # what the migrations filled
+            " and relname not in ('state_transitions', 'mailout_relations', 'store_secrets')"
         ).fetchall()
         names = sql.SQL(", ").join(sql.Identifier(name) for (name,) in tables)
         connection.execute(sql.SQL("truncate {} restart identity cascade").format(names))

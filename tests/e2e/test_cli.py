@@ -24,7 +24,10 @@ from mailout.settings import load_settings
 from tests.clocks import zone_at_noon
 from tests.e2e.conftest import PROJECT, Commands
 
-LETTER = ids.mailout_id("letter")
+
+def the_mailout(mailout: Commands) -> str:
+    (only,) = mailout.queue()
+    return only.id
 
 
 # ── What cannot be done: one clear line, the right exit code, nothing half-done ──
@@ -61,7 +64,9 @@ def test_a_letter_that_must_not_go_out_stops_before_the_queue_knows_of_it(
 def test_a_test_run_needs_somebody_to_go_to(mailout: Commands) -> None:
     ended = mailout("send", mailout.letter(), "--test", "--direct", TEST_EMAILS="nobody")
     assert ended.code == 1
-    assert "test_emails_empty" in ended.one_line
+    logged, refused = ended.err.splitlines()
+    assert "TEST_EMAILS" in logged, "each invalid address is told, also when none is left"
+    assert "test_emails_empty" in refused
     assert mailout.queue() == []
 
 
@@ -155,6 +160,20 @@ def test_a_mailout_goes_out_once_however_often_it_is_asked_for(mailout: Commands
     assert len(mailout.mails()) == 2
 
 
+def test_a_rehearsal_says_that_nobody_got_it_and_can_be_repeated(mailout: Commands) -> None:
+    mailout.people("ana@example.org")
+    letter = mailout.letter()
+    assert "Written to a folder. Nothing was sent to anybody." in mailout("send", letter, "--direct").out
+    assert mailout("send", letter, "--direct").code == 1
+    assert mailout("send", letter, "--direct", "--again").code == 0
+    mailout.letter(body="How are you now?")
+    assert mailout("send", letter, "--direct").code == 0
+    rehearsals = mailout.queue()
+    assert (len(mailout.mails()), [one.is_rehearsal for one in rehearsals]) == (3, [True] * 3)
+    assert ids.mailout_id("letter") not in {one.id for one in rehearsals}, "the real one is not used up"
+    assert mailout("status", "letter", "--json").data["mode"] == "rehearsal", "by the id in its front matter"
+
+
 def test_a_test_run_goes_to_the_testers_alone_and_blocks_nothing(mailout: Commands) -> None:
     mailout.people("ana@example.org")
     letter = mailout.letter()
@@ -185,7 +204,9 @@ def test_a_delay_is_time_to_see_to_whom_it_would_go_and_to_take_it_back(mailout:
     assert "done by" in listed.out
     forecast = mailout("status", "letter.md", "--json", SEND_RATE_PER_SEC="5").data["forecast"]
     assert forecast["begins_at"] < forecast["ends_at"]
-    assert mailout("queue", "cancel", "letter.md").code == 0
+    asked = mailout("queue", "cancel", "letter.md")
+    assert (asked.code, "--yes" in asked.one_line) == (2, True), "there is nobody to ask"
+    assert mailout("queue", "cancel", "letter.md", "--yes").code == 0
     assert mailout.mails() == []
 
 
@@ -231,7 +252,7 @@ def test_a_preview_sends_nothing(mailout: Commands) -> None:
 def begun(mailout: Commands, count: int, then: State | None) -> list[str]:
     """Begin some messages as a sender would, and end them so; None: the sender disappears."""
     with closing(mailout.store()) as store:
-        session = store.open_session(LETTER, worker="test", transport="folder", lease=0.01)
+        session = store.open_session(the_mailout(mailout), worker="test", transport="folder", lease=0.01)
         step = Step(session=session, n=1, lease=0.01, pace=Pace("folder", 0), want=count)
         rows = store.step(step).rows
         if then is None:
@@ -248,8 +269,9 @@ def waiting(mailout: Commands) -> Commands:
     """A mailout to three people, taken up, of which nothing has left."""
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
     engine = wiring.build(load_settings(env=mailout.settings))
-    engine.freeze(engine.take_up(str(mailout.letter())).id)
-    engine.start(LETTER)
+    id = engine.take_up(str(mailout.letter())).id
+    engine.freeze(id)
+    engine.start(id)
     engine.store.close()
     return mailout
 
@@ -259,8 +281,9 @@ def test_what_failed_is_tried_again_and_nobody_else_gets_it_twice(waiting: Comma
     ended = waiting("send", "letter.md", "--direct")
     assert ended.code == 1
     assert "MESSAGE_REJECTED" in ended.out
-    assert f"mailout queue retry {LETTER}" in ended.out
-    assert waiting("queue", "retry", LETTER[:4]).code == 0
+    id = the_mailout(waiting)
+    assert f"mailout queue retry {id}" in ended.out
+    assert waiting("queue", "retry", id[:4]).code == 0
     assert waiting("send", "letter.md", "--direct").code == 0
     assert len(waiting.mails()) == 3
     assert waiting("queue", "retry", "letter.md").code == 2
@@ -276,7 +299,7 @@ def test_messages_in_doubt_are_settled_by_a_person_and_by_nobody_else(waiting: C
     assert "--yes" in asked.one_line
     one = waiting("queue", "settle", "letter.md", "--as", "sent", "--message", doubtful[0], "--yes", "--json")
     assert (one.code, one.data["ledger"]["unknown"], one.data["ledger"]["sent"]) == (0, 1, 2)
-    again = ("queue", "settle", LETTER[:6], "--as", "pending", "--yes")
+    again = ("queue", "settle", the_mailout(waiting)[:6], "--as", "pending", "--yes")
     early = waiting(*again, LOCK_SECONDS="120")  # a quarter of an hour, however slow these commands are
     assert early.code == 1
     assert "Their outcome may still arrive" in early.one_line
@@ -307,9 +330,11 @@ def test_a_paused_mailout_waits_for_a_person(waiting: Commands) -> None:
 
 
 def test_a_cancelled_mailout_reaches_nobody_else(waiting: Commands) -> None:
-    cancelled = waiting("queue", "cancel", "letter.md", "--json")
-    assert (cancelled.data["status"], cancelled.data["ledger"]["suppressed"]) == ("CANCELLED", 3)
-    assert waiting("send", "letter.md", "--direct").code == 2
+    begun(waiting, 1, State.FAILED)
+    cancelled = waiting("queue", "cancel", "letter.md", "--yes", "--json")
+    assert (cancelled.data["status"], cancelled.data["ledger"]["suppressed"]) == ("CANCELLED", 2)
+    assert waiting.mails() == []
+    assert waiting("queue", "resume", "letter.md").code == 2
     assert waiting.mails() == []
 
 

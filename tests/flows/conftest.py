@@ -15,6 +15,7 @@ from mailout.engine import Engine
 from mailout.ports import Clock, SubscriberRow
 from mailout.settings import load_settings
 from tasks.logs import OURS, PREFECTS
+from tests.transports import delivering
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,8 +43,9 @@ def console() -> Iterator[None]:
 
 
 @pytest.fixture
-def engine_with(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
+def engine_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     """An engine with these settings, for this process's flows. Asked again, another over the same store."""
+    monkeypatch.setattr(wiring, "_transport", delivering)
     engines: list[Engine] = []
 
     def build(clock: Clock | None = None, **settings: Any) -> Engine:

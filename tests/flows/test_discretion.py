@@ -40,12 +40,12 @@ from flows.queue_actions import pause_mailout
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout import ids
-from mailout.adapters.folder import FolderTransport
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.engine import Engine
 from mailout.errors import NotFound
 from mailout.ports import Allowance, Mail
 from tests.prefect_server import wait_for
+from tests.transports import Delivering
 
 Build = Callable[..., Engine]
 
@@ -61,7 +61,7 @@ LETTER = ids.mailout_id("letter")
 PROJECT = Path(__file__).resolve().parents[2]
 
 
-class Chatty(FolderTransport):
+class Chatty(Delivering):
     """Its refusals name the address, as SES's do, and more than they should."""
 
     max_batch = 1
@@ -207,16 +207,18 @@ def test_an_error_keeps_its_type_and_its_remedy(chatty: Build) -> None:
 
 RUN = """
 import sys
-from mailout.adapters.folder import FolderTransport
+from mailout import wiring
+from tests.transports import Delivering, delivering
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from flows.send_mailout import send_mailout
 
-accept = FolderTransport.send
+accept = Delivering.send
 def send(self, mails):
     if mails[0].to != "bo@example.org":
         return accept(self, mails)
     return [Outcome(OutcomeKind.PERMANENT, code="REJECTED", message=mails[0].to)]
-FolderTransport.send, FolderTransport.max_batch = send, 1
+Delivering.send, Delivering.max_batch = send, 1
+wiring._transport = delivering
 send_mailout(sys.argv[1], return_state=True)
 """
 

@@ -20,13 +20,13 @@ from flows import queue_actions
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout import ids
-from mailout.adapters.folder import FolderTransport
 from mailout.delivery.protocol import Outcome
 from mailout.engine import Engine
 from mailout.ports import Mail
 from mailout.queue.acts import Verdict
 from mailout.queue.model import DeferReason, Status
 from tests.clocks import FromNoon
+from tests.transports import Delivering
 
 LETTER = ids.mailout_id("letter")
 Build = Callable[..., Engine]
@@ -36,7 +36,7 @@ def run(flow: Any, *arguments: Any) -> Any:
     return flow(*arguments, return_state=True)
 
 
-def use(engine: Engine, transport: type[FolderTransport]) -> None:
+def use(engine: Engine, transport: type[Delivering]) -> None:
     engine._transport = transport(engine.settings.mailout_home / "outbox", engine.clock)
 
 
@@ -81,7 +81,7 @@ def test_a_test_run_has_no_delay(engine_with: Build, letter: str) -> None:
 # ── cancelled, or only ended ──
 
 
-class Terminated(FolderTransport):
+class Terminated(Delivering):
     """After the first mail that it accepts, its process is asked to end."""
 
     max_batch = 1
@@ -129,7 +129,7 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
         assert (left.defer_reason, left.defer_note) == (DeferReason.PAUSED, "It was cancelled in Prefect.")
         assert run(run_queue).message == "Nothing is due."
         run(queue_actions.resume_mailout, LETTER)
-    use(engine, FolderTransport)
+    use(engine, Delivering)
     monkeypatch.undo()
     assert run(run_queue).message == f"{LETTER}: Completed"
     assert engine.store.mailout(LETTER).ledger.sent == 3

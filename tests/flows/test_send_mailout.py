@@ -18,13 +18,13 @@ from cli.send import run_flow
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout import ids
-from mailout.adapters.folder import FolderTransport
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.engine import Engine
 from mailout.errors import Abort, AbortCode
 from mailout.ports import Mail
 from mailout.queue.model import DeferReason, Status
 from tests.clocks import FromNoon
+from tests.transports import Delivering
 
 LETTER = ids.mailout_id("letter")
 PROJECT = Path(__file__).resolve().parents[2]
@@ -74,7 +74,7 @@ def test_a_limit_ends_the_run_as_deferred_not_as_failed(engine_with: Build, lett
     assert len(mails(engine)) == 2
 
 
-class RefusesBo(FolderTransport):
+class RefusesBo(Delivering):
     """A transport that refuses one address for good."""
 
     max_batch = 1
@@ -118,9 +118,11 @@ SENDER = """
 import sys
 from mailout import wiring
 from mailout.settings import load_settings
+from tests.transports import delivering
 home, letter = sys.argv[1:]
 env = {"MAILOUT_HOME": home, "FROM_EMAIL": "news@example.org", "ORG_NAME": "Org", "ORG_ADDRESS": "1 Quay"}
 env |= {"UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe", "UNSUBSCRIBE_SECRET": "a secret"}
+wiring._transport = delivering  # as the tests' own engine: this is about mail to people
 engine = wiring.build(load_settings(env=env | {"SEND_RATE_PER_SEC": "1", "LOCK_SECONDS": "1"}))
 engine.deliver(engine.take_up(letter).id)
 """

@@ -18,6 +18,7 @@ from mailout.errors import NotFound
 from mailout.feedback.ingest import ingest
 from mailout.feedback.model import Received
 from mailout.ports import SubscriberRow
+from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, mailout, result
 from tests.gateway.conftest import SECRET, Open
 from tests.ses_events import ses_event
@@ -109,6 +110,26 @@ def test_rfc_8058_always_acts(open_gateway: Open, store: SqliteStore, confirm: b
     """Gmail and Yahoo press the button for their users, without cookies and without reading our page."""
     answer = open_gateway(unsubscribe_confirm=confirm).post(link(), data=ONE_CLICK)
     assert (answer.status_code, status(store)) == (200, "unsubscribed")
+
+
+@pytest.mark.parametrize(("hours", "asks"), [(1, True), (25, False)])
+def test_by_default_the_link_of_a_fresh_mail_asks(
+    gateway: Client, store: SqliteStore, clock: FakeClock, hours: int, asks: bool
+) -> None:
+    """Scanners follow the links of fresh mail; whoever clicks a week later is a person."""
+    sender = Sender(store, mailout(store, ANN))
+    sender.step(results=[result(sender.begin_one())], close=True)
+    clock.sleep(hours * 3600)
+    assert gateway.get(link()).status_code == 200
+    assert status(store) == ("active" if asks else "unsubscribed")
+    assert gateway.get(link(), headers={"accept": "application/json"}).json() == {"ok": True}
+    assert status(store) == "unsubscribed"
+
+
+@pytest.mark.parametrize("header", ["Purpose", "Sec-Purpose", "X-Moz"])
+def test_a_prefetch_does_nothing(gateway: Client, store: SqliteStore, header: str) -> None:
+    assert gateway.get(link(), headers={header: "prefetch"}).status_code == 200
+    assert status(store) == "active"
 
 
 def test_a_head_request_does_nothing(gateway: Client, store: SqliteStore) -> None:

@@ -20,6 +20,7 @@ from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import id_of, p
 from tests.stubs.notion_workspace import ERRORS, MAILOUTS, mailout_page, workspace
 from tests.stubs.running import NotionStub, notion_stub
+from tests.transports import delivering
 
 PAGE = id_of("a page to send")
 PEOPLE = ("ana@example.org", "bo@example.org", "cy@example.org")
@@ -131,6 +132,7 @@ Build = Callable[..., Engine]
 def engine_with(tmp_path: Path, notion: Notion, monkeypatch: pytest.MonkeyPatch) -> Iterator[Build]:
     """An engine with these settings. Asked again, another over the same store, as a later process is."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(wiring, "_transport", delivering)
     engines: list[Engine] = []
 
     def build(people: Sequence[str] = PEOPLE, **settings: str) -> Engine:
@@ -143,6 +145,7 @@ def engine_with(tmp_path: Path, notion: Notion, monkeypatch: pytest.MonkeyPatch)
             "UNSUBSCRIBE_SECRET": "a secret of some length",
             "TEST_EMAILS": "editor@example.org",
             "SEND_RATE_PER_SEC": "0",
+            "PUBLIC_URL": "https://mail.example.org",
         }
         engine = wiring.build(load_settings(env=env | notion.settings() | settings), QuickClock())
         engine.store.import_subscribers([SubscriberRow(email, email) for email in people])

@@ -161,7 +161,7 @@ def test_failures_are_on_the_page_and_in_the_errors_database(engine_with: Build,
     assert [error["email"] for error in single] == people[:25]
     assert single[0]["Name"] == "MESSAGE_REJECTED: Hello, p00@example.org"
     assert {(error["stage"], error["provider"], error["attempts"]) for error in single} == {
-        ("delivery", "folder", 1)
+        ("delivery", "stub", 1)
     }
 
 
@@ -306,3 +306,19 @@ def test_a_page_that_was_thrown_away_is_not_told_for_ever(engine: Engine, notion
     run_queue(engine)
     assert len(mails(engine)) == 3
     assert engine.store.due_reports() == {}
+
+
+def test_a_page_set_to_done_by_hand_is_told_once_how_to_send_it(engine: Engine, notion: Notion) -> None:
+    """Its author believes that it was sent, and nobody has got it."""
+    notion.load(status="Send")
+    notion.stub.load(
+        workspace(pages={PAGE: mailout_page("Hello", "Send") | {"last_edited_time": "2999-01-01"}})
+    )
+    for _ in range(2):
+        run_queue(engine)
+    comments = [call["body"] for call in notion.stub.calls("POST") if call["path"] == "/v1/comments"]
+    assert [one["rich_text"][0]["text"]["content"] for one in comments] == [
+        "Send means done; to send, set Ready."
+    ]
+    assert [error["code"] for error in notion.errors()] == ["set_to_done_by_hand"]
+    assert (mails(engine), notion.statuses()) == ([], [])

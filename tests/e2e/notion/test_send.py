@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mailout import ids, wiring
+from mailout import wiring
 from mailout.requests import take_up_ready
 from mailout.settings import load_settings
 from tests.e2e.conftest import Commands
@@ -38,22 +38,21 @@ def test_a_page_with_everything_reaches_everybody_with_its_pictures(
     kept = list((commands.home / "media").iterdir())
     assert kept
     assert all(one.as_uri() in html + text for one in kept)
-    assert notion.statuses() == ["Sending", "Send"]
-    told = notion.written()[-1]
-    assert (told["sent_count"], told["failed_count"]) == (3, 0)
-    assert told["sent_at"]
-    assert "delivered_count" not in told, "nobody has reported a delivery yet"
+    assert notion.written() == [{"status": "Sending"}, {"status": "Draft"}], "a rehearsal leaves no trace"
+    (comment,) = [call for call in notion.stub.calls("POST") if call["path"] == "/v1/comments"]
+    said = comment["body"]["rich_text"][0]["text"]["content"]
+    assert said == "Rehearsed: 3 letters were written to a folder."
     read = [call["path"] for call in notion.stub.calls("GET") if f"{PAGE}/children" in call["path"]]
     assert len(read) == len(set(read)) > 0, "a long page takes Notion half a minute: it is read once"
 
 
-def test_a_page_that_was_sent_is_not_sent_again(commands: Commands, notion: Notion) -> None:
+def test_an_unchanged_page_is_rehearsed_once(commands: Commands, notion: Notion) -> None:
     assert commands("send", PAGE, "--direct").code == 0
     again = commands("send", PAGE, "--direct")
     assert (again.code, "mailout_already_sent" in again.one_line) == (1, True)
     assert len(commands.mails()) == 3
     assert notion.errors()[-1]["code"] == "mailout_already_sent"
-    assert notion.statuses()[-1] == "Send"
+    assert notion.statuses()[-1] == "Draft"
 
 
 @pytest.mark.parametrize(
@@ -141,25 +140,21 @@ def test_a_busy_notion_is_waited_for(commands: Commands, notion: Notion) -> None
         {"method": "PATCH", "status": 503, **again},
     )
     assert commands("send", PAGE, "--direct").code == 0
-    assert notion.statuses()[-1] == "Send"
+    assert notion.statuses()[-1] == "Draft"
 
 
 def test_notion_away_at_the_end_fails_nothing_and_is_told_later(commands: Commands, notion: Notion) -> None:
     """Everybody has the mail: a report that does not get through must not say otherwise."""
+    notion.load(status="Ready")
     notion.stub.script({"method": "PATCH", "path": PAGE, "drop": True, "times": 1000})
     ended = commands("send", PAGE, "--direct", "--json")
     assert (ended.code, ended.data["outcome"], len(commands.mails())) == (0, "sent", 3)
     assert "will be told later" in ended.err
     notion.stub.script()
     engine = wiring.build(load_settings(env=commands.settings))
-    assert set(engine.store.due_reports()) == {ids.mailout_id(PAGE)}
+    assert set(engine.store.due_reports()) == {ended.data["id"]}
     assert take_up_ready(engine) == []
-    assert notion.written()[-1] | {"sent_at": None} == {
-        "status": "Send",
-        "sent_at": None,
-        "sent_count": 3,
-        "failed_count": 0,
-    }
+    assert notion.written()[-1] == {"status": "Draft"}
     assert engine.store.due_reports() == {}
     engine.store.close()
     engine.pages.reporter.close()

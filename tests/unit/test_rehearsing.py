@@ -1,0 +1,141 @@
+"""From a file to mail: what only a folder may get, what people may, and what they must not."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mailout import ids, wiring
+from mailout.engine import Engine
+from mailout.errors import Abort, AbortCode, UsageError
+from mailout.ports import SubscriberRow
+from mailout.queue.model import DeferReason, Status
+from mailout.queue_run import QueueRun
+from mailout.settings import load_settings
+from tests.clocks import FakeClock
+from tests.transports import delivering
+from tests.unit.queue.driving import Quiet
+
+Build = Callable[..., Engine]
+
+
+@pytest.fixture
+def engine_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Build]:
+    """An engine over one store, which sends to people or to a folder."""
+    engines: list[Engine] = []
+    clock = FakeClock()
+
+    def build(*, people: bool, **settings: str) -> Engine:
+        env = {
+            "MAILOUT_HOME": str(tmp_path / "home"),
+            "FROM_EMAIL": "news@example.org",
+            "ORG_NAME": "The Harbour",
+            "ORG_ADDRESS": "1 Quay",
+            "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
+            "UNSUBSCRIBE_SECRET": "a secret of some length",
+            "TEST_EMAILS": "editor@example.org",
+            "SEND_RATE_PER_SEC": "0",
+        }
+        with monkeypatch.context() as patched:
+            if people:
+                patched.setattr(wiring, "_transport", delivering)
+            engines.append(wiring.build(load_settings(env=env | settings), clock))
+        engines[-1].store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
+        return engines[-1]
+
+    yield build
+    for engine in engines:
+        engine.store.close()
+
+
+@pytest.fixture
+def letter(tmp_path: Path) -> Path:
+    path = tmp_path / "letter.md"
+    path.write_text("---\nid: letter\nsubject: Hello\n---\n\nHow are you?\n", encoding="utf-8")
+    return path
+
+
+def subjects(engine: Engine) -> list[str]:
+    files = engine.settings.mailout_home.glob("outbox/*/*.eml")
+    read = (email.message_from_bytes(file.read_bytes(), policy=email.policy.default) for file in files)
+    return sorted(str(message["Subject"]) for message in read)
+
+
+def test_a_rehearsed_letter_goes_out_for_real_later(engine_for: Build, letter: Path) -> None:
+    folder, real = engine_for(people=False), engine_for(people=True)
+    rehearsed = folder.take_up(str(letter))
+    folder.deliver(rehearsed.id)
+    with pytest.raises(Abort, match="mailout_already_sent"):
+        folder.take_up(str(letter))
+    sent = real.take_up(str(letter))
+    assert (sent.id, sent.is_rehearsal) == (ids.mailout_id("letter"), False)
+    real.deliver(sent.id)
+    done = real.store.mailout(sent.id)
+    assert (done.status, done.ledger.sent) == (Status.COMPLETED, 1), "nor is it held as a duplicate"
+
+
+def test_neither_transport_goes_on_with_what_is_the_others(engine_for: Build, letter: Path) -> None:
+    """A rehearsal that reached people, or a mailout that a folder used up, could not be taken back."""
+    folder, real = engine_for(people=False), engine_for(people=True)
+    rehearsal, mailout = folder.take_up(str(letter)).id, real.take_up(str(letter)).id
+    for engine, id in ((real, rehearsal), (folder, mailout)):
+        engine.freeze(id)
+        with pytest.raises(UsageError):
+            engine.start(id)
+    assert QueueRun(folder, Quiet(folder)).run() == [rehearsal]
+    assert QueueRun(real, Quiet(real)).run() == [mailout]
+
+
+def test_a_test_says_so_in_its_subject_and_has_the_letters_hash(engine_for: Build, letter: Path) -> None:
+    engine = engine_for(people=True)
+    test, real = engine.take_up(str(letter), test=True), engine.take_up(str(letter))
+    for mailout in (test, real):
+        engine.deliver(mailout.id)
+    assert subjects(engine) == ["Hello", "[Test] Hello"]
+    assert test.content_hash == real.content_hash
+
+
+def test_pictures_that_readers_could_not_see_stop_a_mailout_to_people(
+    engine_for: Build, letter: Path
+) -> None:
+    (letter.parent / "boat.png").write_bytes(b"a picture")
+    letter.write_text(letter.read_text("utf-8") + "\n![A boat](boat.png)\n", encoding="utf-8")
+    engine = engine_for(people=True)
+    with pytest.raises(Abort) as stopped:
+        engine.take_up(str(letter))
+    assert stopped.value.code is AbortCode.MEDIA_UNAVAILABLE
+    assert [str(error) for error in engine.refusals(engine.manuscript(str(letter)))] == [str(stopped.value)]
+    assert engine.store.mailouts() == []
+    engine_for(people=False).take_up(str(letter))
+    engine_for(people=True, PUBLIC_URL="https://mail.example.org").take_up(str(letter))
+
+
+def test_with_require_test_only_what_was_tested_is_sent(engine_for: Build, letter: Path) -> None:
+    engine = engine_for(people=True, REQUIRE_TEST="true")
+    id = engine.take_up(str(letter)).id
+    engine.deliver(id)
+    assert engine.store.mailout(id).defer_reason is DeferReason.UNTESTED
+    letter.write_text(letter.read_text("utf-8") + "And yours?\n", encoding="utf-8")
+    engine.clock.sleep(60)
+    engine.deliver(engine.take_up(str(letter), test=True).id)
+    QueueRun(engine, Quiet(engine)).run()
+    assert engine.store.mailout(id).defer_reason is DeferReason.UNTESTED, "another content was tested"
+    known = engine.take_up(str(letter))
+    assert (known.id, known.defer_reason) == (id, None), "it says what was tested now"
+    QueueRun(engine, Quiet(engine)).run()
+    assert engine.store.mailout(id).status is Status.COMPLETED
+
+
+def test_status_says_when_nobody_is_sending(engine_for: Build, letter: Path) -> None:
+    engine = engine_for(people=True)
+    id = engine.take_up(str(letter)).id
+    engine.freeze(id)
+    mailout = engine.start(id)
+    started = engine.store.now()
+    assert mailout.goes_on_by(started + 30, lease=120) is None, "a living sender is this quiet, too"
+    assert mailout.goes_on_by(started + 40, lease=120) == started + 120 + 60
+    assert mailout.goes_on_by(started + 500, lease=120) == started + 500 + 60
