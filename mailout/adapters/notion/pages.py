@@ -63,7 +63,7 @@ class NotionPages:
         return page.send_at or 0.0 if page.status == self._statuses[PageStatus.READY] else None
 
     def done_by_hand(self, since: float) -> list[str]:
-        return [page.id for page in self._notion.done_by_hand(since)] if self._finds_ready else []
+        return [page.id for page in self._notion.done_by_hand(since)] if self.finds_ready else []
 
     def note(self, ref: str, text: str) -> None:
         self._told.add_note(ref, text)
