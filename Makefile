@@ -47,13 +47,13 @@ format: $(VENV)/.dev  ## let ruff put the code in order
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-docs: $(VENV)/.run  ## write docs/settings.md and docs/errors.md anew, from the code
+docs: $(VENV)/.run  ## write docs/settings.md and docs/errors.md again, from the code
 	@$(BIN)/python -m docs.reference
 
 bench: $(VENV)/.dev  ## measure, as ratios taken side by side
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-lock:  ## resolve pyproject.toml anew into the two lock files (needs uv)
+lock:  ## resolve pyproject.toml again into the two lock files (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --group install pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 

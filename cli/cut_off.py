@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 
 from cli.show import ALL_PAUSED, titled
-from mailout.ports import Store
-from mailout.queue.model import Mailout, Status
-from mailout.reporting.words import count
+from mailout.queue.mailout import Mailout, Status
+from mailout.reporting.phrases import count
+from mailout.store import Store
 
 START, EVERY = 60.0, 60.0
 """Seconds until the first worker is there, and between two runs of the queue (see prefect.yaml)."""

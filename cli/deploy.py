@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import yaml
 
-from cli import prefect_api
 from cli.output import say, say_error
+from cli.processes import prefect_api
 from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
 from mailout.errors import MailoutError, SettingsError
 from mailout.private_files import keep_private

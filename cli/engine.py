@@ -7,7 +7,7 @@ import logging
 from cli.output import note
 from mailout import wiring
 from mailout.engine import Engine
-from mailout.reporting.logs import log_as_set
+from mailout.logs import log_as_set
 from mailout.settings import Settings, load_settings
 
 

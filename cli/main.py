@@ -33,7 +33,7 @@ COMMANDS = {
     "up": "Run everything here: Prefect, the flows, the gateway.",
     "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",
 }
-"""Each is a module of this package, imported when it is asked for: `--help` need not load an engine."""
+"""Each is a module of `cli.commands`, imported when it is asked for: `--help` need not load an engine."""
 
 
 class Commands(TyperGroup):
@@ -43,7 +43,7 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        command = typer.main.get_command(import_module(f"cli.{cmd_name}").app)
+        command = typer.main.get_command(import_module(f"cli.commands.{cmd_name}").app)
         command.name = cmd_name
         return command
 

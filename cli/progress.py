@@ -15,9 +15,9 @@ from mailout import wiring
 from mailout.clock import SystemClock
 from mailout.delivery.protocol import Ledger
 from mailout.errors import NotFound, StoreUnavailable
-from mailout.ports import Store
-from mailout.reporting.moments import lasting
 from mailout.settings import Settings
+from mailout.store import Store
+from mailout.time_format import lasting
 
 LOOK_SECONDS = 0.25
 LINE_SECONDS = 5.0

@@ -11,11 +11,11 @@ from cli.names import SHORT
 from cli.output import say
 from mailout.engine import Engine, Reports
 from mailout.queue.forecast import Forecast
-from mailout.queue.model import Mailout, MailoutOutcome, Status
-from mailout.reporting.forecasts import forecast_dict, foretold
-from mailout.reporting.moments import iso, spoken
+from mailout.queue.mailout import Mailout, MailoutOutcome, Status
+from mailout.reporting.forecasts import forecast_dict, forecast_text
+from mailout.reporting.phrases import WHY, mode
 from mailout.reporting.plain import status_lines, summary_lines
-from mailout.reporting.words import WHY, mode
+from mailout.time_format import iso, spoken
 
 ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
 
@@ -42,11 +42,11 @@ def show_mailout(engine: Engine, mailout: Mailout) -> None:
 
 def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     """One line each; the subject comes last, where a long one does no harm."""
-    forecasts = engine.outlook.standing().forecasts
+    forecasts = engine.queue_forecast.snapshot().forecasts
     rows = [
         (
             m.id[:SHORT],
-            standing(engine, m, forecasts.get(m.id)),
+            state_text(engine, m, forecasts.get(m.id)),
             f"{m.ledger.sent:,} of {m.ledger.recipients:,}",
             titled(m),
         )
@@ -63,19 +63,19 @@ def titled(mailout: Mailout) -> str:
     return mailout.subject if mode(mailout) == "real" else f"({mode(mailout)}) {mailout.subject}"
 
 
-def standing(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> str:
+def state_text(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> str:
     """A few words, for a table; for what goes on by itself, until when."""
-    words = _standing(engine, mailout) + ("; archived" if mailout.archived_at is not None else "")
+    words = _state(engine, mailout) + ("; archived" if mailout.archived_at is not None else "")
     if forecast is None or forecast.ends_at is None or _goes_on_by(engine, mailout) is not None:
         return words
-    return f"{words}; {foretold(forecast, engine.limits.timezone)}"
+    return f"{words}; {forecast_text(forecast, engine.limits.timezone)}"
 
 
 def _goes_on_by(engine: Engine, mailout: Mailout) -> float | None:
     return mailout.goes_on_by(engine.store.now(), engine.settings.lock_seconds)
 
 
-def _standing(engine: Engine, mailout: Mailout) -> str:
+def _state(engine: Engine, mailout: Mailout) -> str:
     zone = engine.limits.timezone
     match mailout.status:
         case Status.PENDING if mailout.defer_reason is not None:
@@ -99,7 +99,7 @@ def _standing(engine: Engine, mailout: Mailout) -> str:
 
 
 def mailout_dict(mailout: Mailout, forecast: Forecast | None = None) -> dict[str, Any]:
-    """Every column, in the words of SPEC §6; times in ISO 8601, UTC."""
+    """Every column under its name in the table; times in ISO 8601, UTC."""
     times = (
         "scheduled_at",
         "deferred_until",

@@ -18,9 +18,9 @@ from cli.output import Json, err, note, print_json, say
 from mailout.audience.csv_import import Choices, CsvImport, read_subscribers
 from mailout.audience.marks import BY_NAME, Meaning
 from mailout.audience.plan import IN_WORDS, Plan
+from mailout.audience.port import ImportCounts
 from mailout.engine import Engine
 from mailout.errors import UsageError
-from mailout.ports import ImportCounts
 from mailout.reporting.rows import safe
 
 EXAMPLE = "Example: mailout subscribers import people.csv --list newsletter --rejects left-out.csv"

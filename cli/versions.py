@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from mailout.doctor import Check
+from mailout.doctor.checks import Check
 from mailout.errors import Unseen
 
 PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"

@@ -1,7 +1,7 @@
 """`make docs` makes docs/settings.md and docs/errors.md. The words are where the things are, once.
 
 A setting is explained in `.env.example`, an enum's member in the comment beside it, a remedy in
-`mailout/reporting/codes.py` or `mailout/delivery/error_map.py`.
+`mailout/reporting/codes.py` or `mailout/adapters/ses/error_map.py`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from mailout import errors
+from mailout.adapters.ses import error_map
 from mailout.audience.addresses import Dropped
-from mailout.delivery import error_map
 from mailout.errors import AbortCode, MailoutError, Unseen
-from mailout.queue.model import WAITS_FOR_A_PERSON, DeferReason
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason
 from mailout.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of, ses_rows
-from mailout.reporting.words import WHY
+from mailout.reporting.phrases import WHY
 from mailout.settings import Settings
 
 HERE = Path(__file__).resolve().parent

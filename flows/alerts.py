@@ -20,7 +20,7 @@ def alerts_around() -> Iterator[None]:
 
     Not when the process is asked to end: then there is no time for mail.
     """
-    _never_in_the_way(lambda: wiring.engine().alarm.look())
+    _never_in_the_way(lambda: wiring.engine().alert_sender.look())
     try:
         yield
     except Exception:
@@ -31,7 +31,7 @@ def alerts_around() -> Iterator[None]:
 
 def raise_alerts() -> None:
     """Tell what needs a person."""
-    _never_in_the_way(lambda: wiring.engine().alarm.ring(emit))
+    _never_in_the_way(lambda: wiring.engine().alert_sender.send_alerts(emit))
 
 
 def emit(alert: Alert) -> None:

@@ -8,14 +8,14 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
-from mailout.archive import DEFAULT_DAYS
+from mailout.archive.archiving import DEFAULT_DAYS
 from tasks.archive import archive_old_mailouts
-from tasks.logs import discreet
+from tasks.logs import redacted
 
 
 @flow(name="archive", retries=0)
 @heartbeats
-@discreet
+@redacted
 def archive(older_than: int = DEFAULT_DAYS) -> State[Any]:
     """Move the messages and events of old mailouts to Parquet files in MAILOUT_HOME/archive.
 

@@ -12,15 +12,15 @@ from prefect.exceptions import PrefectException, TerminationSignal
 from prefect.runtime import flow_run
 
 from mailout import wiring
-from mailout.queue import acts
-from mailout.queue.model import Status
+from mailout.queue import actions
+from mailout.queue.mailout import Status
 from tasks.audience import freeze
-from tasks.delivery import send_stretch, start
+from tasks.delivery import send_time_slice, start
 from tasks.reporting import report, show_progress
 
 
 class Delivery:
-    """Fulfils `mailout.queue_run.Story`."""
+    """Fulfils `mailout.queue_run.MailoutSteps`."""
 
     def __init__(self) -> None:
         self._progress: dict[str, UUID] = {}
@@ -30,8 +30,8 @@ class Delivery:
         self._progress[id] = show_progress(id)
         return start(id)
 
-    def stretch(self, id: str) -> bool:
-        return send_stretch(id, self._progress[id])
+    def send_time_slice(self, id: str) -> bool:
+        return send_time_slice(id, self._progress[id])
 
     def end(self, id: str) -> None:
         report(id, self._progress.pop(id, None))
@@ -51,7 +51,7 @@ def let_go_if_ended(in_hand: Sequence[str]) -> Iterator[None]:
         cancelled = _cancelled()
         for id in in_hand:
             if cancelled and store.mailout(id).status in (Status.PENDING, Status.PROCESSING):
-                acts.pause(store, id, "It was cancelled in Prefect.")
+                actions.pause(store, id, "It was cancelled in Prefect.")
             else:
                 store.release(id)
         raise

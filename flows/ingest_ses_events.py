@@ -9,7 +9,7 @@ from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
 from tasks.feedback import apply_events, poll_queue
-from tasks.logs import discreet
+from tasks.logs import redacted
 
 ROUNDS = 20
 """Of the queue in one run; what is left then waits for the next."""
@@ -17,7 +17,7 @@ ROUNDS = 20
 
 @flow(name="ingest_ses_events", retries=0)
 @heartbeats
-@discreet
+@redacted
 def ingest_ses_events() -> State[Any]:
     """Take events from SQS (if there is a queue) and from the gateway's inbox to messages and subscribers.
 

@@ -9,7 +9,7 @@ from prefect import State
 from prefect.states import Completed, Failed
 
 from mailout import wiring
-from mailout.queue.model import Mailout, MailoutOutcome, Status
+from mailout.queue.mailout import Mailout, MailoutOutcome, Status
 from tasks.logs import hidden
 
 

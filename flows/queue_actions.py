@@ -10,16 +10,16 @@ from prefect import flow
 from flows.heartbeats import heartbeats
 from mailout import wiring
 from mailout.delivery.protocol import Timing
-from mailout.queue import acts
-from mailout.queue.acts import Verdict
-from mailout.queue.model import Mailout
-from mailout.reporting.words import headline, waiting
-from tasks.logs import discreet
+from mailout.queue import actions
+from mailout.queue.actions import Verdict
+from mailout.queue.mailout import Mailout
+from mailout.reporting.phrases import headline, waiting
+from tasks.logs import redacted
 
 
 @flow(name="cancel_mailout", retries=0)
 @heartbeats
-@discreet
+@redacted
 def cancel_mailout(mailout_id: str) -> str:
     """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed.
 
@@ -27,14 +27,14 @@ def cancel_mailout(mailout_id: str) -> str:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
     engine = wiring.engine()
-    cancelled = acts.cancel(engine.store, mailout_id)
+    cancelled = actions.cancel(engine.store, mailout_id)
     engine.pages.tell(mailout_id)
     return _told(cancelled)
 
 
 @flow(name="pause_mailout", retries=0)
 @heartbeats
-@discreet
+@redacted
 def pause_mailout(mailout_id: str, note: str | None = None) -> str:
     """Hold a mailout until somebody resumes it. What is in hand is finished.
 
@@ -42,24 +42,24 @@ def pause_mailout(mailout_id: str, note: str | None = None) -> str:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
         note: Why, for whoever comes to resume it.
     """
-    return _told(acts.pause(wiring.engine().store, mailout_id, note))
+    return _told(actions.pause(wiring.engine().store, mailout_id, note))
 
 
 @flow(name="resume_mailout", retries=0)
 @heartbeats
-@discreet
+@redacted
 def resume_mailout(mailout_id: str) -> str:
     """Let a mailout go on, whatever it waited for; `run_queue` takes it up within a minute.
 
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
-    return _told(acts.resume(wiring.engine().store, mailout_id))
+    return _told(actions.resume(wiring.engine().store, mailout_id))
 
 
 @flow(name="retry_mailout", retries=0)
 @heartbeats
-@discreet
+@redacted
 def retry_mailout(mailout_id: str) -> str:
     """Try the failed messages of a mailout again, and no others; `run_queue` sends them.
 
@@ -67,14 +67,14 @@ def retry_mailout(mailout_id: str) -> str:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
     engine = wiring.engine()
-    acts.retry(engine.store, mailout_id)
+    actions.retry(engine.store, mailout_id)
     engine.report(mailout_id)
     return _told(engine.store.mailout(mailout_id))
 
 
 @flow(name="settle_mailout", retries=0)
 @heartbeats
-@discreet
+@redacted
 def settle_mailout(mailout_id: str, verdict: Verdict, messages: list[str] | None = None) -> str:
     """Say what became of messages that were handed over and never answered for.
 
@@ -84,14 +84,16 @@ def settle_mailout(mailout_id: str, verdict: Verdict, messages: list[str] | None
         messages: Only these messages, by their ids. Empty: all that are in doubt.
     """
     engine = wiring.engine()
-    acts.settle(engine.store, mailout_id, verdict, Timing.of(engine.settings.lock_seconds), messages or None)
+    actions.settle(
+        engine.store, mailout_id, verdict, Timing.of(engine.settings.lock_seconds), messages or None
+    )
     engine.report(mailout_id)
     return _told(engine.store.mailout(mailout_id))
 
 
 @flow(name="pause_everything", retries=0)
 @heartbeats
-@discreet
+@redacted
 def pause_everything(paused: bool = True) -> str:
     """Hold everything, also what comes later, or let it go on.
 

@@ -1,4 +1,4 @@
-"""Put the books right: every quarter of an hour, and by hand."""
+"""Reconcile the counters: every quarter of an hour, and by hand."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from prefect.states import Completed
 from flows.alerts import raise_alerts
 from flows.heartbeats import heartbeats
 from tasks import feedback
-from tasks.logs import discreet
+from tasks.logs import redacted
 
 
 @flow(name="reconcile", retries=0)
 @heartbeats
-@discreet
+@redacted
 def reconcile() -> State[Any]:
     """Find attempts whose sender disappeared, count what is unknown, ask the provider for its quota, check
     the counters, tell the rates of mailouts whose events still come, and what needs a person."""

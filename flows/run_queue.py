@@ -13,16 +13,16 @@ from flows.heartbeats import heartbeats
 from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.engine import Engine
+from mailout.intake.requests import enqueue_ready, enqueue_requested
 from mailout.queue_run import QueueRun
-from mailout.requests import take_up_asked, take_up_ready
-from tasks.logs import discreet
+from tasks.logs import redacted
 
 
 @flow(name="run_queue", retries=0)
 @heartbeats
-@discreet
+@redacted
 def run_queue() -> State[Any]:
-    """Send every mailout whose time has come, a stretch at a time, those of a crashed run included.
+    """Send every mailout whose time has come, one time slice at a time, those of a crashed run included.
 
     Pages in Notion that are `Ready` are taken up first. Urgent ones go before bulk, companies take turns.
     Afterwards, what needs a person is told.
@@ -36,7 +36,7 @@ def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
-    turns = QueueRun(engine, Delivery(), look=lambda: (take_up_ready(engine), take_up_asked(engine)))
+    turns = QueueRun(engine, Delivery(), look=lambda: (enqueue_ready(engine), enqueue_requested(engine)))
     with let_go_if_ended(turns.in_hand):
         ended = turns.run()
     if not ended:

@@ -1,4 +1,4 @@
-"""Send one mailout, from the manuscript to the report."""
+"""Send one mailout, from the source to the report."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from flows.heartbeats import heartbeats
 from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.errors import Abort, AbortCode
-from mailout.queue.request import Request
-from mailout.requests import still_asked
-from tasks.content import take_up
-from tasks.logs import discreet
+from mailout.intake.requests import still_asked
+from mailout.queue.port import Request
+from tasks.content import enqueue
+from tasks.logs import redacted
 
 
 @flow(name="send_mailout", retries=0, log_prints=False)
 @heartbeats
-@discreet
+@redacted
 def send_mailout(
     ref: str, test: bool | None = None, if_ready: bool = False, asked: bool = False
 ) -> State[Any]:
@@ -38,7 +38,7 @@ def send_mailout(
     if asked and not still_asked(wiring.engine(), Request.of(ref, test, if_ready)):
         return Completed(message="The queue was faster: it has answered this request.", name="Answered")
     try:
-        mailout_id = take_up(ref, test, if_ready)
+        mailout_id = enqueue(ref, test, if_ready)
     except Abort as abort:
         if asked and abort.code is AbortCode.MAILOUT_ALREADY_SENT:
             return Completed(message=str(abort), name="Already sent")
@@ -49,11 +49,11 @@ def send_mailout(
 
 
 def deliver(mailout_id: str) -> State[Any]:
-    """The rest of the story, for whoever has a mailout's id."""
-    story = Delivery()
+    """The rest of the steps, for whoever has a mailout's id."""
+    steps = Delivery()
     with let_go_if_ended([mailout_id]):
-        if story.begin(mailout_id):
-            while story.stretch(mailout_id):
+        if steps.begin(mailout_id):
+            while steps.send_time_slice(mailout_id):
                 continue
-        story.end(mailout_id)
+        steps.end(mailout_id)
     return outcome_of(mailout_id)

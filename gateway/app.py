@@ -23,9 +23,9 @@ from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from mailout import wiring
 from mailout.errors import StoreError
-from mailout.ports import Store
-from mailout.queue.outlook import Outlook
+from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
+from mailout.store import Store
 
 
 class _App(FastAPI):
@@ -43,7 +43,7 @@ def create_app(
     certificates: Certificates,
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
-    outlook: Outlook | None = None,
+    queue_forecast: QueueForecast | None = None,
     page_lookup: PageLookup | None = None,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> FastAPI:
@@ -72,9 +72,9 @@ def create_app(
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
     app.include_router(unsubscribe.router(settings, store))
     app.include_router(media.router(settings.mailout_home / "media"))
-    outlook = outlook or wiring.outlook(settings, store)
-    app.include_router(progress.router(settings, store, outlook, wrong))
-    app.include_router(metrics.router(settings, store, outlook, wrong))
+    queue_forecast = queue_forecast or wiring.queue_forecast(settings, store)
+    app.include_router(progress.router(settings, store, queue_forecast, wrong))
+    app.include_router(metrics.router(settings, store, queue_forecast, wrong))
 
     @app.get("/health", tags=["health"], responses=errors(503))
     async def health() -> Ok:

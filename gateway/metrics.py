@@ -8,18 +8,18 @@ from gateway.access import WrongTokens, token_needed
 from gateway.progress import REFUSALS
 from mailout.metrics.scrape import scrape
 from mailout.metrics.text import CONTENT_TYPE
-from mailout.ports import Store
-from mailout.queue.outlook import Outlook
+from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
+from mailout.store import Store
 
 
-def router(settings: Settings, store: Store, outlook: Outlook, wrong: WrongTokens) -> APIRouter:
+def router(settings: Settings, store: Store, queue_forecast: QueueForecast, wrong: WrongTokens) -> APIRouter:
     routes = APIRouter(tags=["metrics"], dependencies=[Depends(token_needed(settings, wrong))])
 
     @routes.get("/metrics", responses=REFUSALS, response_class=Response)
     def metrics() -> Response:
         """Counters and gauges in Prometheus's text format."""
-        text = scrape(store, scope=outlook.scope, rate=outlook.rate)
+        text = scrape(store, scope=queue_forecast.scope, rate=queue_forecast.rate)
         return Response(text, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
     return routes

@@ -12,15 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from gateway.access import Refused, WrongTokens, token_needed
 from gateway.answers import Error
 from gateway.stream import LOOK_SECONDS, Stream
+from mailout.content.port import Kind
 from mailout.delivery.protocol import Timing
 from mailout.errors import MailoutError, NotFound, StoreUnavailable
-from mailout.ports import Store
-from mailout.queue import acts
-from mailout.queue.acts import Verdict
-from mailout.queue.model import Kind
-from mailout.queue.outlook import Outlook
-from mailout.reporting.standings import mailout_state, standing_dict
+from mailout.queue import actions
+from mailout.queue.actions import Verdict
+from mailout.queue.snapshot import QueueForecast
+from mailout.reporting.queue_json import mailout_state, snapshot_dict
 from mailout.settings import Settings
+from mailout.store import Store
 
 Id = Annotated[str, Path(description="The mailout's id, as the poll shows it")]
 
@@ -50,20 +50,20 @@ class Settle(BaseModel):
 def router(
     settings: Settings,
     store: Store,
-    outlook: Outlook,
+    queue_forecast: QueueForecast,
     wrong: WrongTokens,
     *,
     every: float = LOOK_SECONDS,
 ) -> APIRouter:
     """All of it needs `API_TOKEN`."""
     routes = APIRouter(tags=["queue"], dependencies=[Depends(token_needed(settings, wrong))])
-    stream = Stream(lambda: standing_dict(outlook.standing()), every=every)
+    stream = Stream(lambda: snapshot_dict(queue_forecast.snapshot()), every=every)
 
     @routes.get("/mail/progress/poll", include_in_schema=False)
     @routes.get("/mail/progress/poll/", responses=REFUSALS)
     def poll() -> dict[str, Any]:
         """What is being sent, what waits and why, and when it will be done."""
-        return standing_dict(outlook.standing())
+        return snapshot_dict(queue_forecast.snapshot())
 
     @routes.get("/mail/progress/stream", responses=REFUSALS, response_class=StreamingResponse)
     async def watch() -> StreamingResponse:
@@ -83,32 +83,32 @@ def router(
         mailout = store.mailout(id)
         if mailout.kind is Kind.NOTION:
             store.ask_report(id)  # its page is told by the next run of the queue
-        return mailout_state(mailout, outlook.forecast(id))
+        return mailout_state(mailout, queue_forecast.forecast(id))
 
     @routes.post("/mailouts/{id}/cancel", responses=ACT_REFUSALS)
     def cancel(id: Id) -> dict[str, Any]:
         """Take it back. What has left has left; nobody else gets it, and it cannot be resumed."""
-        return act(id, lambda: acts.cancel(store, id))
+        return act(id, lambda: actions.cancel(store, id))
 
     @routes.post("/mailouts/{id}/pause", responses=ACT_REFUSALS)
     def pause(id: Id, why: Annotated[Pause | None, Body()] = None) -> dict[str, Any]:
         """Hold it until somebody resumes it. What is in hand is finished."""
-        return act(id, lambda: acts.pause(store, id, why.note if why else None))
+        return act(id, lambda: actions.pause(store, id, why.note if why else None))
 
     @routes.post("/mailouts/{id}/resume", responses=ACT_REFUSALS)
     def resume(id: Id) -> dict[str, Any]:
         """Let it go on, whatever it waited for; the queue takes it up within a minute."""
-        return act(id, lambda: acts.resume(store, id))
+        return act(id, lambda: actions.resume(store, id))
 
     @routes.post("/mailouts/{id}/retry", responses=ACT_REFUSALS)
     def retry(id: Id) -> dict[str, Any]:
         """Try its failed messages again, and no others."""
-        return act(id, lambda: acts.retry(store, id))
+        return act(id, lambda: actions.retry(store, id))
 
     @routes.post("/mailouts/{id}/settle", responses=ACT_REFUSALS)
     def settle(id: Id, word: Settle) -> dict[str, Any]:
         """Say what became of messages that were handed over and never answered for."""
         timing = Timing.of(settings.lock_seconds)
-        return act(id, lambda: acts.settle(store, id, word.verdict, timing, word.messages))
+        return act(id, lambda: actions.settle(store, id, word.verdict, timing, word.messages))
 
     return routes

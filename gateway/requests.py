@@ -1,6 +1,6 @@
 """`POST /send-mailout` and `POST /webhooks/notion`: somebody asks for a mailout.
 
-It is written down, Prefect is told, and whoever asked gets his answer; sending is a flow's work. A page that
+It is written down, Prefect is told, and whoever asked gets an answer; sending is a flow's work. A page that
 a webhook of Notion names is sent only if it is Ready and its time has come: webhooks tell of every change.
 """
 
@@ -25,9 +25,9 @@ from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal, what_is_wr
 from gateway.prefect_events import Emitter
 from mailout.content.notion.links import page_id_of
 from mailout.errors import NotFound, SourceError, SourceNotFound, SourceRefused, SourceUnavailable
-from mailout.ports import Store
-from mailout.queue.request import Request as Asked
+from mailout.queue.port import Request as Asked
 from mailout.settings import Settings
+from mailout.store import Store
 
 log = logging.getLogger("mailout.gateway")
 

@@ -15,12 +15,13 @@ from starlette.concurrency import run_in_threadpool
 from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal
 from gateway.group_commit import GroupCommit
 from gateway.prefect_events import Emitter, Nudge
+from mailout.error_log import ErrorRecord
 from mailout.errors import MailoutError
 from mailout.feedback import sns
 from mailout.feedback.ingest import SNS
 from mailout.feedback.model import Received
-from mailout.ports import ErrorRecord, Store
 from mailout.settings import Settings
+from mailout.store import Store
 
 log = logging.getLogger("mailout.gateway")
 

@@ -13,8 +13,8 @@ from gateway.answers import Ok, errors, read_body, refusal
 from gateway.pages import HEADERS, Page, Pages
 from mailout.audience.addresses import address_of
 from mailout.content.tokens import TokenData, Tokens
-from mailout.ports import Store
 from mailout.settings import Settings
+from mailout.store import Store
 
 MAX_FORM = 4096
 KEEP = "keep"

@@ -1,6 +1,6 @@
-"""The engine: the steps of one mailout's story, over parts that `wiring` has chosen.
+"""The engine: the steps of one mailout, over parts that `wiring` has chosen.
 
-`flows/send_mailout.py` tells the same story under Prefect, a task for each step; `deliver` tells it without.
+`flows/send_mailout.py` runs the same steps under Prefect, a task for each; `deliver` runs them without.
 """
 
 from __future__ import annotations
@@ -11,31 +11,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mailout.alerts.alarm import Alarm
-from mailout.content.media import MediaStore
+from mailout.alerts.sender import AlertSender
+from mailout.audience.addresses import LEFT_OUT
+from mailout.clock import Clock
+from mailout.content.port import MediaStore, Source
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
 from mailout.delivery.options import CallTime, Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
-from mailout.delivery.patience import patiently
+from mailout.delivery.port import REHEARSING, Allowance, Journals, Transport
 from mailout.delivery.protocol import RetryPlan, Timing
 from mailout.delivery.recovery import reap
 from mailout.delivery.sender import Sender
+from mailout.delivery.store_retry import wait_for_store
 from mailout.delivery.throttling import Throttling
 from mailout.errors import HomeUnwritable, MailoutError, StoreError, UsageError
-from mailout.ports import REHEARSING, Allowance, Clock, Journals, PageReporter, Store, Transport
+from mailout.intake.mailouts import MailoutIntake
+from mailout.page_status.port import PageReporter
+from mailout.page_status.updates import PageReports
 from mailout.queue.judge import Judge, defer
 from mailout.queue.limits import Limits, buckets, window_closes
-from mailout.queue.model import Mailout, Status
-from mailout.queue.outlook import Outlook
+from mailout.queue.mailout import Mailout, Status
+from mailout.queue.snapshot import QueueForecast
 from mailout.reporting.files import csv_path, html_path, replace_address
 from mailout.reporting.html import write_html
-from mailout.reporting.page_reports import PageReports
 from mailout.reporting.rows import CsvPart, write_csv
 from mailout.reporting.summary import Summary, summarise
-from mailout.reporting.words import LEFT_OUT
 from mailout.settings import Settings
-from mailout.taking_up import Source, TakingUp
+from mailout.store import Store
 
 log = logging.getLogger("mailout.engine")
 
@@ -43,8 +46,8 @@ FREEZE_CHUNK = 20_000
 ASK_EVERY = 180.0
 ENOUGH_TO_TELL = 60.0
 """Seconds of sending, before anything is said about how fast it can be."""
-STRETCH_SECONDS = 60.0
-"""Between stretches the provider's quota is asked again."""
+TIME_SLICE_SECONDS = 60.0
+"""Between time slices the provider's quota is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,10 @@ class Reports:
     written: bool = True  # the files; False: whoever stopped the sending did not wait for them
 
 
-class Engine(TakingUp):
-    """One mailout's story: take up, freeze, send, conclude, report."""
+class Engine(MailoutIntake):
+    """One mailout, step by step: enqueue, freeze, send, conclude, report."""
+
+    store: Store
 
     def __init__(
         self,
@@ -85,9 +90,9 @@ class Engine(TakingUp):
         self._journals = journals
         self._media = media
         self._source_of = source_of
-        self._looked_over = {}
+        self._validated = {}
         self._left_out = set()
-        self.outlook = Outlook(
+        self.queue_forecast = QueueForecast(
             store,
             limits,
             rate=settings.send_rate_per_sec,
@@ -142,8 +147,8 @@ class Engine(TakingUp):
 
     def send_for(self, id: str, seconds: float | None = None, observer: Observer | None = None) -> RunReport:
         """Send for so long (None: to the end). What was sent stands in the CSV as it goes."""
-        mailout = patiently(lambda: self.store.mailout(id), self.clock)
-        allowance = patiently(self.ask_provider, self.clock)
+        mailout = wait_for_store(lambda: self.store.mailout(id), self.clock)
+        allowance = wait_for_store(self.ask_provider, self.clock)
         if allowance is not None and allowance.refused is not None:
             return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
         part = CsvPart(self.reports, self.worker, self.clock)
@@ -154,7 +159,7 @@ class Engine(TakingUp):
             self._composer(mailout),
             self._journals,
             self.clock,
-            patiently(lambda: self._options(allowance), self.clock),
+            wait_for_store(lambda: self._options(allowance), self.clock),
             Observers(watchers),
             self._throttling,
         )
@@ -166,7 +171,7 @@ class Engine(TakingUp):
         finally:
             self._sender = None
         self._call_times[id] = self._call_times.get(id, CallTime()) + report.call_time
-        self._warn_if_too_few_lanes(id)
+        self._warn_if_concurrency_too_low(id)
         return report
 
     def _let_go(self, id: str) -> None:
@@ -182,17 +187,17 @@ class Engine(TakingUp):
 
     def _deadline(self, seconds: float | None) -> float | None:
         """On the monotonic clock: nothing is begun after the window has closed."""
-        now = patiently(self.store.now, self.clock)
+        now = wait_for_store(self.store.now, self.clock)
         left = min(seconds or math.inf, window_closes(self.limits, now) - now)
         return None if left == math.inf else self.clock.monotonic() + max(0.0, left)
 
-    def _warn_if_too_few_lanes(self, id: str) -> None:
+    def _warn_if_concurrency_too_low(self, id: str) -> None:
         """Once for each mailout: its rate is out of reach, however long it sends. A few calls do not tell."""
-        lanes, measured = self.settings.send_concurrency, self._call_times[id]
-        needed = measured.lanes_needed(self.outlook.rate)
-        if measured.seconds >= ENOUGH_TO_TELL and needed > lanes and id not in self._notes:
+        concurrency, measured = self.settings.send_concurrency, self._call_times[id]
+        needed = measured.concurrency_needed(self.queue_forecast.rate)
+        if measured.seconds >= ENOUGH_TO_TELL and needed > concurrency and id not in self._notes:
             self._notes[id] = (
-                f"SEND_CONCURRENCY={lanes} cannot reach the rate: the provider takes"
+                f"SEND_CONCURRENCY={concurrency} cannot reach the rate: the provider takes"
                 f" {measured.latency:.2f} s to answer, so {needed} calls at a time are needed."
             )
             log.warning(self._notes[id])
@@ -240,8 +245,8 @@ class Engine(TakingUp):
 
     def _rate(self, allowance: Allowance | None) -> float:
         rates = [self.settings.send_rate_per_sec, (allowance.max_rate if allowance else None) or 0.0]
-        self.outlook.rate = min((rate for rate in rates if rate), default=0.0)
-        return self.outlook.rate
+        self.queue_forecast.rate = min((rate for rate in rates if rate), default=0.0)
+        return self.queue_forecast.rate
 
     def _options(self, allowance: Allowance | None) -> SenderOptions:
         settings, first_day = self.settings, self.store.first_day(self._transport.scope)
@@ -264,7 +269,7 @@ class Engine(TakingUp):
 
     def conclude(self, id: str, report: RunReport) -> Mailout:
         """What the end of a run means for the mailout: complete, deferred, to be continued, or let go."""
-        return patiently(lambda: self._conclude(id, report), self.clock)
+        return wait_for_store(lambda: self._conclude(id, report), self.clock)
 
     def _conclude(self, id: str, report: RunReport) -> Mailout:
         if report.ended is Ended.DONE:
@@ -276,7 +281,7 @@ class Engine(TakingUp):
         return mailout if report.ended is Ended.DEADLINE else self.store.release(id)
 
     def report(self, id: str) -> Reports:
-        """The CSV and the report page, made anew from the store; its Notion page is told."""
+        """The CSV and the report page, made again from the store; its Notion page is told."""
         if self._in_haste and not (mailout := self.store.mailout(id)).ledger.settled:
             self.pages.tell_later(mailout)
             summary = Summary(mailout, self.store.now(), transport=self._transport.name)
@@ -285,7 +290,7 @@ class Engine(TakingUp):
             self.store,
             id,
             transport=self._transport.name,
-            forecast=self.outlook.forecast(id),
+            forecast=self.queue_forecast.forecast(id),
             note=self._notes.get(id),
         )
         reports = Reports(summary, csv_path(self.reports, id), html_path(self.reports, id))
@@ -308,29 +313,29 @@ class Engine(TakingUp):
             self._write(Reports(summarise(self.store, id), csv, html))
 
     def forget_in_reports(self, id: str, address: str, instead: str) -> None:
-        """In the files of an archived mailout, which cannot be made anew."""
+        """In the files of an archived mailout, which cannot be made again."""
         for path in (csv_path(self.reports, id), html_path(self.reports, id)):
             if path.exists():
                 replace_address(path, address, instead)
 
     @property
-    def alarm(self) -> Alarm:
-        """Tells a person what waits for him."""
-        return Alarm(self.store, self._transport, self.settings, self.limits.timezone)
+    def alert_sender(self) -> AlertSender:
+        """Tells a person what needs them."""
+        return AlertSender(self.store, self._transport, self.settings, self.limits.timezone)
 
-    # ── the whole story ──
+    # ── all steps ──
 
     def deliver(self, id: str) -> None:
         """Freeze, send, conclude, report: until it is complete, or waits, or was stopped."""
         self.freeze(id)
         if self.start(id).status is Status.PROCESSING:
-            while self.stretch(id):
+            while self.send_time_slice(id):
                 continue
         self.report(id)
 
-    def stretch(self, id: str) -> bool:
+    def send_time_slice(self, id: str) -> bool:
         """Send for a while; True while there is more to do."""
-        report = self.send_for(id, STRETCH_SECONDS)
+        report = self.send_for(id, TIME_SLICE_SECONDS)
         return goes_on(report, self.conclude(id, report))
 
 

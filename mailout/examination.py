@@ -9,19 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from mailout import wiring
-from mailout.clock import SystemClock
-from mailout.doctor import (
-    Check,
-    Part,
-    checked,
-    clock_check,
-    disk_check,
-    people_checks,
-    settings_checks,
-)
-from mailout.feedback.way_back import Ways, listening_checks, policy_checks, queue_checks, topic_check
-from mailout.mail_domain import Names
-from mailout.ports import Clock
+from mailout.clock import Clock, SystemClock
+from mailout.doctor.checks import Check, Part, checked
+from mailout.doctor.event_path import EventPath, listening_checks, policy_checks, queue_checks, topic_check
+from mailout.doctor.mail_domain import Names
+from mailout.doctor.setup_checks import clock_check, disk_check, people_checks, settings_checks
 from mailout.private_files import close_to_others, open_to_others
 from mailout.settings import Settings
 
@@ -41,7 +33,7 @@ def examine(settings: Settings, clock: Clock | None = None, dns: Names | None = 
         folder = Check("folder", "ok", "mails become files, and nothing leaves this machine")
         yield Part("Transport", [folder])
     if settings.mailout_transport == "ses" or settings.sns_topic_arns or settings.sqs_queue_url:
-        yield Part("SNS and SQS", _way_back(settings))
+        yield Part("SNS and SQS", _event_path(settings))
     yield Part("Notion", checked("NOTION_TOKEN", partial(_notion, settings, clock)))
 
 
@@ -115,7 +107,7 @@ def _ses(settings: Settings, dns: Names | None, *, with_dns: bool = True) -> Ite
         client.close()
 
 
-def _way_back(settings: Settings) -> Iterator[Check]:
+def _event_path(settings: Settings) -> Iterator[Check]:
     yield from listening_checks(settings.sns_topic_arns, settings.sqs_queue_url)
     for topic in settings.sns_topic_arns:
         yield from checked(f"topic {topic.rpartition(':')[2]}", partial(_topic, settings, topic))
@@ -124,9 +116,9 @@ def _way_back(settings: Settings) -> Iterator[Check]:
 
 
 def _topic(settings: Settings, topic: str) -> Iterator[Check]:
-    ways = Ways(settings.public_url, settings.sqs_queue_url)
+    event_path = EventPath(settings.public_url, settings.sqs_queue_url)
     topics = wiring.sns_topics(settings)
-    yield topic_check(topic, topics.subscriptions(topic), ways)
+    yield topic_check(topic, topics.subscriptions(topic), event_path)
     yield from policy_checks(topic, topics.policy(topic))
 
 

@@ -1,6 +1,6 @@
-"""One run of the queue: what is due is sent, a stretch at a time; after each it is asked whose turn it is.
+"""One run of the queue: what is due is sent, in time slices; after each it is asked whose turn it is.
 
-So an urgent mailout waits for a stretch of a long one, never for its end, and companies alternate. A run
+So an urgent mailout waits for a time slice of a long one, never for its end, and companies alternate. A run
 that finds nothing due joins what another one is sending, if the pace leaves room: that is how a second
 machine gets its share. The store is the brake for both.
 """
@@ -19,20 +19,20 @@ from mailout.errors import MailoutError, StoreError
 from mailout.queue.joining import WATCH_SECONDS, would_help
 from mailout.queue.judge import defer
 from mailout.queue.limits import Defer
-from mailout.queue.model import DeferReason, Mailout, Status
+from mailout.queue.mailout import DeferReason, Mailout, Status
 from mailout.queue.turns import next_turn
 
 log = logging.getLogger("mailout.queue")
 
 
-class Story(Protocol):
+class MailoutSteps(Protocol):
     """How one mailout is sent: `flows.delivery.Delivery` does it in Prefect's tasks."""
 
     def begin(self, id: str) -> bool:
         """Freeze it and take it up; False: it has to wait."""
         ...
 
-    def stretch(self, id: str) -> bool:
+    def send_time_slice(self, id: str) -> bool:
         """Send for a while; True while there is more to do."""
         ...
 
@@ -53,7 +53,7 @@ class QueueRun:
     """
 
     engine: Engine
-    story: Story
+    steps: MailoutSteps
     look: Callable[[], object] = _nothing
     in_hand: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
@@ -75,8 +75,8 @@ class QueueRun:
         return Timing.of(self.engine.settings.lock_seconds)
 
     def _look(self) -> None:
-        """Write down what was asked for; freeze what waits: while a person can still take it back, he sees to
-        how many it would go."""
+        """Write down what was asked for; freeze what waits: while a person can still take it back, they see
+        to how many it would go."""
         store = self.engine.store
         if store.all_paused():
             return
@@ -145,7 +145,7 @@ class QueueRun:
             self.in_hand.remove(id)
             self.ended.append(id)
             with self._one_of_many(id):
-                self.story.end(id)
+                self.steps.end(id)
 
     @contextmanager
     def _one_of_many(self, id: str) -> Iterator[None]:
@@ -159,10 +159,10 @@ class QueueRun:
             self._unforeseen.append(error)
 
     def _go_on(self, id: str) -> bool:
-        """One stretch."""
+        """One time slice."""
         with self._one_of_many(id):
             try:
-                return self._stretch(id)
+                return self._send_time_slice(id)
             except StoreError:
                 raise
             except MailoutError as error:
@@ -173,8 +173,8 @@ class QueueRun:
                 raise
         return False
 
-    def _stretch(self, id: str) -> bool:
+    def _send_time_slice(self, id: str) -> bool:
         if id in self.in_hand:
-            return self.story.stretch(id)
+            return self.steps.send_time_slice(id)
         self.in_hand.append(id)
-        return self.story.begin(id) and self.story.stretch(id)
+        return self.steps.begin(id) and self.steps.send_time_slice(id)

@@ -13,27 +13,27 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.folder import FolderTransport, mails_to
-from mailout.adapters.journals import FileJournals
+from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
-from mailout.archive import Archiving
-from mailout.clock import SystemClock
-from mailout.content.media import MediaStore
+from mailout.archive.archiving import Archiving
+from mailout.clock import Clock, SystemClock
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import PropertyNames, StatusNames
+from mailout.content.port import MediaStore, Source
+from mailout.delivery.port import REHEARSING, Transport
 from mailout.delivery.protocol import Timing
 from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
 from mailout.metrics.counted import counted
-from mailout.ports import REHEARSING, Clock, Store, Transport
 from mailout.private_files import close_to_others, keep_private
 from mailout.queue.limits import Limits
-from mailout.queue.outlook import Outlook
+from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings, load_settings
-from mailout.taking_up import Source
+from mailout.store import Store
 
 if TYPE_CHECKING:
     from mailout.adapters.notion import NotionConfig, NotionPages
@@ -92,11 +92,11 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-def outlook(settings: Settings, store: Store) -> Outlook:
+def queue_forecast(settings: Settings, store: Store) -> QueueForecast:
     """How the queue will go on, for whoever does not send."""
     transport = _transport(settings, SystemClock())
     try:
-        return Outlook(
+        return QueueForecast(
             store,
             limits_of(settings),
             rate=settings.send_rate_per_sec,

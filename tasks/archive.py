@@ -6,14 +6,14 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
-from mailout.archive import Archived
+from mailout.archive.archiving import Archived
 from mailout.errors import StoreError
-from mailout.reporting.words import count
-from tasks.logs import discreet
+from mailout.reporting.phrases import count
+from tasks.logs import redacted
 
 
 @task(name="archive old mailouts", cache_policy=NO_CACHE)
-@discreet
+@redacted
 def archive_old_mailouts(older_than: int) -> str:
     """How many. Repeatable: what was begun is ended first."""
     logger = get_run_logger()

@@ -6,11 +6,11 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
-from tasks.logs import discreet
+from tasks.logs import redacted
 
 
 @task(name="freeze audience", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
-@discreet
+@redacted
 def freeze(mailout_id: str) -> int:
     """Write the audience into the outbox. Safe to repeat: it goes on where it was and adds nobody twice."""
     mailout = wiring.engine().freeze(mailout_id)

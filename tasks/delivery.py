@@ -1,4 +1,4 @@
-"""Sending, a stretch at a time."""
+"""Sending, one time slice at a time."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from prefect.cache_policies import NO_CACHE
 from mailout import wiring
 from mailout.delivery.protocol import Claimed, Ledger, Result
 from mailout.engine import goes_on
-from mailout.queue.model import Status
-from tasks.logs import discreet
+from mailout.queue.mailout import Status
+from tasks.logs import redacted
 
-STRETCH_SECONDS = 45.0
+TIME_SLICE_SECONDS = 45.0
 """A task run costs Prefect's server tens of milliseconds: one for many batches, not one a batch."""
 PROGRESS_SECONDS = 3.0
 
 
 @task(name="take its turn", cache_policy=NO_CACHE)
-@discreet
+@redacted
 def start(mailout_id: str) -> bool:
     """Whether it may be sent now; if not, the queue says why and until when."""
     return wiring.engine().start(mailout_id).status is Status.PROCESSING
 
 
 @task(name="send", cache_policy=NO_CACHE, retries=0)
-@discreet
-def send_stretch(mailout_id: str, progress: UUID | None = None) -> bool:
+@redacted
+def send_time_slice(mailout_id: str, progress: UUID | None = None) -> bool:
     """Send for a while; True while there is more to do. Never retried: its retries are the outbox's own."""
     engine = wiring.engine()
     logger = get_run_logger()
-    report = engine.send_for(mailout_id, STRETCH_SECONDS, Progress(progress))
+    report = engine.send_for(mailout_id, TIME_SLICE_SECONDS, Progress(progress))
     mailout = engine.conclude(mailout_id, report)
     ledger = mailout.ledger
     logger.info("%s: %d of %d sent, %d pending", report.ended, ledger.sent, ledger.recipients, ledger.pending)

@@ -1,4 +1,4 @@
-"""What comes back: from the queue into the inbox, from the inbox into the books."""
+"""What comes back: from the queue into the inbox, from the inbox into the store."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mailout.feedback import ingest
 from mailout.feedback.model import Applied
 from mailout.feedback.reconcile import Reconciled
 from mailout.feedback.reconcile import reconcile as put_right
-from tasks.logs import discreet
+from tasks.logs import redacted
 
 
 @task(name="poll the queue", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
-@discreet
+@redacted
 def poll_queue() -> int:
     """Take what SQS holds into the inbox. Safe to repeat: a message leaves the queue after our commit."""
     settings = wiring.engine().settings
@@ -27,7 +27,7 @@ def poll_queue() -> int:
 
 
 @task(name="apply events", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
-@discreet
+@redacted
 def apply_events() -> Applied:
     """Apply everything that waits. Safe to repeat: what is applied is marked in the same commit."""
     engine = wiring.engine()
@@ -46,7 +46,7 @@ def apply_events() -> Applied:
 
 
 @task(name="reconcile", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
-@discreet
+@redacted
 def reconcile() -> Reconciled:
     """Reap, look for doubts, ask for the quota, check the counters, tell rates to the pages. Repeatable."""
     engine = wiring.engine()

@@ -16,8 +16,8 @@ from prefect.exceptions import MissingContextError
 from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
 
 from mailout import wiring
-from mailout.reporting.logs import LineFormatter, log_as_set
-from mailout.reporting.redact import Hiding, RedactLines, hidden_in_error
+from mailout.logs import LineFormatter, log_as_set
+from mailout.redact import Hiding, RedactLines, hidden_in_error
 from mailout.settings import Settings
 
 P = ParamSpec("P")
@@ -27,7 +27,7 @@ OURS = "mailout"
 PREFECTS = ("prefect.flow_runs", "prefect.task_runs", "prefect.extra")
 
 
-def discreet(function: Callable[P, R]) -> Callable[P, R]:
+def redacted(function: Callable[P, R]) -> Callable[P, R]:
     """For the function of a flow or a task: it logs as the settings say, and an error of its shows nothing
     that is to be hidden. Prefect makes the state of a run from it."""
 

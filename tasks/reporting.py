@@ -15,11 +15,11 @@ from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
 from mailout.reporting.markdown import ledger_table, markdown_report
-from tasks.logs import discreet, hidden
+from tasks.logs import hidden, redacted
 
 
 @task(name="show progress", cache_policy=NO_CACHE)
-@discreet
+@redacted
 def show_progress(mailout_id: str) -> UUID:
     """The progress artifact that the sending moves."""
     mailout = wiring.engine().store.mailout(mailout_id)
@@ -32,7 +32,7 @@ def show_progress(mailout_id: str) -> UUID:
 
 
 @task(name="report", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
-@discreet
+@redacted
 def report(mailout_id: str, progress: UUID | None = None) -> str:
     """CSV, report page, and the run's artifacts. Safe to repeat: all of it is made from the store."""
     engine = wiring.engine()

@@ -13,7 +13,7 @@ NOON = 1_794_830_400.0
 
 @dataclass
 class FakeClock:
-    """Fulfils `ports.Clock`, and waits nowhere. Sleeping moves both hands; setting the time moves one."""
+    """Fulfils `Clock`, and waits nowhere. Sleeping moves both hands; setting the time moves one."""
 
     wall: float = NOON
     steady: float = 1000.0

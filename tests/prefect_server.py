@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from cli.prefect_api import headers
+from cli.processes.prefect_api import headers
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]

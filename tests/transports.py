@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mailout.adapters.folder import FolderTransport
-from mailout.ports import Clock
+from mailout.clock import Clock
 from mailout.settings import Settings
 
 

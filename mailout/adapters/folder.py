@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from mailout.content.mime import Envelope
+from mailout.clock import Clock
 from mailout.content.model import Content
+from mailout.delivery.mime import Envelope
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Outcome, OutcomeKind
-from mailout.ports import Clock, Mail
 
 REMEDIES = {
     errno.ENOSPC: "Free some space: it goes on by itself, or send again.",
@@ -68,7 +69,7 @@ class FolderTransport:
             self._write(mail, message)
         except OSError as error:
             return self._stop(error)
-        return Outcome(OutcomeKind.SENT, message_id=f"folder-{mail.attempt.id}-{mail.attempt.epoch}")
+        return Outcome(OutcomeKind.SENT, provider_message_id=f"folder-{mail.attempt.id}-{mail.attempt.epoch}")
 
     def _envelope(self, content: Content) -> Envelope:
         envelope = self._envelopes.get(content.hash)
@@ -79,7 +80,7 @@ class FolderTransport:
         return envelope
 
     def _write(self, mail: Mail, message: bytes) -> None:
-        folder = self._directory / safe_name(mail.campaign_id or "single")
+        folder = self._directory / safe_name(mail.mailout_id or "single")
         if folder not in self._made:
             folder.mkdir(parents=True, exist_ok=True)
             self._made.add(folder)

@@ -9,23 +9,22 @@ from pathlib import Path
 from PIL import Image
 
 from mailout.content.document import Media
-from mailout.content.manuscript import Manuscript
 from mailout.content.markdown import MarkdownMailout, parse_markdown
+from mailout.content.port import Kind, SourceMailout
 from mailout.errors import Abort, AbortCode, UsageError
-from mailout.queue.model import Kind
 
 PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "AVIF")
 """What may be published. No SVG: mail programs do not show it, and it can hold scripts."""
 
 
 class MarkdownFiles:
-    """Manuscripts on disk: a `Source` for paths."""
+    """Mailouts in files on disk: a `Source` for paths."""
 
-    def load(self, ref: str) -> Manuscript:
+    def load(self, ref: str) -> SourceMailout:
         path = Path(ref)
         mailout = read_markdown(path)
         front = mailout.front
-        return Manuscript(
+        return SourceMailout(
             kind=Kind.MARKDOWN,
             ref=front.id or path.name,
             document=mailout.document,

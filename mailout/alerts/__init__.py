@@ -1,1 +1,1 @@
-"""Telling a person what waits for him: by mail to `ADMIN_EMAIL`, as events to Prefect, in the log."""
+"""Telling a person what needs them: by mail to `ADMIN_EMAIL`, as events to Prefect, in the log."""

@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import tzinfo
 
 from mailout.alerts.model import Alert, AlertKind, Facts
-from mailout.queue.model import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
-from mailout.reporting.moments import lasting, spoken
-from mailout.reporting.redact import redact_text
-from mailout.reporting.words import NextStep, count, headline, resuming, settling, waiting
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
+from mailout.redact import redact_text
+from mailout.reporting.phrases import NextStep, count, headline, resuming, settling, waiting
+from mailout.time_format import lasting, spoken
 
 DAY = 86_400.0
 QUOTA_TELL, QUOTA_OVER = 0.10, 0.20

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
 
 
 class AlertKind(StrEnum):

@@ -9,6 +9,7 @@ only ASCII, and no more than 64 characters. Special-use domains (`.invalid`, `.l
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from email.utils import parseaddr
 from enum import StrEnum
 from functools import lru_cache
@@ -114,3 +115,11 @@ def _checked_domain(domain: str) -> _Domain | None:
         return None
     forms = (domain, valid.domain, valid.ascii_domain)
     return _Domain(valid.ascii_domain.lower(), max(len(form.encode()) for form in forms))
+
+
+LEFT_OUT: Mapping[str, str] = {
+    "invalid": "what stands there is no address",
+    "not_ascii": "the domain has letters that are not normalised yet (the next mailout does it)",
+    "duplicate": "the address is there already, in another spelling",
+}
+"""Why a subscriber whom somebody wrote into the store gets no mail: `email_problem`."""

@@ -29,10 +29,10 @@ from mailout.audience.columns import (
 from mailout.audience.frame import BATCH, REASON, STATUSES, check, merge
 from mailout.audience.marks import Meaning
 from mailout.audience.plan import Plan, Recognised, StatusWord
+from mailout.audience.port import SubscriberRow
 from mailout.audience.row_marks import RowMarks
 from mailout.audience.tables import ESCAPED, Table, open_table
 from mailout.errors import UsageError
-from mailout.ports import SubscriberRow
 
 ATTRIBUTE = "attribute "
 """Before the name of a column that is not ours, so that a file's own `line` or `reason` is no trouble."""

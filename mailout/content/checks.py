@@ -1,4 +1,4 @@
-"""What stops content before its first send (SPEC "Checks"), and what its author is only warned of."""
+"""What stops content before its first send, and what its author is only warned of."""
 
 from __future__ import annotations
 

@@ -72,9 +72,9 @@ _ADDRESS = re.compile(
 def preheader_of(text: str, limit: int = 120) -> str:
     """The beginning of the first paragraph of some length, without the addresses in it."""
     text = _ADDRESS.sub("", text)
-    stretches = [stretch for stretch in text.split("\n\n") if stretch.strip()]
-    prose = [stretch for stretch in stretches if len(stretch) > 40 and not NOT_PROSE.match(stretch)]
-    line = " ".join((prose or stretches or [""])[0].split())
+    paragraphs = [paragraph for paragraph in text.split("\n\n") if paragraph.strip()]
+    prose = [paragraph for paragraph in paragraphs if len(paragraph) > 40 and not NOT_PROSE.match(paragraph)]
+    line = " ".join((prose or paragraphs or [""])[0].split())
     return cut(line, limit)
 
 

@@ -1,4 +1,4 @@
-"""The footer that every mailout ends with (seed 000 §3): who writes, from where, and how to leave."""
+"""The footer that every mailout ends with: who writes, from where, and how to leave."""
 
 from __future__ import annotations
 

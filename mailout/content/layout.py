@@ -69,7 +69,7 @@ def _lines(text: str) -> str:
 
 
 def _check_marks(before: str, content: Content) -> None:
-    """Inlining writes the page anew; a mark lost there would be a mail that nobody can unsubscribe from."""
+    """Inlining writes the page again; a mark lost there would be a mail that nobody can unsubscribe from."""
     expected = Segments.of(unescape(before)).names
     if sorted(content.html_segments.names) != sorted(expected) or UNSUBSCRIBE_URL not in expected:
         raise AssertionError("The layout lost a mark; its templates must keep them in attributes and text.")

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Protocol
 
 from mailout.content.document import Document, Media
 from mailout.content.model import mark
+from mailout.content.port import MediaStore
 from mailout.errors import Abort, AbortCode
 
 COLUMN = 520
@@ -38,14 +38,6 @@ CONTENT_TYPES: Mapping[str, str] = {
 }
 DOWNLOAD = "application/octet-stream"
 """What a browser may show, and what everything else is: HTML from our address would speak in our name."""
-
-
-class MediaStore(Protocol):
-    """Keeps bytes under their hash and says at which address a reader finds them."""
-
-    def keep(self, data: bytes, name: str) -> str:
-        """OSError if they cannot be kept."""
-        ...
 
 
 def kept_name(data: bytes, name: str) -> str:

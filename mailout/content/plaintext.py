@@ -80,27 +80,27 @@ def plain_text(html: str) -> str:
 
 def _block(element: Element) -> str:
     """An element whose children stand one below the other, a blank line between."""
-    stretches: list[str] = []
+    pieces: list[str] = []
     run: list[Element | str] = []
 
     def end_run() -> None:
         words = _tidy("".join(_inline(child) for child in run))
         run.clear()
         if words:
-            stretches.append(words)
+            pieces.append(words)
 
     for child in element.children:
         if isinstance(child, Element) and (child.tag in BLOCKS or _holds_blocks(child)):
             end_run()
             text = _one(child)
             if text.strip():
-                stretches.append(text)
+                pieces.append(text)
         else:
             run.append(child)
     end_run()
     # A list belongs to the words it hangs on.
     joint = "\n" if element.tag == "li" else "\n\n"
-    return joint.join(stretches)
+    return joint.join(pieces)
 
 
 def _holds_blocks(element: Element) -> bool:

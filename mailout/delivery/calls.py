@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mailout.delivery.lanes import Prepared
+from mailout.clock import Clock
+from mailout.delivery.call_pool import Prepared
 from mailout.delivery.options import CallTime
 from mailout.delivery.pacing import tolerated_lateness
+from mailout.delivery.port import Journal, Mail, Transport
 from mailout.delivery.protocol import (
     Attempt,
     Claimed,
@@ -22,7 +24,6 @@ from mailout.delivery.retry import decide
 from mailout.delivery.starts import Start, Starts
 from mailout.delivery.throttling import Throttling
 from mailout.errors import HomeUnwritable, MailoutError, StoreUnavailable
-from mailout.ports import Clock, Journal, Mail, Transport
 
 RESOLUTION = 1e-9
 """Of the clocks: less is no time to wait."""
@@ -30,7 +31,7 @@ _FAILURES = (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
 
 
 class Caller:
-    """Runs in the lanes; its results wait here until the sender has recorded them."""
+    """Runs in the pool's threads; its results wait here until the sender has recorded them."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class Caller:
             del self._results[:results]
             del self._withdrawn[:withdrawn]
 
-    # ── in a lane ──
+    # ── in a thread of the pool ──
 
     def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
         mails, good = self._composed(rows)
@@ -129,6 +130,7 @@ class Caller:
             try:
                 journal.call([row.attempt for row in prepared.rows])
             except HomeUnwritable as error:
+                start.leaves(self._clock.monotonic())  # it never will; those behind it must not wait for it
                 with self._lock:
                     self.unwritable = self.unwritable or error
                     self._withdrawn.extend(row.attempt for row in prepared.rows)
@@ -164,7 +166,7 @@ class Caller:
         pairs = list(zip(rows, outcomes, strict=True))
         if journal is not None:
             journal.answered(
-                {row.attempt: o.message_id or "-" for row, o in pairs if o.kind is OutcomeKind.SENT},
+                {row.attempt: o.provider_message_id or "-" for row, o in pairs if o.kind is OutcomeKind.SENT},
                 [row.attempt for row, o in pairs if o.kind not in (OutcomeKind.SENT, OutcomeKind.UNKNOWN)],
             )
         now = self._clock.monotonic()

@@ -9,8 +9,8 @@ from functools import lru_cache, partial
 from mailout.content.footer import Footer
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.tokens import Tokens
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed
-from mailout.ports import Mail
 
 CONTENTS_KEPT = 256
 TEST = "[Test] "
@@ -44,12 +44,12 @@ class Composer:
         url = self._footer.url(token, self._tokens.make_message(row.attempt.id))
         return Mail(
             attempt=row.attempt,
-            campaign_id=row.campaign_id,
+            mailout_id=row.mailout_id,
             to=row.email,
             from_email=self._from_email,
             from_name=row.from_name or self._from_name,
             reply_to=self._reply_to,
-            content=self._content(row.content_id),
+            content=self._content(row.content_hash),
             values={**row.variables, UNSUBSCRIBE_URL: url},
             unsubscribe_url=url,
         )

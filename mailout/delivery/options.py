@@ -37,7 +37,7 @@ class SenderOptions:
     pace_scope: str = "folder"
     circuit_failures: int = 20
     buckets: Callable[[float], Sequence[Bucket]] = lambda now: ()
-    inline: bool = False  # one lane in the caller's own thread, for a virtual clock
+    inline: bool = False  # calls run in the caller's own thread, for a virtual clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class CallTime:
     def latency(self) -> float:
         return self.calling / self.calls if self.calls else 0.0
 
-    def lanes_needed(self, rate: float) -> int:
+    def concurrency_needed(self, rate: float) -> int:
         """Calls at a time that keep the pace; none for a rate of 0, which is no pace."""
         return math.ceil(rate * self.calling / self.messages) if self.messages else 0
 

@@ -52,7 +52,7 @@ class OutcomeLog:
             f": {result.message}" if result.message else "",
             extra={
                 "outboxId": claimed.attempt.id,
-                "requestId": claimed.request_id or claimed.campaign_id,  # what asked for it
+                "requestId": claimed.request_id or claimed.mailout_id,  # what asked for it
                 "companyId": claimed.company_id,
                 "attempt": claimed.number,
                 "state": result.state.value,

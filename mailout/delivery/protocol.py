@@ -44,7 +44,7 @@ class Result:
 
     attempt: Attempt
     state: State
-    message_id: str | None = None
+    provider_message_id: str | None = None
     code: str | None = None
     category: str | None = None
     message: str | None = None
@@ -112,8 +112,8 @@ class Claimed:
     seq: int
     number: int  # which attempt this is, from 1
     email: str
-    content_id: str
-    campaign_id: str | None
+    content_hash: str
+    mailout_id: str | None
     company_id: str
     from_name: str | None
     variables: Mapping[str, str]
@@ -191,10 +191,10 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the transport says of one message. Codes and categories are seed 002's."""
+    """What the transport says of one message."""
 
     kind: OutcomeKind
-    message_id: str | None = None
+    provider_message_id: str | None = None
     code: str | None = None
     category: str | None = None
     message: str | None = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from mailout.delivery.port import DeadJournal, Journals, Outbox
 from mailout.delivery.protocol import Pace, Result, Step
 from mailout.delivery.states import State
 from mailout.errors import StoreRolledBack
-from mailout.ports import DeadJournal, Journals, Outbox
 
 log = logging.getLogger("mailout.recovery")
 
@@ -79,7 +79,7 @@ def _clear(store: Outbox, journal: DeadJournal) -> int:
     for doubt in store.doubts(journal.session):
         attempt = doubt.attempt
         if attempt in journal.accepted:
-            results.append(Result(attempt, State.SENT, message_id=journal.accepted[attempt]))
+            results.append(Result(attempt, State.SENT, provider_message_id=journal.accepted[attempt]))
         elif journal.incomplete is None and (attempt not in journal.called or attempt in journal.void):
             withdraw.append(attempt)
         else:

@@ -26,7 +26,7 @@ def decide(
         return Result(
             attempt=claimed.attempt,
             state=state,
-            message_id=outcome.message_id,
+            provider_message_id=outcome.provider_message_id,
             code=outcome.code,
             category=outcome.category,
             message=outcome.message,

@@ -6,12 +6,12 @@ import logging
 import math
 from dataclasses import replace
 
-from mailout.delivery.demand import Demand, Lanework, demand
+from mailout.delivery.batch_size import BatchSize, CallCapacity, batch_size
 from mailout.delivery.options import CallTime, Ended, RunReport
-from mailout.delivery.patience import pause, pause_after
 from mailout.delivery.protocol import Halt, StepReply
 from mailout.delivery.recovery import reap
 from mailout.delivery.session import HORIZON, LEAD, Session
+from mailout.delivery.store_retry import pause, pause_after
 from mailout.errors import HomeUnwritable, StoreUnavailable
 
 log = logging.getLogger("mailout.sender")
@@ -29,12 +29,12 @@ class Run:
         self._options = session.options
         self._stop = session.stop
         self._caller = session.caller
-        self._lanes = session.lanes
+        self._pool = session.pool
         self._group_size = session.group_size
         self._deadline = deadline
         self._began = self._clock.monotonic()
 
-    # ── the story ──
+    # ── the loop ──
 
     def run(self) -> RunReport:
         self._session.open_when_it_answers()
@@ -42,7 +42,7 @@ class Run:
             while True:
                 reply = self._session.step(self._want())
                 if reply is not None and reply.rows:
-                    self._lanes.offer(self._session.groups(reply))
+                    self._pool.offer(self._session.groups(reply))
                 self._reap_when_idle(reply)
                 ending = self._ending(reply)
                 if ending is not None:
@@ -69,7 +69,7 @@ class Run:
         if self._stop.is_set():
             return RunReport(Ended.STOPPED, self._session.ledger)
         if reply is None:
-            return None  # away: a stretch that ended now would end in waiting, too
+            return None  # away: a time slice that ended now would end in waiting, too
         if self._deadline is not None and self._clock.monotonic() >= self._deadline:
             return RunReport(Ended.DEADLINE, self._session.ledger)
         if reply.halt is not None:
@@ -96,13 +96,13 @@ class Run:
         if reply is None:
             self._wait_for_store()
         elif self._session.begun:
-            wish = self._demand()
+            wish = self._batch_size()
             limit = min(patience, self._until_slot(reply), 1.0)
             if reply.rows:
-                self._lanes.wait(wish.low, limit)
+                self._pool.wait(wish.low, limit)
             else:
-                self._lanes.wait_for_news(limit)
-            self._let_lanes_work(
+                self._pool.wait_for_news(limit)
+            self._let_calls_run(
                 min(patience, self._session.last_good + wish.period - self._clock.monotonic())
             )
         elif not self._session.withdraw:
@@ -111,14 +111,14 @@ class Run:
     def _wait_for_store(self) -> None:
         """Calls in hand go on meanwhile; their results are kept until it is back."""
         until = self._clock.monotonic() + pause_after(self._session.outages)
-        self._lanes.wait(0, until - self._clock.monotonic())
+        self._pool.wait(0, until - self._clock.monotonic())
         self._pause(until - self._clock.monotonic())
 
-    def _let_lanes_work(self, seconds: float) -> None:
+    def _let_calls_run(self, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
         while (left := until - self._clock.monotonic()) > 0 and not self._stop.is_set():
-            if held := self._lanes.held():
-                self._lanes.wait(held - 1, left)
+            if held := self._pool.held():
+                self._pool.wait(held - 1, left)
             else:
                 self._pause(left)
 
@@ -168,7 +168,7 @@ class Run:
         It waits for a store that is away, unless somebody waits for us to end: the journal knows it, too.
         """
         self._session.release_unstarted()
-        self._lanes.join(self._options.timing.call_limit + self._options.timing.margin)
+        self._pool.join(self._options.timing.call_limit + self._options.timing.margin)
         give_up = self._clock.monotonic() + self._options.timing.lease / 4
         while True:
             # What a lost step may have begun is fetched (and withdrawn) before the session closes.
@@ -204,13 +204,13 @@ class Run:
 
     # ── how much ──
 
-    def _demand(self) -> Demand:
+    def _batch_size(self) -> BatchSize:
         options = self._options
-        return demand(
-            Lanework(options.concurrency, self._group_size, self._caller.latency, self._caller.filled),
+        return batch_size(
+            CallCapacity(options.concurrency, self._group_size, self._caller.latency, self._caller.filled),
             rate=options.rate,
             batch=options.batch_size,
-            held=self._lanes.held(),
+            held=self._pool.held(),
             lead=LEAD + self._session.round_trip,
             round_trip=self._session.round_trip,
             tolerance=self._caller.tolerance,
@@ -221,4 +221,4 @@ class Run:
         """Nothing once something has ended it, or while a lost step is unexplained."""
         if self._session.recover or self._stop.is_set() or self._caller.must_end:
             return 0
-        return self._demand().want
+        return self._batch_size().want

@@ -9,17 +9,18 @@ import gc
 import threading
 from collections.abc import Callable
 
+from mailout.clock import Clock
+from mailout.delivery.call_pool import CallPool, InlineCallPool, ThreadCallPool
 from mailout.delivery.calls import Caller
-from mailout.delivery.lanes import InlineLanes, Lanes, ThreadLanes
 from mailout.delivery.options import Observer, RunReport, SenderOptions
 from mailout.delivery.pacing import bulk_size
-from mailout.delivery.patience import patiently
+from mailout.delivery.port import Journals, Mail, Outbox, Transport
 from mailout.delivery.protocol import Claimed
 from mailout.delivery.recovery import recover
 from mailout.delivery.run import Run
 from mailout.delivery.session import Session
+from mailout.delivery.store_retry import wait_for_store
 from mailout.delivery.throttling import Throttling
-from mailout.ports import Clock, Journals, Mail, Outbox, Transport
 
 
 class Sender:
@@ -50,10 +51,10 @@ class Sender:
         """Finish what is in hand, write it down, release the rest. Safe in a signal handler."""
         self._stop.set()
 
-    def run(self, campaign_id: str | None, *, deadline: float | None = None) -> RunReport:
+    def run(self, mailout_id: str | None, *, deadline: float | None = None) -> RunReport:
         """Send until there is nothing left, or something ends it. `deadline` is on the monotonic clock."""
         options = self._options
-        patiently(lambda: recover(self._store, self._journals, options.timing.reap_grace), self._clock)
+        wait_for_store(lambda: recover(self._store, self._journals, options.timing.reap_grace), self._clock)
         group_size = bulk_size(options.rate, min(self._transport.max_batch, options.batch_size))
         caller = Caller(
             self._transport,
@@ -65,7 +66,9 @@ class Sender:
             self._throttling,
             options.circuit_failures,
         )
-        lanes: Lanes = InlineLanes(caller) if options.inline else ThreadLanes(options.concurrency, caller)
+        pool: CallPool = (
+            InlineCallPool(caller) if options.inline else ThreadCallPool(options.concurrency, caller)
+        )
         session = Session(
             store=self._store,
             transport=self._transport.name,
@@ -75,9 +78,9 @@ class Sender:
             observer=self._observer,
             stop=self._stop,
             caller=caller,
-            lanes=lanes,
+            pool=pool,
             group_size=group_size,
-            campaign_id=campaign_id,
+            mailout_id=mailout_id,
         )
         run = Run(session, deadline)
         # A full collection would walk over everything loaded so far: 50 ms in which no call keeps its slot.
@@ -86,4 +89,4 @@ class Sender:
             return run.run()
         finally:
             gc.unfreeze()
-            lanes.close()
+            pool.close()

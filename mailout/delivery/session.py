@@ -6,14 +6,15 @@ import logging
 import threading
 from collections.abc import Sequence
 
+from mailout.clock import Clock
+from mailout.delivery.call_pool import CallPool, Group
 from mailout.delivery.calls import Caller
-from mailout.delivery.lanes import Group, Lanes
 from mailout.delivery.options import Observer, SenderOptions
 from mailout.delivery.pacing import SLACK, UNLIMITED_RATE
-from mailout.delivery.patience import pause, pause_after
+from mailout.delivery.port import Journal, Journals, Outbox
 from mailout.delivery.protocol import Attempt, Claimed, Ledger, Pace, Result, Step, StepReply
+from mailout.delivery.store_retry import pause, pause_after
 from mailout.errors import HomeUnwritable, StoreUnavailable
-from mailout.ports import Clock, Journal, Journals, Outbox
 
 log = logging.getLogger("mailout.sender")
 
@@ -24,7 +25,7 @@ CURSOR_SECONDS = 30.0
 
 
 class Session:
-    """Given up by the store, it begins anew under another id: who uses it need not know.
+    """Given up by the store, it begins again under another id: who uses it need not know.
 
     What it works with is the run's, too.
     """
@@ -40,9 +41,9 @@ class Session:
         observer: Observer | None,
         stop: threading.Event,
         caller: Caller,
-        lanes: Lanes,
+        pool: CallPool,
         group_size: int,
-        campaign_id: str | None,
+        mailout_id: str | None,
     ) -> None:
         self.store = store
         self._transport = transport
@@ -52,9 +53,9 @@ class Session:
         self._observer = observer
         self.stop = stop
         self.caller = caller
-        self.lanes = lanes
+        self.pool = pool
         self.group_size = group_size
-        self._campaign_id = campaign_id
+        self._mailout_id = mailout_id
         self._id = ""
         self._journal: Journal | None = None
         self._n = 0
@@ -85,7 +86,7 @@ class Session:
 
     def _open(self) -> None:
         self._id = self.store.open_session(
-            self._campaign_id,
+            self._mailout_id,
             worker=self.options.worker,
             transport=self._transport,
             lease=self.options.timing.lease,
@@ -122,7 +123,7 @@ class Session:
         """Fenced: somebody gave us up. End calls in hand, keep their results, begin as a new session."""
         log.warning("the session was given up (this process was away too long); a new one begins")
         self.release_unstarted()
-        self.lanes.join(self.options.timing.call_limit + self.options.timing.margin)
+        self.pool.join(self.options.timing.call_limit + self.options.timing.margin)
         self.release_unstarted()  # what lost its slot meanwhile
         self._drain_results_into_store()
         self.close_journal()
@@ -139,7 +140,7 @@ class Session:
             self._journal.leave()
 
     def release_unstarted(self) -> None:
-        self.withdraw.extend(row.attempt for row in self.lanes.take_back())
+        self.withdraw.extend(row.attempt for row in self.pool.take_back())
 
     def _drain_results_into_store(self) -> None:
         """Results count by epoch, also from a session that was given up; keep trying until they are in."""
@@ -154,8 +155,8 @@ class Session:
 
     def step(self, want: int, *, close: bool = False, fenced_is_fine: bool = False) -> StepReply | None:
         """One round trip. None: the store is away, and nothing of this step may be used."""
-        self.lanes.look()
-        self.withdraw.extend(row.attempt for row in self.lanes.take_slotless())
+        self.pool.look()
+        self.withdraw.extend(row.attempt for row in self.pool.take_slotless())
         results, unread = self.caller.peek()
         withdraw = [*self.withdraw, *unread]
         self._cursor = self._cursor_before(withdraw)
@@ -264,7 +265,7 @@ class Session:
             slot, before = rows[0].slot, 0
             calls: dict[tuple[str, str | None], list[Claimed]] = {}
             for row in rows:
-                calls.setdefault((row.content_id, row.from_name), []).append(row)
+                calls.setdefault((row.content_hash, row.from_name), []).append(row)
             for call in calls.values():
                 start = None if slot is None else slot + min(self._offsets)
                 if start is not None and before:

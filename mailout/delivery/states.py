@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Where a message stands. Names are seed 002's, and three of ours."""
+    """Where a message stands."""
 
     PENDING = "PENDING"  # frozen into the outbox, waits for its turn
     RECEIVED = "RECEIVED"  # claimed by a sender (passed through within one commit)

@@ -97,9 +97,9 @@ def parse_event(payload: str) -> Event | NoEvent:
     return Event(
         type=_type(kind, part),
         at=_moment(part.get("timestamp")) or _moment(mail.get("timestamp")),
-        ses_message_id=_text(mail.get("messageId")),
+        provider_message_id=_text(mail.get("messageId")),
         attempt=_attempt(tags),
-        campaign_id=_uuid(_tag(tags, "mailout_campaign")),
+        mailout_id=_uuid(_tag(tags, "mailout_campaign")),
         recipients=tuple(dict.fromkeys(_recipients(kind, part, mail))),
         destination=tuple(dict.fromkeys(_addresses(_list(mail.get("destination"))))),
         bounce_type=_text(part.get("bounceType")),

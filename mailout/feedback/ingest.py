@@ -15,8 +15,8 @@ from typing import Any, Literal, Protocol
 from mailout.errors import StoreError, StoreUnavailable
 from mailout.feedback.events import NoEvent, Unreadable, parse_event
 from mailout.feedback.model import Applied, Effect, Event, EventType, Heard, Reading, Received, Waiting
+from mailout.feedback.port import Feedback
 from mailout.ids import message_id, uuid_of
-from mailout.ports import Feedback
 
 log = logging.getLogger("mailout.feedback")
 
@@ -110,9 +110,9 @@ def read(row: Waiting, policy: BouncePolicy) -> Reading:
                 type=event.type,
                 at=at,
                 email=email,
-                ses_message_id=event.ses_message_id,
+                provider_message_id=event.provider_message_id,
                 attempt=event.attempt,
-                campaign_id=event.campaign_id,
+                mailout_id=event.mailout_id,
                 heard=heard,
                 recount=policy == "smart" and _softly(event),
                 detail=event.detail,
@@ -127,9 +127,9 @@ def _concerned(event: Event) -> Sequence[str]:
 
     While the message is in the outbox the store knows that better; in an archive it is out of reach.
     """
-    if event.attempt is not None and event.campaign_id is not None:
+    if event.attempt is not None and event.mailout_id is not None:
         for address in event.destination:
-            if message_id(event.campaign_id, address) == event.attempt.id:
+            if message_id(event.mailout_id, address) == event.attempt.id:
                 return (address,)
     return event.recipients
 
@@ -154,7 +154,7 @@ def _softly(event: Event) -> bool:
 
 def _effect_id(row: Waiting, event: Event, email: str | None) -> str:
     """SNS's id, else what SES says of the event; per recipient either way."""
-    if row.source == SQS_RAW and event.ses_message_id and event.at is not None:
-        told = (event.ses_message_id, event.type.value, f"{event.at:.3f}", event.detail.get("link", ""))
+    if row.source == SQS_RAW and event.provider_message_id and event.at is not None:
+        told = (event.provider_message_id, event.type.value, f"{event.at:.3f}", event.detail.get("link", ""))
         return uuid_of("event", *told, email or "")
     return uuid_of("event", row.id, email or "")

@@ -10,7 +10,7 @@ from mailout.delivery.protocol import Attempt
 
 
 class EventType(StrEnum):
-    """What happened to a message. The first six words are seed 003's."""
+    """What happened to a message."""
 
     DELIVERED = "delivered"  # the recipient's server took it
     OPEN = "open"
@@ -54,9 +54,9 @@ class Event:
 
     type: EventType
     at: float | None  # None: SES did not say
-    ses_message_id: str | None = None
+    provider_message_id: str | None = None
     attempt: Attempt | None = None  # from our tags; None: not tagged, or not ours
-    campaign_id: str | None = None
+    mailout_id: str | None = None
     recipients: tuple[str, ...] = ()  # normalised
     destination: tuple[str, ...] = ()  # whom the mail was for
     bounce_type: str | None = None
@@ -115,9 +115,9 @@ class Effect:
     type: EventType
     at: float
     email: str | None
-    ses_message_id: str | None = None
+    provider_message_id: str | None = None
     attempt: Attempt | None = None
-    campaign_id: str | None = None  # from our tags, for a message that is not in the outbox any more
+    mailout_id: str | None = None  # from our tags, for a message that is not in the outbox any more
     heard: Heard | None = None
     recount: bool = False  # it says something of the address's soft bounces: count them again
     detail: Mapping[str, str] = field(default_factory=dict)
@@ -174,13 +174,13 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What erasing a person touched. The counts of his mailouts stay as they were."""
+    """What erasing a person touched. The counts of their mailouts stay as they were."""
 
     subscribers: int = 0
     messages: int = 0
     events: int = 0
     errors: int = 0
-    mailouts: tuple[str, ...] = ()  # whose reports have to be written anew
+    mailouts: tuple[str, ...] = ()  # whose reports have to be written again
 
 
 @dataclass(frozen=True, slots=True)

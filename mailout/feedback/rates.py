@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
 
 
 class Rates(NamedTuple):

@@ -1,13 +1,14 @@
-"""Putting the books right: what was lost is found, what is counted is checked, what came back is told."""
+"""Reconciling the counters: what was lost is found, what is counted is checked, what came back is told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mailout.error_log import ErrorRecord
 from mailout.errors import MailoutError
 from mailout.feedback.model import Doubts, Drift
-from mailout.ports import ErrorRecord, Store
+from mailout.feedback.port import FeedbackStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Reconciled:
 
 
 def reconcile(
-    store: Store, reap: Callable[[], int], refresh_quota: Callable[[], object] | None = None
+    store: FeedbackStore, reap: Callable[[], int], refresh_quota: Callable[[], object] | None = None
 ) -> Reconciled:
     """`reap` gives up the senders that disappeared; it may know a journal of theirs.
     `refresh_quota` asks the provider, where there is one; its silence stops nothing else."""

@@ -113,7 +113,7 @@ def check(message: SnsMessage, key: RSAPublicKey) -> SnsMessage | Refused:
 
 
 def certificate_url(written: Any, topic: str) -> str | None:
-    """The address to fetch, made anew from its parts; None: it is not the topic's own SNS host."""
+    """The address to fetch, made again from its parts; None: it is not the topic's own SNS host."""
     _, partition, _, region, *_ = topic.split(":")
     domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
     base = f"https://sns.{region}.{domain}/"

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from mailout.audience.addresses import address_of
 from mailout.feedback.model import Heard
-from mailout.ports import Store
+from mailout.feedback.port import FeedbackStore
 
 
 class Reason(StrEnum):
@@ -29,7 +29,7 @@ class SuppressionList(Protocol):
     def put(self, email: str, reason: Reason) -> None: ...
 
 
-def pull(store: Store, there: SuppressionList) -> tuple[int, int]:
+def pull(store: FeedbackStore, there: SuppressionList) -> tuple[int, int]:
     """Take over what the provider knows: how many it has, how many subscribers stand differently now."""
     listed = changed = 0
     for page in there.pages():
@@ -39,7 +39,7 @@ def pull(store: Store, there: SuppressionList) -> tuple[int, int]:
     return listed, changed
 
 
-def to_push(store: Store) -> Iterator[tuple[str, Reason]]:
+def to_push(store: FeedbackStore) -> Iterator[tuple[str, Reason]]:
     """Whom the provider should know of: who complained, and whose address is dead."""
     after = ""
     while page := store.subscribers(after=after, limit=1000):

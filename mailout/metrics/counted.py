@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from mailout.clock import Clock
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import StoreError
 from mailout.feedback.model import Applied, Reading
 from mailout.metrics.model import Counter
+from mailout.metrics.port import MetricsStore
 from mailout.metrics.tally import Tally
-from mailout.ports import Clock, Recipient, Store
-from mailout.queue.model import DeferReason, Mailout
+from mailout.queue.mailout import DeferReason, Mailout
+from mailout.queue.port import Recipient
 
 log = logging.getLogger("mailout.metrics")
 
@@ -22,15 +24,18 @@ FLUSH_SECONDS = 5.0
 """How much of its counts a process that is killed takes with it. The ledger loses nothing."""
 
 
-def counted(store: Store, clock: Clock) -> Store:
+StoreT = TypeVar("StoreT", bound=MetricsStore)
+
+
+def counted(store: StoreT, clock: Clock) -> StoreT:
     """The same store, counting."""
-    return cast(Store, CountedStore(store, clock))
+    return cast(StoreT, CountedStore(store, clock))
 
 
 class CountedStore:
     """Everything else goes to the store as it is."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: MetricsStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._tally = Tally()
@@ -55,14 +60,14 @@ class CountedStore:
         lost = self._store.reap(grace)
         return self._moved(State.UNKNOWN, lost)
 
-    def settle(self, campaign_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
-        return self._moved(to, self._store.settle(campaign_id, to, wait=wait, ids=ids))
+    def settle(self, mailout_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
+        return self._moved(to, self._store.settle(mailout_id, to, wait=wait, ids=ids))
 
-    def retry_failed(self, campaign_id: str) -> int:
-        return self._moved(State.PENDING, self._store.retry_failed(campaign_id))
+    def retry_failed(self, mailout_id: str) -> int:
+        return self._moved(State.PENDING, self._store.retry_failed(mailout_id))
 
-    def confirm(self, attempt: Attempt, message_id: str | None) -> bool:
-        return bool(self._moved(State.SENT, self._store.confirm(attempt, message_id)))
+    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
+        return bool(self._moved(State.SENT, self._store.confirm(attempt, provider_message_id)))
 
     def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
         return bool(self._moved(State.FAILED, self._store.revoke(attempt, code, message)))

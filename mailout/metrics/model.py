@@ -13,7 +13,7 @@ Sample = tuple[str, str]
 
 
 class Counter(StrEnum):
-    """seed 002's metrics, and ours."""
+    """What is counted."""
 
     TRANSITIONS = "pipeline_state_transitions_total"
     VALIDATION_FAILURES = "pipeline_validation_failures_total"
@@ -41,7 +41,7 @@ VALIDATION_OF: Mapping[str, str] = {
     "INVALID_EMAIL": "RECIPIENT",
     "INVALID_TEMPLATE": "TEMPLATE",
 }
-"""Which of seed 002's four validations a code belongs to."""
+"""Which of the four validations a code belongs to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mailout.delivery import error_map
+from mailout.delivery import error_codes
 from mailout.delivery.states import Column, State
 from mailout.metrics.model import DURATION, ENDS, LABEL_OF, VALIDATION_OF, Counter, Sample, labels
+from mailout.metrics.port import MetricsStore
 from mailout.metrics.text import Family, exposition
-from mailout.ports import Store
-from mailout.queue.model import DeferReason, Status
+from mailout.queue.mailout import DeferReason, Status
 
 FINAL_STATES = (State.SENT, State.FAILED, State.VALIDATION_FAILED, State.SUPPRESSED)
 MINUTE = 60.0
@@ -23,15 +23,15 @@ _HELP: Mapping[Counter, str] = {
 _KNOWN: Mapping[Counter, Sequence[str]] = {
     Counter.TRANSITIONS: list(State),
     Counter.VALIDATION_FAILURES: sorted(set(VALIDATION_OF.values())),
-    Counter.RETRIES: [error_map.TRANSIENT_ERROR, error_map.TIMEOUT_ERROR, error_map.QUOTA_ERROR],
+    Counter.RETRIES: [error_codes.TRANSIENT_ERROR, error_codes.TIMEOUT_ERROR, error_codes.QUOTA_ERROR],
     Counter.DEFERS: list(DeferReason),
 }
 """Shown as 0 before the first: a counter that appears with its first count hides it from `increase`."""
 
 
-def scrape(store: Store, *, scope: str, rate: float) -> str:
+def scrape(store: MetricsStore, *, scope: str, rate: float) -> str:
     """`scope`: whose pace and quota; `rate`: what the settings allow, 0 for no limit."""
-    return exposition([*_counted(store.counts()), *_standing(store, scope, rate)])
+    return exposition([*_counted(store.counts()), *_gauges(store, scope, rate)])
 
 
 def _counted(counts: Mapping[Sample, float]) -> Iterator[Family]:
@@ -59,7 +59,7 @@ def _histogram() -> Iterator[Sample]:
         yield f"{DURATION}_count", labels(state=state)
 
 
-def _standing(store: Store, scope: str, rate: float) -> Iterator[Family]:
+def _gauges(store: MetricsStore, scope: str, rate: float) -> Iterator[Family]:
     now, vitals, quota = store.now(), store.vitals(scope), store.quota(scope)
 
     def gauge(name: str, help: str, samples: Mapping[str, float | None]) -> Family:

@@ -23,7 +23,7 @@ from mailout.queue.limits import (
     why_not_now,
     window_closes,
 )
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 
 MOST_STEPS = 5_000
 """Hours and days that are looked at, for the whole queue: whoever asks should not wait for the answer."""
@@ -42,7 +42,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Outset:
+class ForecastInput:
     """What a forecast begins with."""
 
     now: float
@@ -60,10 +60,10 @@ class Job:
     due: float = 0.0
 
 
-def forecast_queue(limits: Limits, outset: Outset, jobs: Sequence[Job]) -> Sequence[Forecast]:
+def forecast_queue(limits: Limits, forecast_input: ForecastInput, jobs: Sequence[Job]) -> Sequence[Forecast]:
     """Of all mailouts, in the order of their turns: whoever is due goes, through the same limits."""
-    play = _Play(limits, outset)
-    tonight = midnight(limits, outset.now)
+    play = _Play(limits, forecast_input)
+    tonight = midnight(limits, forecast_input.now)
     made: dict[int, Forecast] = {}
     while len(made) < len(jobs):
         left = [place for place in range(len(jobs)) if place not in made]
@@ -78,9 +78,9 @@ def _sent(play: _Play, job: Job, tonight: float) -> Forecast:
     play.limited_by = None
     first: float | None = None
     today = 0.0
-    for stretch in play.stretches(job.pending):
-        first = stretch.starts_at if first is None else first
-        today += stretch.n if stretch.starts_at < tonight else 0.0
+    for period in play.periods(job.pending):
+        first = period.starts_at if first is None else first
+        today += period.n if period.starts_at < tonight else 0.0
     return Forecast(
         begins_at=first if job.pending else play.at,
         ends_at=None if play.lost else play.at,
@@ -91,7 +91,7 @@ def _sent(play: _Play, job: Job, tonight: float) -> Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Period:
     """Messages that leave without a break, within one hour of one day."""
 
     starts_at: float
@@ -101,28 +101,31 @@ class _Stretch:
 class _Play:
     """The clock, the counters and the quota, moved forward. Parts of messages count: edges lose none."""
 
-    def __init__(self, limits: Limits, outset: Outset) -> None:
+    def __init__(self, limits: Limits, forecast_input: ForecastInput) -> None:
         self._limits = limits
-        self._rate = outset.rate
-        self._first_day = outset.first_day
-        self._window = list(outset.begun)  # what the provider still counts, the oldest first
-        self._hour, self._day = hour_start(limits, outset.now), midnight(limits, outset.now)
-        self._sent_in_hour, self._sent_on_day = float(outset.usage.hour), float(outset.usage.day)
-        self._quota = math.inf if outset.usage.quota is None else float(outset.usage.quota)
-        self.at = outset.now
+        self._rate = forecast_input.rate
+        self._first_day = forecast_input.first_day
+        self._window = list(forecast_input.begun)  # what the provider still counts, the oldest first
+        self._hour, self._day = hour_start(limits, forecast_input.now), midnight(limits, forecast_input.now)
+        self._sent_in_hour, self._sent_on_day = (
+            float(forecast_input.usage.hour),
+            float(forecast_input.usage.day),
+        )
+        self._quota = math.inf if forecast_input.usage.quota is None else float(forecast_input.usage.quota)
+        self.at = forecast_input.now
         self.limited_by: DeferReason | None = None
         self.lost = False  # nobody can say how it goes on
         self._steps = 0
 
-    def stretches(self, messages: int) -> Iterator[_Stretch]:
+    def periods(self, messages: int) -> Iterator[_Period]:
         left = float(messages)
         while left > TINY and not self.lost:
             self._steps += 1
             wait = self._why_not(left)
             if wait is None:
-                stretch = self._stretch(left)
-                yield stretch
-                left -= stretch.n
+                period = self._period(left)
+                yield period
+                left -= period.n
                 continue
             self.limited_by = self.limited_by or wait.reason
             self.lost = wait.until is None or self._steps > MOST_STEPS
@@ -137,7 +140,7 @@ class _Play:
             return replace(wait, until=quota_frees(self._window, math.ceil(left), self.at))
         return wait
 
-    def _stretch(self, left: float) -> _Stretch:
+    def _period(self, left: float) -> _Period:
         """Until the hour, the day or the window ends, or a counter is full."""
         limits, start = self._limits, self.at
         today = local(limits, start).date()
@@ -156,7 +159,7 @@ class _Play:
         end = start + n / self._rate if self._rate else start
         self.go_to(until if math.isclose(end, until, abs_tol=TINY) else end)
         self._window.append((self.at, math.ceil(n)))
-        return _Stretch(start, n)
+        return _Period(start, n)
 
     def go_to(self, moment: float) -> None:
         """Another hour or day begins with empty counters; what left a day ago is free again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mailout.queue.limits import Defer
-from mailout.queue.model import DeferReason, Mailout
+from mailout.queue.mailout import DeferReason, Mailout
 
 ENOUGH_SENT = 100
 """Fewer say nothing: one bounce of ten is a tenth."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mailout.delivery.options import Ended, RunReport
-from mailout.ports import Queue, Store
 from mailout.queue import limits as rules
 from mailout.queue.holds import (
     TWICE_WITHIN,
@@ -14,7 +13,8 @@ from mailout.queue.holds import (
     untested,
 )
 from mailout.queue.limits import QUOTA_WINDOW, Defer, Limits
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
+from mailout.queue.port import Queue, QueueStore
 
 
 class Judge:
@@ -22,7 +22,7 @@ class Judge:
 
     def __init__(
         self,
-        store: Store,
+        store: QueueStore,
         limits: Limits,
         *,
         max_bounce_rate: float,
@@ -36,7 +36,7 @@ class Judge:
         self._max_complaint_rate = max_complaint_rate
 
     def why_not_start(self, mailout: Mailout) -> Defer | None:
-        """What needs a person is said first: he may have time to look before the window opens."""
+        """What needs a person is said first: there may be time to look before the window opens."""
         return self._hold(mailout) or rules.why_not_now(self._limits, self._store.now())
 
     def why_it_ended(self, mailout: Mailout, report: RunReport) -> Defer | None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from mailout.delivery.error_map import remedy_for
+from mailout.delivery.error_codes import remedy_for
 from mailout.delivery.options import Ended, RunReport
 from mailout.delivery.protocol import REHEARSED, Bucket, Outcome
 from mailout.queue.hours import instant, is_open, opening
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 from mailout.setting_values import DAY, SendWindow
 
 QUOTA_PAUSE = 3600.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
 
 
 def in_turn(waiting: Sequence[Mailout], last_turns: Mapping[str, float]) -> Sequence[Mailout]:
@@ -21,7 +21,7 @@ def in_turn(waiting: Sequence[Mailout], last_turns: Mapping[str, float]) -> Sequ
 
 
 def next_turn(waiting: Sequence[Mailout], last_turns: Mapping[str, float]) -> Mailout | None:
-    """The one that goes now. Asked again after each stretch, nobody waits for a long one's end."""
+    """The one that goes now. Asked again after each time slice, nobody waits for a long one's end."""
     return min(waiting, key=lambda mailout: _place(mailout, last_turns), default=None)
 
 

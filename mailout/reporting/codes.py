@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mailout.delivery import error_map
+from mailout.delivery import error_codes
 from mailout.delivery.protocol import OutcomeKind
 from mailout.errors import AbortCode
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 
 
 class Code(NamedTuple):
@@ -30,7 +30,7 @@ WAITING: Mapping[DeferReason, str] = {
     DeferReason.TRANSIENT_ERRORS: "Nothing: it tries again by itself. If it lasts, see `mailout doctor`.",
     DeferReason.PAUSED: "When it may go on, `mailout queue resume ID`.",
     DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
-    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: mend it, {_RESUME}",
+    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: fix it, {_RESUME}",
     DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
     DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`; then it goes on.",
 }
@@ -50,10 +50,11 @@ STOPPED: Mapping[AbortCode, str] = {
 }
 
 MESSAGES: Mapping[str, Code] = {
-    "INVALID_EMAIL": Code("the address cannot be written to", error_map.remedy_for("INVALID_EMAIL")),
-    "INVALID_PAYLOAD": Code("the message cannot be put together", error_map.remedy_for("INVALID_PAYLOAD")),
+    "INVALID_EMAIL": Code("the address cannot be written to", error_codes.remedy_for("INVALID_EMAIL")),
+    "INVALID_PAYLOAD": Code("the message cannot be put together", error_codes.remedy_for("INVALID_PAYLOAD")),
     "INVALID_TEMPLATE": Code(
-        "a variable of the content has no value for this recipient", error_map.remedy_for("INVALID_TEMPLATE")
+        "a variable of the content has no value for this recipient",
+        error_codes.remedy_for("INVALID_TEMPLATE"),
     ),
     "RECIPIENT_NOT_FOUND": Code(
         "the recipient is not there, was deleted, or is another company's",
@@ -94,7 +95,7 @@ NOTES: Mapping[str, Code] = {
         "`Send` means done; to send it, set `Ready`.",
     ),
     "cannot_be_sent": Code(
-        "a mailout that was asked for was refused", "The message says why; mend it, then ask again."
+        "a mailout that was asked for was refused", "The message says why; fix it, then ask again."
     ),
     "event_unreadable": Code(
         "something in the inbox is no event of SES", "See who else writes to the topic or the queue."
@@ -137,10 +138,9 @@ _BY_ITSELF: Mapping[OutcomeKind, str] = {
 }
 
 
-def ses_rows() -> Mapping[str, error_map.Row]:
+def ses_rows() -> Mapping[str, error_codes.Row]:
     """Every answer of SES that we know, by our code."""
-    others = (error_map.UNEXPECTED, error_map.NOT_SES, error_map.INTERNAL)
-    return {row.code: row for row in (*error_map.TABLE.values(), *others)}
+    return error_codes.ANSWERS
 
 
 def remedy_of(code: str, *, failed: bool = False) -> str:
@@ -153,4 +153,4 @@ def remedy_of(code: str, *, failed: bool = False) -> str:
     row = ses_rows().get(code)
     if failed and row is not None and row.kind in _TRIED_AGAIN:
         return "All its attempts are spent: when the cause is gone, `mailout queue retry` sends it again."
-    return error_map.remedy_for(code) or (_BY_ITSELF.get(row.kind, "") if row else "")
+    return error_codes.remedy_for(code) or (_BY_ITSELF.get(row.kind, "") if row else "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from mailout.reporting.forecasts import foretold
-from mailout.reporting.moments import lasting, spoken
+from mailout.reporting.forecasts import forecast_text
+from mailout.reporting.phrases import count, mode
 from mailout.reporting.summary import Summary
-from mailout.reporting.words import count, mode
+from mailout.time_format import lasting, spoken
 
 
 def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
@@ -25,7 +25,7 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
     if summary.rate is not None:
         yield "rate", f"{summary.rate:,.1f} messages a second"
     if summary.forecast is not None:
-        yield "forecast", foretold(summary.forecast, zone)
+        yield "forecast", forecast_text(summary.forecast, zone)
     if summary.note is not None:
         yield "to look at", summary.note
     if summary.transport is not None:

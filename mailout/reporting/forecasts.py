@@ -6,12 +6,12 @@ from datetime import tzinfo
 from typing import Any
 
 from mailout.queue.forecast import Forecast
-from mailout.queue.model import WAITS_FOR_A_PERSON
-from mailout.reporting.moments import iso, spoken
-from mailout.reporting.words import WHY, count
+from mailout.queue.mailout import WAITS_FOR_A_PERSON
+from mailout.reporting.phrases import WHY, count
+from mailout.time_format import iso, spoken
 
 
-def foretold(forecast: Forecast, zone: tzinfo) -> str:
+def forecast_text(forecast: Forecast, zone: tzinfo) -> str:
     """`done by 16 Nov 2026 14:00 UTC; 50 messages leave on a later day`."""
     if forecast.ends_at is None and forecast.limited_by in WAITS_FOR_A_PERSON:
         return "nobody can say: it waits for a person"

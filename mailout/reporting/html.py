@@ -11,13 +11,13 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from mailout.queue.model import Mailout, MailoutOutcome, Status
+from mailout.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.reporting.details import details
 from mailout.reporting.files import replacing
-from mailout.reporting.moments import spoken
+from mailout.reporting.phrases import COLUMN_NAMES, MEANINGS, first_of, headline, next_steps, share, waiting
 from mailout.reporting.plot import NARROW, WIDE, plot
 from mailout.reporting.summary import Summary
-from mailout.reporting.words import COLUMN_NAMES, MEANINGS, first_of, headline, next_steps, share, waiting
+from mailout.time_format import spoken
 
 _TEMPLATES = Environment(
     loader=PackageLoader("mailout.reporting"),

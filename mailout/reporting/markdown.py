@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import Any
 
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
 from mailout.reporting.details import details
+from mailout.reporting.phrases import COLUMN_NAMES, MEANINGS, first_of, headline, next_steps, share, waiting
 from mailout.reporting.plot import described, plot
 from mailout.reporting.summary import Summary
-from mailout.reporting.words import COLUMN_NAMES, MEANINGS, first_of, headline, next_steps, share, waiting
 
 _ACTIVE = re.compile(r"[\\`*_{}\[\]()#+\-!|~$]")
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
 from mailout.delivery.protocol import Ledger
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details
-from mailout.reporting.summary import FailureGroup, Summary
-from mailout.reporting.words import (
+from mailout.reporting.phrases import (
     COLUMN_NAMES,
     archived,
     first_of,
@@ -19,6 +18,7 @@ from mailout.reporting.words import (
     next_steps,
     waiting,
 )
+from mailout.reporting.summary import FailureGroup, Summary
 
 _ALWAYS = ("sent", "failed")
 
@@ -40,14 +40,14 @@ def ledger_lines(ledger: Ledger) -> Sequence[str]:
 
 def status_lines(mailout: Mailout, zone: tzinfo = UTC) -> Sequence[str]:
     """One mailout of the queue: what it is, how it stands, why it waits, what to do."""
-    return [*_standing(mailout, zone), ledger_line(mailout.ledger), *_steps(mailout)]
+    return [*_heading(mailout, zone), ledger_line(mailout.ledger), *_steps(mailout)]
 
 
 def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     """Everything that a report says, without the picture."""
     mailout = summary.mailout
     lines = [
-        *_standing(mailout, zone, summary.goes_on_by),
+        *_heading(mailout, zone, summary.goes_on_by),
         "",
         *(f"  {line}" for line in ledger_lines(mailout.ledger)),
         "",
@@ -65,7 +65,7 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     return [*lines, *_steps(mailout)]
 
 
-def _standing(mailout: Mailout, zone: tzinfo, goes_on_by: float | None = None) -> Sequence[str]:
+def _heading(mailout: Mailout, zone: tzinfo, goes_on_by: float | None = None) -> Sequence[str]:
     lines = (
         mailout.subject or "(no subject yet)",
         headline(mailout) if goes_on_by is None else left_alone(mailout, goes_on_by, zone),

@@ -13,9 +13,9 @@ from html import escape
 
 from mailout.delivery.protocol import Ledger
 from mailout.delivery.states import Column
-from mailout.reporting.moments import clock_time, lasting, spoken
+from mailout.reporting.phrases import COLUMN_NAMES, count
 from mailout.reporting.summary import Summary, Timeline
-from mailout.reporting.words import COLUMN_NAMES, count
+from mailout.time_format import clock_time, lasting, spoken
 
 WIDE, NARROW = 720, 340
 """Two widths, since text in a picture does not wrap: a desktop's and a phone's."""

@@ -1,7 +1,7 @@
 """The CSV of a mailout: one line a recipient.
 
 While a mailout is sent, each worker appends what is final to a part of its own; afterwards the whole file is
-made anew from the store, because unknown messages are settled later and only the store knows.
+made again from the store, because unknown messages are settled later and only the store knows.
 
 The file is safe to open in a spreadsheet: a value that begins like a formula (`=`, `+`, `-`, `@`, a tab or a
 carriage return, also behind `'`) gets a `'` in front. Addresses may begin with `+`, `-` or `=` too; a program
@@ -19,11 +19,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mailout.clock import Clock
+from mailout.delivery.port import Outbox
 from mailout.delivery.protocol import Claimed, Ledger, Result
 from mailout.delivery.states import COLUMN_OF, Column, State
-from mailout.ports import Clock, Outbox, Store
+from mailout.queue.port import QueueStore
 from mailout.reporting.files import parts_directory, replacing
-from mailout.reporting.moments import iso
+from mailout.time_format import iso
 
 log = logging.getLogger("mailout.reporting")
 
@@ -45,8 +47,8 @@ def pages(
         after = page[-1]["seq"]
 
 
-def write_csv(store: Store, mailout_id: str, path: Path) -> int:
-    """Make `reports/<mailout id>.csv` anew from the store; how many lines.
+def write_csv(store: QueueStore, mailout_id: str, path: Path) -> int:
+    """Make `reports/<mailout id>.csv` again from the store; how many lines.
 
     Once nothing is pending or in flight it says everything that the workers' parts said: they go.
     """
@@ -66,7 +68,7 @@ def write_csv(store: Store, mailout_id: str, path: Path) -> int:
 class CsvPart:
     """Told of every result once it is durable (an `Observer`): one worker's part of the CSV.
 
-    The part is opened anew for each call, so that one which was cleared away meanwhile begins again, and so
+    The part is opened again for each call, so that one which was cleared away meanwhile begins again, and so
     that what was told is in the file when the call returns. A full disk costs the part, never the mailout.
     """
 
@@ -79,8 +81,8 @@ class CsvPart:
         moment = self._clock.now()
         lines: dict[str, list[Sequence[str]]] = {}
         for claimed, result in results:
-            if claimed.campaign_id is not None and COLUMN_OF[result.state] in _FINAL:
-                lines.setdefault(claimed.campaign_id, []).append(_line_now(claimed, result, moment))
+            if claimed.mailout_id is not None and COLUMN_OF[result.state] in _FINAL:
+                lines.setdefault(claimed.mailout_id, []).append(_line_now(claimed, result, moment))
         for mailout_id, new in lines.items():
             try:
                 self._append(parts_directory(self._directory, mailout_id) / self._name, new)
@@ -119,14 +121,14 @@ def _line_of(row: Mapping[str, Any]) -> Sequence[str]:
 
 def _line_now(claimed: Claimed, result: Result, moment: float) -> Sequence[str]:
     sent_at = moment - result.age if result.state is State.SENT else None
-    return _line(claimed.email, result.state, result.message, result.message_id, sent_at)
+    return _line(claimed.email, result.state, result.message, result.provider_message_id, sent_at)
 
 
 def _line(
-    email: str, state: State, error: str | None, message_id: str | None, sent_at: float | None
+    email: str, state: State, error: str | None, provider_message_id: str | None, sent_at: float | None
 ) -> Sequence[str]:
     error = None if state is State.SENT else error
-    return safe(email), status_of(state), safe(error), safe(message_id), iso(sent_at) or ""
+    return safe(email), status_of(state), safe(error), safe(provider_message_id), iso(sent_at) or ""
 
 
 def _remove_parts(directory: Path) -> None:

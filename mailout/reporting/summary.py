@@ -12,14 +12,14 @@ from typing import Any
 import polars as pl
 
 from mailout.delivery.states import COLUMN_OF, Column, State
-from mailout.ports import Store
 from mailout.queue.forecast import Forecast
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
+from mailout.queue.port import QueueStore
+from mailout.redact import redact_text
 from mailout.reporting.forecasts import forecast_dict
-from mailout.reporting.moments import iso
-from mailout.reporting.redact import redact_text
+from mailout.reporting.phrases import mode, next_steps
 from mailout.reporting.rows import pages
-from mailout.reporting.words import mode, next_steps
+from mailout.time_format import iso
 
 BUCKETS = 60
 FIRST_ADDRESSES = 5
@@ -142,7 +142,7 @@ class Summary:
 
 
 def summarise(
-    store: Store,
+    store: QueueStore,
     mailout_id: str,
     *,
     transport: str | None = None,

@@ -18,8 +18,8 @@ alter table subscribers add column if not exists bounce_subtype text;
 alter table subscribers add column if not exists status_updated_at timestamptz;
 alter table subscribers add column if not exists from_name text;
 alter table subscribers add column if not exists created_at timestamptz default now();
--- Why somebody is `unsubscribed`, since only his own act may be undone: when he left by himself, having been
--- active; and when he complained, which stays on record for good.
+-- Why somebody is `unsubscribed`, since only their own act may be undone: when they left by themselves, having been
+-- active; and when they complained, which stays on record for good.
 alter table subscribers add column if not exists left_at timestamptz;
 alter table subscribers add column if not exists complained_at timestamptz;
 alter table subscribers add column if not exists email_norm text collate "C";
@@ -289,7 +289,7 @@ begin
         from given g where not exists (select 1 from known s where s.email_norm = g.email_norm)
         order by g.email_norm
         returning email_norm
-    ), joined as (  -- who has left a list stays off it: only he himself may come back
+    ), joined as (  -- who has left a list stays off it: only they themselves may come back
         insert into subscriptions (email, list_key)
         select g.email_norm, list.key from given g, jsonb_array_elements_text(g.lists) as list (key)
         order by 1, 2 on conflict do nothing
@@ -321,7 +321,7 @@ language sql stable set search_path = public as $$
         from subscriptions l where l.email = s.email_norm), '[]'))
     from subscribers s where s.email_norm = $1
 $$;
-comment on function mailout_subscriber is 'One subscriber with all his lists.';
+comment on function mailout_subscriber is 'One subscriber with all their lists.';
 
 create or replace function mailout_subscribers(after text, most integer, status text, search text) returns jsonb
 language sql stable set search_path = public as $$

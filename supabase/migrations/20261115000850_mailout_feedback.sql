@@ -96,7 +96,7 @@ begin
     where s.id = known.id;
     return true;
 end $$;
-comment on function mailout_hear is 'News of a subscriber: by priority, and the latest of equal ones. The law of mailout.feedback.standing.';
+comment on function mailout_hear is 'News of a subscriber: by priority, and the latest of equal ones. The law of mailout.feedback.subscriber_state.';
 
 create or replace function mailout_soft_end(address text, out type text, out subtype text, out at timestamptz)
 language sql stable set search_path = public as $$
@@ -327,7 +327,7 @@ language sql stable set search_path = public as $$
            and (s.status = 'active' or ($2 is null and s.status = 'unsubscribed' and s.left_at is not null))
         from subscribers s where s.email_norm = address), false)
 $$;
-comment on function mailout_may_return is 'Only to where he was: who left by himself, or is there still.';
+comment on function mailout_may_return is 'Only to where they were: who left by themselves, or is there still.';
 
 create or replace function mailout_unsubscribe(address text, list_key text, message_id text default null) returns boolean
 language plpgsql set search_path = public as $$
@@ -367,7 +367,7 @@ begin
     end if;
     return mailout_may_return(address, $2);
 end $$;
-comment on function mailout_unsubscribe is 'From one list, or from everything; whether he may take it back.';
+comment on function mailout_unsubscribe is 'From one list, or from everything; whether they may take it back.';
 
 create or replace function mailout_mailed_since(address text, moment double precision) returns boolean
 language sql stable set search_path = public as $$
@@ -401,7 +401,7 @@ begin
     end loop;
     return true;
 end $$;
-comment on function mailout_resubscribe is 'A person takes his own unsubscribe back; false: it is not his to undo.';
+comment on function mailout_resubscribe is 'A person takes their own unsubscribe back; false: it is not theirs to undo.';
 
 create or replace function mailout_forget(address text, instead text) returns jsonb
 language plpgsql set search_path = public set statement_timeout = '60s' as $$

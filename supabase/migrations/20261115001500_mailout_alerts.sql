@@ -9,7 +9,7 @@ create table if not exists alerts (
     tried_at timestamptz,
     told_at  timestamptz
 );
-comment on table alerts is 'What needs a person, and how often it was told. A row stays when it has ended: should it come back, it is told anew.';
+comment on table alerts is 'What needs a person, and how often it was told. A row stays when it has ended: should it come back, it is told again.';
 comment on column alerts.ended_at is 'Null: it lasts.';
 comment on column alerts.tries is 'To tell it, ever; failed: those since it was last told.';
 

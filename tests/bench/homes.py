@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mailout import wiring
+from mailout.audience.port import SubscriberRow
 from mailout.engine import Engine
-from mailout.ports import SubscriberRow
 from mailout.settings import load_settings
 
 LETTER = (

@@ -1,4 +1,4 @@
-"""The rate in real time against the SES stub: kept within 1 %, and no sliding second too full (SPEC §2.7)."""
+"""The rate in real time against the SES stub: kept within 1 %, and no sliding second too full."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def measured(moments: list[float], rate: float) -> tuple[float, int]:
 def run(seconds: int = SECONDS) -> dict[str, Any]:
     results: dict[str, Any] = {}
     with patch.dict(os.environ, CREDENTIALS), tempfile.TemporaryDirectory() as folder:
-        for rate, mode, lanes, latency in CASES:
+        for rate, mode, pool, latency in CASES:
             with ses_stub("--no-bodies", "--latency-ms", str(latency)) as stub:
                 sender_loop(
                     stub,
@@ -42,7 +42,7 @@ def run(seconds: int = SECONDS) -> dict[str, Any]:
                     rate * seconds,
                     mode,
                     SEND_RATE_PER_SEC=str(rate),
-                    SEND_CONCURRENCY=str(lanes),
+                    SEND_CONCURRENCY=str(pool),
                 )
                 moments = [at for at, operation, mails in stub.calls() if mails for _ in range(mails)]
             mean, fullest = measured(sorted(moments), rate)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from mailout.queue.model import Status
+from mailout.queue.mailout import Status
 from tests.bench.homes import engine_with
 from tests.bench.ses import CREDENTIALS, bare_loop
 from tests.stubs.ses_control import SesStub, ses_stub
@@ -26,7 +26,7 @@ def sender_loop(stub: SesStub, home: Path, recipients: int, mode: str, **setting
         AWS_REGION="us-east-1",
         **settings,
     )
-    mailout = engine.take_up(letter)
+    mailout = engine.enqueue(letter)
     engine.freeze(mailout.id)
     engine.start(mailout.id)
     started = time.perf_counter()

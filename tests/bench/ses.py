@@ -18,8 +18,8 @@ from botocore.config import Config
 
 from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt, OutcomeKind
-from mailout.ports import Mail
 from tests.stubs.ses_control import ses_stub
 
 CREDENTIALS = {
@@ -39,7 +39,7 @@ def mail(number: int) -> Mail:
     link = f"{LINK}{number:064d}"
     return Mail(
         attempt=Attempt(f"00000000-0000-8000-8000-{number:012d}", 1),
-        campaign_id="00000000-0000-8000-8000-000000000000",
+        mailout_id="00000000-0000-8000-8000-000000000000",
         to=f"reader-{number}@example.org",
         from_email="news@example.org",
         from_name="The Example",

@@ -19,15 +19,17 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
-from mailout.adapters.journals import FileJournals
+from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
+from mailout.audience.port import SubscriberRow
 from mailout.clock import SystemClock
 from mailout.delivery.options import Ended, SenderOptions
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Step, StepReply, Timing
 from mailout.delivery.sender import Sender
-from mailout.ports import Mail, Store, SubscriberRow
 from mailout.queue.limits import Limits, buckets
+from mailout.store import Store
 from tests.contract.postgres import PostgresRpc, database, empty, migrate, server
 from tests.contract.scenes import LETTER, enqueue, freeze
 from tests.e2e.supabase_lite.server import SECRET, running
@@ -37,13 +39,13 @@ UTC = ZoneInfo("UTC")
 
 
 class AcceptAll:
-    """Fulfils `ports.Transport`, at no cost."""
+    """Fulfils `Transport`, at no cost."""
 
     name = scope = "bench"
     max_batch = BATCH
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
-        return [Outcome(OutcomeKind.SENT, message_id=f"m-{mail.attempt.id}") for mail in mails]
+        return [Outcome(OutcomeKind.SENT, provider_message_id=f"m-{mail.attempt.id}") for mail in mails]
 
     def allowance(self) -> None:
         return None
@@ -95,7 +97,7 @@ def per_second(store: Store, folder: Path, recipients: int) -> tuple[float, floa
 
 
 def _mail(row: Claimed) -> Mail:
-    return Mail(row.attempt, row.campaign_id, row.email, "news@example.org", "News", None, LETTER, {}, None)
+    return Mail(row.attempt, row.mailout_id, row.email, "news@example.org", "News", None, LETTER, {}, None)
 
 
 def run(recipients: int = 10_000) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.audience.port import SubscriberRow
 from mailout.clock import SystemClock
 from mailout.delivery.states import State
 from mailout.errors import NotFound
-from mailout.ports import SubscriberRow
-from mailout.queue.model import Mailout, Status
+from mailout.queue.mailout import Mailout, Status
 
 PROJECT = Path(__file__).parents[2]
 LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"

@@ -18,7 +18,7 @@ from tests.contract.scenes import Sender, mailout, result
 ARCHIVE = """
 import os, signal, sys
 from pathlib import Path
-from mailout import archive
+from mailout.archive import archiving as archive
 from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mailout.queue.model import MailoutOutcome, Status
+from mailout.queue.mailout import MailoutOutcome, Status
 from tests.chaos.senders import end, make_home, nobody_twice_and_nobody_lost, wait_for
 
 RATE = 100

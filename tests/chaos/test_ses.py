@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mailout.delivery.states import State
-from mailout.queue.model import DeferReason, Status
+from mailout.queue.mailout import DeferReason, Status
 from tests.chaos.senders import Home, end, make_home, nobody_twice_and_nobody_lost, wait_for
 from tests.stubs.ses_control import SesStub, ses_stub
 

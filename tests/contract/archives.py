@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 
 from mailout.adapters.parquet import ParquetArchive, path_of
-from mailout.archive import Archived, Archiving, Kept
+from mailout.archive.archiving import Archived, Archiving, Kept
 from mailout.delivery.states import State
-from mailout.ports import Recipient, Store
+from mailout.queue.port import Recipient
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, handed_mailout, result, subscribe
 from tests.contract.stores import StoreFactory

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mailout.ports import Store
+from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.stores import FACTORIES, StoreFactory
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mailout.adapters.journals import FileJournal, FileJournals
+from mailout.adapters.journals.files import FileJournal, FileJournals
 from mailout.delivery.options import RunReport, SenderOptions
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Bucket, Outcome, OutcomeKind, Step, StepReply, Timing
 from mailout.delivery.sender import Sender
-from mailout.ports import Mail, Store
+from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.scenes import mailout
 from tests.unit.delivery.sending import mail_of
@@ -41,7 +42,9 @@ class Provider:
         self.accepted.update(mail.to for mail in mails)
         if self.calls == self.dies_at:
             raise Killed
-        return [Outcome(OutcomeKind.SENT, message_id=f"m {mail.attempt.id}\n{mail.to}") for mail in mails]
+        return [
+            Outcome(OutcomeKind.SENT, provider_message_id=f"m {mail.attempt.id}\n{mail.to}") for mail in mails
+        ]
 
     def allowance(self) -> None:
         return None

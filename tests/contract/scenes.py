@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from mailout.audience.port import SubscriberRow
 from mailout.content.model import Content
+from mailout.content.port import Kind
 from mailout.delivery.protocol import Attempt, Bucket, Claimed, Ledger, Pace, Result, Step, StepReply
 from mailout.delivery.states import COLUMN_OF, State
 from mailout.ids import mailout_id, uuid_of
-from mailout.ports import Recipient, Store, SubscriberRow
-from mailout.queue.model import Kind, NewMailout
+from mailout.queue.mailout import NewMailout
+from mailout.queue.port import Recipient
+from mailout.store import Store
 
 LEASE = 60.0
 GRACE = 20.0
@@ -64,7 +67,7 @@ class Sender:
     """One sender's side of the protocol: a session and the number of its next step."""
 
     store: Store
-    campaign_id: str | None
+    mailout_id: str | None
     lease: float = LEASE
     n: int = 0
     worker: str = "worker"
@@ -72,7 +75,7 @@ class Sender:
 
     def __post_init__(self) -> None:
         self.session = self.store.open_session(
-            self.campaign_id, worker=self.worker, transport="folder", lease=self.lease
+            self.mailout_id, worker=self.worker, transport="folder", lease=self.lease
         )
 
     def step(
@@ -95,7 +98,7 @@ class Sender:
 def result(claimed: Claimed | Attempt, state: State = State.SENT, **fields: Any) -> Result:
     attempt = claimed.attempt if isinstance(claimed, Claimed) else claimed
     if state is State.SENT:
-        fields.setdefault("message_id", f"ses-{attempt.id[:8]}-{attempt.epoch}")
+        fields.setdefault("provider_message_id", f"ses-{attempt.id[:8]}-{attempt.epoch}")
     return Result(attempt, state, **fields)
 
 
@@ -103,20 +106,20 @@ def state_of(store: Store, id: str) -> State:
     return State(store.message(id)["state"])
 
 
-def states(store: Store, campaign_id: str) -> dict[str, State]:
-    return {row["email"]: State(row["state"]) for row in store.messages(campaign_id)}
+def states(store: Store, mailout_id: str) -> dict[str, State]:
+    return {row["email"]: State(row["state"]) for row in store.messages(mailout_id)}
 
 
-def recount(store: Store, campaign_id: str) -> Ledger:
+def recount(store: Store, mailout_id: str) -> Ledger:
     """The ledger as the messages themselves tell it."""
-    counts = Counter(COLUMN_OF[State(row["state"])].value for row in store.messages(campaign_id, limit=10**6))
+    counts = Counter(COLUMN_OF[State(row["state"])].value for row in store.messages(mailout_id, limit=10**6))
     return Ledger(recipients=counts.total(), **counts)
 
 
-def assert_ledger(store: Store, campaign_id: str) -> None:
-    ledger = store.mailout(campaign_id).ledger
+def assert_ledger(store: Store, mailout_id: str) -> None:
+    ledger = store.mailout(mailout_id).ledger
     assert ledger.balances
-    assert ledger == recount(store, campaign_id)
+    assert ledger == recount(store, mailout_id)
 
 
 def moment(value: Any) -> float | None:

@@ -12,9 +12,9 @@ from tests.contract.scenes import Sender, buckets, result
 from tests.contract.stores import open_address
 
 
-def main(address: str, campaign: str) -> None:
+def main(address: str, mailout_id: str) -> None:
     store = open_address(address)
-    sender = Sender(store, campaign)
+    sender = Sender(store, mailout_id)
     while True:
         reply = sender.step(want=7, buckets=buckets(store.now()))
         if not reply.rows and reply.next_due_at is None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
-from mailout.ports import Store
+from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.postgres import PostgresFactory, open_postgres
 

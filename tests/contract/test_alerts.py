@@ -9,8 +9,8 @@ import pytest
 from mailout.alerts.model import Known
 from mailout.delivery.states import State
 from mailout.feedback.model import Received
-from mailout.ports import Store
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, Sender, enqueue, mailout, result
 from tests.contract.stores import StoreFactory
@@ -66,7 +66,7 @@ def test_what_comes_back_has_not_been_told(store: Store, factory: StoreFactory) 
 
 
 def test_whoever_looked_earlier_and_comes_late_changes_nothing(store: Store) -> None:
-    """A slow worker would otherwise end what has just begun, or tell anew what is over."""
+    """A slow worker would otherwise end what has just begun, or tell again what is over."""
     store.alerts_hold(["begun"], NOON + 60)
     store.alerts_hold([], NOON)
     assert store.alert_signs(ACCOUNT).holding == {"begun"}

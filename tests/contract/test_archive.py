@@ -11,15 +11,15 @@ import polars as pl
 import pytest
 
 from mailout.adapters.parquet import ParquetArchive
-from mailout.archive import LEASE, Archived, Kept
+from mailout.archive.archiving import LEASE, Archived, Kept
 from mailout.delivery.protocol import Attempt
 from mailout.delivery.recovery import recover
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError, StoreRolledBack, UsageError
 from mailout.ids import mailout_id, message_id
-from mailout.ports import Store
-from mailout.queue import acts
-from mailout.queue.model import Status
+from mailout.queue import actions
+from mailout.queue.mailout import Status
+from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.archives import (
     DAY,
@@ -102,8 +102,8 @@ def test_many_pages_make_parts_and_nobody_is_missing(
 ) -> None:
     monkeypatch.setattr("mailout.reporting.rows.PAGE", 7)
     monkeypatch.setattr("mailout.adapters.parquet.draft.PART", 10)
-    monkeypatch.setattr("mailout.archive.CHUNK", 4)
-    monkeypatch.setattr("mailout.archive.EVENTS", 3)
+    monkeypatch.setattr("mailout.archive.archiving.CHUNK", 4)
+    monkeypatch.setattr("mailout.archive.archiving.EVENTS", 3)
     people = [f"p{number:03}@example.org" for number in range(45)]
     id = mailout(store, *people)
     sender = Sender(store, id)
@@ -386,7 +386,7 @@ def test_what_was_archived_is_never_sent_again(store: Store, factory: StoreFacto
     assert store.due_mailouts(0.0) == []
     assert Sender(store, id).begin(5) == []
     assert left(factory)[0] == 0
-    for act in (acts.retry, lambda store, id: acts.settle(store, id, acts.Verdict.SENT, None)):  # type: ignore[arg-type]
+    for act in (actions.retry, lambda store, id: actions.settle(store, id, actions.Verdict.SENT, None)):  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="archived"):
             act(store, id)
 

@@ -6,7 +6,8 @@ import threading
 
 from mailout.delivery.states import Column, State
 from mailout.feedback.model import Received
-from mailout.ports import Recipient, Store
+from mailout.queue.port import Recipient
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, NOWHERE, Sender, enqueue, handed_mailout, mailout, result
 from tests.contract.stores import StoreFactory

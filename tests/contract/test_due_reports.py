@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mailout.ports import ErrorRecord, Store
+from mailout.error_log import ErrorRecord
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.stores import StoreFactory
 

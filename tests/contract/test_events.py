@@ -13,8 +13,8 @@ from mailout.delivery.states import State
 from mailout.feedback.ingest import ingest, read
 from mailout.feedback.model import Applied, Heard, InboxCounts, Reading, Received
 from mailout.ids import uuid_of
-from mailout.ports import Store
-from mailout.queue.model import MailoutOutcome
+from mailout.queue.mailout import MailoutOutcome
+from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import (
     NOWHERE,
@@ -131,7 +131,7 @@ def test_an_event_settles_what_our_own_sender_does_not_know(store: Store, name: 
     assert hear(store, ses_event(name, attempt=ann, ses_id="ses-7")).confirmed == 1
     assert (state_of(store, ann.id), store.message(ann.id)["ses_message_id"]) == (State.SENT, "ses-7")
     assert sender.begin() == []
-    sender.step(results=[result(ann, message_id="ses-7")])
+    sender.step(results=[result(ann, provider_message_id="ses-7")])
     assert_ledger(store, id)
     assert store.complete(id).outcome is MailoutOutcome.SENT
 
@@ -281,7 +281,7 @@ def test_delivery_changes_no_status(store: Store) -> None:
     assert store.subscriber(ANN) == before
 
 
-def test_seed_000_bounce_after_unsubscribe_and_complaint_after_bounce(store: Store) -> None:
+def test_bounce_after_unsubscribe_and_complaint_after_bounce(store: Store) -> None:
     subscribe(store, ANN, status="unsubscribed")
     subscribe(store, BOB, status="bounced")
     hear(store, ses_event("Bounce", at=NOON + 1), ses_event("Complaint", BOB, at=NOON + 1))
@@ -303,7 +303,7 @@ NEWS = [
 def test_any_order_in_any_batches_ends_in_the_same_state(
     factory: StoreFactory, order: list[str], cuts: set[int]
 ) -> None:
-    """Invariant 6: SES promises no order, and SNS repeats and reorders on its own."""
+    """SES promises no order, and SNS repeats and reorders on its own."""
     store = factory.make(FakeClock())
     subscribe(store, ANN)
     start = 0

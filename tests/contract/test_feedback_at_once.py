@@ -1,4 +1,4 @@
-"""Sending, events and unsubscribes at the same time: nobody waits for ever, and the books stay right."""
+"""Sending, events and unsubscribes at the same time: nobody waits for ever, and the ledger stays right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mailout.errors import StoreUnavailable
 from mailout.feedback.ingest import ingest
 from mailout.feedback.model import Received
 from mailout.ids import message_id, uuid_of
-from mailout.ports import Store
+from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, assert_ledger, buckets, mailout, result
 from tests.contract.stores import StoreFactory

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from mailout.content.model import Content
 from mailout.errors import NotFound
 from mailout.ids import message_id
-from mailout.ports import Recipient, Store
-from mailout.queue.model import Status
+from mailout.queue.mailout import Status
+from mailout.queue.port import Recipient
+from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import (
     NOWHERE,
@@ -43,7 +44,7 @@ def test_the_audience_is_every_active_subscriber_in_the_order_of_addresses(store
 
 
 def test_a_message_has_the_id_that_its_mailout_and_address_give_it(store: Store) -> None:
-    """Invariant 2: a replay meets itself, in Python and in SQL."""
+    """A replay meets itself, in Python and in SQL."""
     id = mailout(store, ANN, "bücher@xn--bcher-kva.example")
     assert {row["id"] for row in store.messages(id)} == {
         message_id(id, row["email"]) for row in store.messages(id)
@@ -120,14 +121,14 @@ def test_an_audience_that_is_handed_in_keeps_what_it_says_of_each(store: Store) 
     variant = store.put_content(Content("Variant", "<p>B</p>", "B"))
     id = handed_mailout(
         store,
-        Recipient(BOB, from_name="Shop", content_id=variant, variables={"name": "Bob"}),
+        Recipient(BOB, from_name="Shop", content_hash=variant, variables={"name": "Bob"}),
         Recipient(ANN),
         Recipient(ANN),
         is_test=True,
     )
     ann, bob = Sender(store, id).begin(5)
     assert (ann.email, bob.email) == (ANN, BOB)
-    assert (ann.content_id, bob.content_id) == (store.mailout(id).content_hash, variant)
+    assert (ann.content_hash, bob.content_hash) == (store.mailout(id).content_hash, variant)
     assert (bob.from_name, bob.variables) == ("Shop", {"name": "Bob"})
     assert_ledger(store, id)
 
@@ -147,7 +148,7 @@ LOCAL = st.text("abcxyz019._+-", min_size=1, max_size=4)
 def test_in_parts_of_any_size_the_audience_is_the_same(
     factory: StoreFactory, names: set[str], chunk: int
 ) -> None:
-    """Invariant 1: the order is that of the bytes, on every store."""
+    """The order is that of the bytes, on every store."""
     store = factory.make(FakeClock())
     emails = {f"{name}@example.org" for name in names}
     subscribe(store, *emails)

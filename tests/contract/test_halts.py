@@ -6,8 +6,8 @@ import pytest
 
 from mailout.delivery.protocol import Halt
 from mailout.delivery.states import State
-from mailout.ports import Store
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (
     Sender,

@@ -7,9 +7,12 @@ from hashlib import sha256
 
 import pytest
 
+from mailout.audience.port import ImportCounts, SubscriberRow
 from mailout.delivery.states import State
+from mailout.error_log import ErrorRecord
 from mailout.errors import NotFound, StoreError
-from mailout.ports import ErrorRecord, ImportCounts, Recipient, Store, SubscriberRow
+from mailout.queue.port import Recipient
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, assert_ledger, handed_mailout, mailout, result, states, subscribe
 from tests.contract.stores import StoreFactory
@@ -59,7 +62,7 @@ def test_who_was_not_known_is_remembered_as_gone(store: Store, list_key: str | N
     assert set(states(store, id)) == {BOB}
 
 
-def test_who_leaves_before_his_turn_gets_nothing(store: Store) -> None:
+def test_who_leaves_before_their_turn_gets_nothing(store: Store) -> None:
     id = mailout(store, ANN, BOB)
     store.unsubscribe(ANN, None)
     assert [row.email for row in Sender(store, id).begin(2)] == [BOB]
@@ -143,7 +146,7 @@ def test_keeping_what_was_never_left_changes_nothing(store: Store) -> None:
 def test_after_a_complaint_or_a_bounce_there_is_no_way_back(
     store: Store, name: str, complaint_first: bool, list_key: str | None
 ) -> None:
-    """Invariant 6: undoing is only from `unsubscribed`, never after a complaint."""
+    """Undoing is only from `unsubscribed`, never after a complaint."""
     subscribe(store, ANN, lists=["weekly"])
     steps = [lambda: hear(store, ses_event(name)), lambda: store.unsubscribe(ANN, list_key)]
     for step in steps if complaint_first else reversed(steps):

@@ -46,12 +46,12 @@ class Sending(RuleBasedStateMachine):
         self.factory = factory
         self.now = NOON
         self.store = factory.make(FakeClock())
-        self.campaigns = [mailout(self.store, *PEOPLE, ref="one", company_id="acme")]
+        self.mailout_ids = [mailout(self.store, *PEOPLE, ref="one", company_id="acme")]
         subscribe(self.store, "zoe@example.org")
         other = enqueue(self.store, "two", company_id="zoo")
         freeze(self.store, other)
         self.store.start(other, "worker")
-        self.campaigns.append(other)
+        self.mailout_ids.append(other)
         self.store.set_quota(ACCOUNT, QUOTA, NOON)
         self.senders = [self._sender(which) for which in (0, 0, 1)]
         self.begun: list[tuple[Attempt, str, float]] = []  # every attempt, its company, when
@@ -60,14 +60,14 @@ class Sending(RuleBasedStateMachine):
         self.epochs: dict[str, int] = {}
 
     def _sender(self, which: int) -> Sender:
-        return Sender(self.store, self.campaigns[which])
+        return Sender(self.store, self.mailout_ids[which])
 
     def _current(self, states: tuple[State, ...]) -> list[Attempt]:
         """The attempts that a sender may still speak of."""
         return [
             Attempt(row["id"], row["epoch"])
-            for campaign in self.campaigns
-            for row in self.store.messages(campaign)
+            for mailout_id in self.mailout_ids
+            for row in self.store.messages(mailout_id)
             if row["state"] in states
         ]
 
@@ -75,7 +75,7 @@ class Sending(RuleBasedStateMachine):
         reply = sender.step(buckets=buckets(self.now), **rest)
         if reply.fenced:
             position = self.senders.index(sender)
-            self.senders[position] = Sender(self.store, sender.campaign_id)
+            self.senders[position] = Sender(self.store, sender.mailout_id)
         for row in reply.rows:
             assert self.accepted[row.attempt.id] == 0, "begun again after it was accepted"
             self.begun.append((row.attempt, row.company_id, reply.now))
@@ -159,18 +159,18 @@ class Sending(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), to=st.sampled_from([State.SENT, State.FAILED, State.PENDING]))
     def a_person_settles(self, which: int, to: State) -> None:
         if to is State.SENT:
-            for row in self.store.messages(self.campaigns[which], states=[State.UNKNOWN]):
+            for row in self.store.messages(self.mailout_ids[which], states=[State.UNKNOWN]):
                 self.accepted[row["id"]] += 1
-        self.store.settle(self.campaigns[which], to, wait=0.0)
+        self.store.settle(self.mailout_ids[which], to, wait=0.0)
 
     @rule(which=st.integers(0, 1))
     def a_person_retries(self, which: int) -> None:
-        self.store.retry_failed(self.campaigns[which])
+        self.store.retry_failed(self.mailout_ids[which])
 
     @rule(which=st.integers(0, 1))
     def the_queue_goes_round(self, which: int) -> None:
-        self.store.complete(self.campaigns[which])
-        self.store.start(self.campaigns[which], "worker")
+        self.store.complete(self.mailout_ids[which])
+        self.store.start(self.mailout_ids[which], "worker")
 
     @rule(who=st.integers(0, 5))
     def somebody_leaves(self, who: int) -> None:
@@ -178,14 +178,14 @@ class Sending(RuleBasedStateMachine):
 
     @rule()
     def the_second_is_cancelled(self) -> None:
-        self.store.cancel(self.campaigns[1])
+        self.store.cancel(self.mailout_ids[1])
 
     @invariant()
     def the_ledger_is_what_the_messages_say(self) -> None:
-        for campaign in self.campaigns:
-            ledger = self.store.mailout(campaign).ledger
+        for mailout_id in self.mailout_ids:
+            ledger = self.store.mailout(mailout_id).ledger
             assert ledger.balances
-            assert ledger == recount(self.store, campaign)
+            assert ledger == recount(self.store, mailout_id)
 
     @invariant()
     def usage_is_the_attempts_that_were_not_returned(self) -> None:
@@ -203,8 +203,8 @@ class Sending(RuleBasedStateMachine):
 
     @invariant()
     def epochs_never_fall_and_nothing_is_accepted_twice(self) -> None:
-        for campaign in self.campaigns:
-            for row in self.store.messages(campaign):
+        for mailout_id in self.mailout_ids:
+            for row in self.store.messages(mailout_id):
                 assert row["epoch"] >= self.epochs.get(row["id"], 0)
                 assert 0 <= row["attempts"] <= row["epoch"]
                 assert (row["state"] == State.SENT) == (self.accepted[row["id"]] == 1)

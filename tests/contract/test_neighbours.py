@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from mailout.adapters.journals import FileJournals
+from mailout.adapters.journals.files import FileJournals
 from mailout.delivery.options import Ended
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Outcome
 from mailout.delivery.recovery import reap
 from mailout.delivery.states import State
-from mailout.ports import Mail, Store
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.crashes import Machine, Provider, die_sending, new_mailout, people, send
 from tests.contract.scenes import GRACE, assert_ledger, states

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from mailout.delivery.pacing import SLACK
-from mailout.ports import Store
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, mailout
 from tests.contract.stores import StoreFactory
@@ -17,18 +17,18 @@ LEAD = 0.05
 
 
 @pytest.fixture
-def campaign(store: Store) -> str:
+def mailout_id(store: Store) -> str:
     return mailout(store, *PEOPLE)
 
 
-def test_slots_are_an_interval_apart_and_begin_a_round_trip_from_now(store: Store, campaign: str) -> None:
-    slots = [row.slot for row in Sender(store, campaign).begin(3, rate=10.0)]
+def test_slots_are_an_interval_apart_and_begin_a_round_trip_from_now(store: Store, mailout_id: str) -> None:
+    slots = [row.slot for row in Sender(store, mailout_id).begin(3, rate=10.0)]
     assert slots == pytest.approx([NOON + LEAD + index * SLACK / 10 for index in range(3)])
 
 
-def test_no_more_is_begun_than_the_next_second_can_send(store: Store, campaign: str) -> None:
+def test_no_more_is_begun_than_the_next_second_can_send(store: Store, mailout_id: str) -> None:
     """What is begun and not sent is in doubt when the sender dies."""
-    sender = Sender(store, campaign)
+    sender = Sender(store, mailout_id)
     first = sender.step(want=60, rate=10.0)
     assert len(first.rows) == 10
     assert all(row.slot <= NOON + LEAD + 1.0 for row in first.rows)
@@ -38,9 +38,9 @@ def test_no_more_is_begun_than_the_next_second_can_send(store: Store, campaign: 
     assert second.next_slot_at == pytest.approx(first.rows[-1].slot + SLACK / 10)
 
 
-def test_two_senders_share_one_pace(store: Store, factory: StoreFactory, campaign: str) -> None:
+def test_two_senders_share_one_pace(store: Store, factory: StoreFactory, mailout_id: str) -> None:
     """Each at the full rate would be twice the rate."""
-    one, other = Sender(store, campaign), Sender(factory.open_again(), campaign)
+    one, other = Sender(store, mailout_id), Sender(factory.open_again(), mailout_id)
     slots = []
     for tick in range(12):
         factory.set_now(NOON + tick * 0.25)
@@ -51,10 +51,10 @@ def test_two_senders_share_one_pace(store: Store, factory: StoreFactory, campaig
 
 
 def test_slots_that_nobody_took_are_not_made_up_for(
-    store: Store, factory: StoreFactory, campaign: str
+    store: Store, factory: StoreFactory, mailout_id: str
 ) -> None:
     """Late is fine, catching up in a burst is not."""
-    sender = Sender(store, campaign)
+    sender = Sender(store, mailout_id)
     sender.begin(2, rate=10.0)
     factory.set_now(NOON + 30)
     slots = [row.slot for row in sender.begin(20, rate=10.0)]
@@ -62,10 +62,10 @@ def test_slots_that_nobody_took_are_not_made_up_for(
 
 
 def test_a_slow_rate_gives_one_slot_every_two_seconds(
-    store: Store, factory: StoreFactory, campaign: str
+    store: Store, factory: StoreFactory, mailout_id: str
 ) -> None:
     """At 0.5 a second the next slot lies beyond the horizon most of the time: wait, never reset."""
-    sender, slots = Sender(store, campaign), []
+    sender, slots = Sender(store, mailout_id), []
     for tick in range(80):
         factory.set_now(NOON + tick * 0.25)
         slots += [row.slot for row in sender.begin(5, rate=0.5)]
@@ -74,10 +74,10 @@ def test_a_slow_rate_gives_one_slot_every_two_seconds(
 
 
 def test_a_clock_that_goes_back_does_not_stop_the_sending(
-    store: Store, factory: StoreFactory, campaign: str
+    store: Store, factory: StoreFactory, mailout_id: str
 ) -> None:
     """Else a machine whose clock is set right by an hour sends nothing for that hour."""
-    sender = Sender(store, campaign)
+    sender = Sender(store, mailout_id)
     sender.begin(2, rate=10.0)
     factory.set_now(NOON - 3600)
     (claimed,) = sender.begin(1, rate=10.0)
@@ -89,8 +89,8 @@ def _interval(sender: Sender, rate: float = 10.0) -> float:
     return second.slot - first.slot
 
 
-def test_throttled_the_pace_slows_and_recovers(store: Store, factory: StoreFactory, campaign: str) -> None:
-    sender = Sender(store, campaign, lease=10**6)
+def test_throttled_the_pace_slows_and_recovers(store: Store, factory: StoreFactory, mailout_id: str) -> None:
+    sender = Sender(store, mailout_id, lease=10**6)
     full = SLACK / 10
     sender.step(rate=10.0, want=1, throttled=True)
     factory.set_now(NOON + 5)
@@ -103,10 +103,10 @@ def test_throttled_the_pace_slows_and_recovers(store: Store, factory: StoreFacto
 
 
 def test_a_busy_sender_that_is_throttled_slows_too(
-    store: Store, factory: StoreFactory, campaign: str
+    store: Store, factory: StoreFactory, mailout_id: str
 ) -> None:
     """Steps come several times a second: the one that tells of the throttle must still be heard."""
-    sender = Sender(store, campaign)
+    sender = Sender(store, mailout_id)
     for tick in range(8):
         factory.set_now(NOON + tick * 0.25)
         sender.step(rate=10.0, want=1)
@@ -116,9 +116,9 @@ def test_a_busy_sender_that_is_throttled_slows_too(
     assert _interval(sender) > SLACK / 10 / 0.72
 
 
-def test_one_second_of_throttling_slows_once(store: Store, factory: StoreFactory, campaign: str) -> None:
+def test_one_second_of_throttling_slows_once(store: Store, factory: StoreFactory, mailout_id: str) -> None:
     """Fifty calls in flight report the same throttle: the pace must not fall to nothing."""
-    one, other = Sender(store, campaign), Sender(store, campaign)
+    one, other = Sender(store, mailout_id), Sender(store, mailout_id)
     one.step(rate=10.0, want=1, throttled=True)
     factory.set_now(NOON + 0.3)
     other.step(rate=10.0, want=1, throttled=True)
@@ -130,14 +130,14 @@ def test_one_second_of_throttling_slows_once(store: Store, factory: StoreFactory
     assert _interval(one) > SLACK / 10 / 0.6
 
 
-def test_without_a_rate_everything_goes_at_once(store: Store, campaign: str) -> None:
-    rows = Sender(store, campaign).begin(60)
+def test_without_a_rate_everything_goes_at_once(store: Store, mailout_id: str) -> None:
+    rows = Sender(store, mailout_id).begin(60)
     assert {row.slot for row in rows} == {None}
     assert len(rows) == 60
 
 
-def test_without_a_rate_a_throttle_still_slows(store: Store, factory: StoreFactory, campaign: str) -> None:
-    sender = Sender(store, campaign)
+def test_without_a_rate_a_throttle_still_slows(store: Store, factory: StoreFactory, mailout_id: str) -> None:
+    sender = Sender(store, mailout_id)
     sender.step(throttled=True)
     sender.step(want=1, throttled=True)
     factory.set_now(NOON + 2)
@@ -145,10 +145,10 @@ def test_without_a_rate_a_throttle_still_slows(store: Store, factory: StoreFacto
 
 
 def test_a_step_that_asks_for_nothing_can_still_tell_of_a_throttle(
-    store: Store, factory: StoreFactory, campaign: str
+    store: Store, factory: StoreFactory, mailout_id: str
 ) -> None:
     """The last results of a full sender may be the ones that were throttled."""
-    sender = Sender(store, campaign)
+    sender = Sender(store, mailout_id)
     sender.step(rate=10.0, throttled=True)
     factory.set_now(NOON + 5)
     assert _interval(sender) > SLACK / 10 / 0.72

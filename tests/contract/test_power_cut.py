@@ -11,7 +11,7 @@ import pytest
 
 from mailout.delivery.options import Ended
 from mailout.delivery.states import State
-from mailout.ports import Store
+from mailout.store import Store
 from tests.contract.crashes import Machine, Provider, die_sending, new_mailout, people, send
 from tests.contract.scenes import assert_ledger, states
 

@@ -7,8 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from mailout.ports import Store
-from mailout.queue.model import MailoutOutcome
+from mailout.queue.mailout import MailoutOutcome
+from mailout.store import Store
 from tests.contract.scenes import assert_ledger, mailout
 from tests.contract.stores import StoreFactory
 
@@ -17,7 +17,7 @@ PEOPLE = [f"p{number:03}@example.org" for number in range(400)]
 
 
 def test_three_senders_send_everything_once(store: Store, factory: StoreFactory) -> None:
-    """Invariant 4, with real processes: a message begun by two is a letter sent twice."""
+    """With real processes: a message begun by two is a letter sent twice."""
     id = mailout(store, *PEOPLE)
     command = [sys.executable, "-m", "tests.contract.stepper", factory.address(), id]
     processes = [

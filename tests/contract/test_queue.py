@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mailout.content.model import Content
+from mailout.content.port import Kind
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
 from mailout.ids import mailout_id, uuid_of
-from mailout.ports import Store
-from mailout.queue.model import WAITS_FOR_A_PERSON, DeferReason, Kind, MailoutOutcome, NewMailout, Status
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, MailoutOutcome, NewMailout, Status
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (
     NOWHERE,
@@ -33,7 +34,7 @@ def due(store: Store, stale: float = 300.0) -> list[str]:
 
 
 def test_asking_twice_is_asking_once(store: Store, factory: StoreFactory) -> None:
-    """Invariant 3: a webhook that comes twice must not become two mailings."""
+    """A webhook that comes twice must not become two mailings."""
     new = NewMailout(
         id=mailout_id("page"),
         kind=Kind.NOTION,
@@ -183,7 +184,7 @@ def test_what_has_ended_can_be_neither_deferred_nor_started_nor_resumed(store: S
 
 
 def test_a_mailout_completes_only_when_nothing_waits_and_nothing_is_in_the_air(store: Store) -> None:
-    """Invariant 5."""
+    """The ledger balances."""
     subscribe(store, ANN, BOB)
     id = enqueue(store)
     assert store.complete(id).status is Status.PENDING

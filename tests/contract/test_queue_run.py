@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mailout.queue.model import DeferReason, MailoutOutcome, Status
+from mailout.queue.mailout import DeferReason, MailoutOutcome, Status
 from tests.clocks import NOON, FakeClock
 from tests.contract.stores import StoreFactory
 from tests.unit.queue.driving import Drive, drive
@@ -24,7 +24,7 @@ def driven(factory: StoreFactory, folder: Path, clock: FakeClock, **settings: st
 def test_150_at_100_an_hour(factory: StoreFactory, folder: Path, clock: FakeClock) -> None:
     made = driven(factory, folder, clock, LIMIT_PER_HOUR="100")
     id = made.add("letter", 150)
-    foretold = made.engine.outlook.forecast(id)
+    predicted = made.engine.queue_forecast.forecast(id)
     made.run()
     waits = made.store.mailout(id)
     assert (waits.defer_reason, waits.deferred_until) == (DeferReason.RATE_PER_HOUR, NOON + 3600)
@@ -32,8 +32,8 @@ def test_150_at_100_an_hour(factory: StoreFactory, folder: Path, clock: FakeCloc
     done = made.run_to_the_end(id)
     assert (done.outcome, done.ledger.sent) == (MailoutOutcome.SENT, 150)
     assert set(made.transport.accepted.values()) == {1}
-    assert foretold is not None
-    assert done.completed_at == pytest.approx(foretold.ends_at, abs=0.02 * 3600)
+    assert predicted is not None
+    assert done.completed_at == pytest.approx(predicted.ends_at, abs=0.02 * 3600)
 
 
 def test_a_warm_up_counts_from_the_first_day(factory: StoreFactory, folder: Path, clock: FakeClock) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mailout.content.model import Content, mark
+from mailout.error_log import ErrorRecord
 from mailout.errors import NotFound
-from mailout.ports import ErrorRecord, Store
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import enqueue
 from tests.contract.stores import StoreFactory

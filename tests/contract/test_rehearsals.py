@@ -7,7 +7,7 @@ from dataclasses import replace
 from mailout.delivery.protocol import REHEARSED
 from mailout.delivery.states import State
 from mailout.ids import mailout_id, rehearsal_id
-from mailout.ports import Store
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, LETTER, Sender, buckets, enqueue, freeze, mailout, result
 from tests.contract.stores import StoreFactory

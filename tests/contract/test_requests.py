@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mailout.ports import Store
-from mailout.queue.request import How, Request
+from mailout.queue.port import How, Request
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.stores import StoreFactory
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mailout.delivery.states import State
-from mailout.ports import Store
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (
     GRACE,

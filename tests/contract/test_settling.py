@@ -7,8 +7,8 @@ import pytest
 from mailout.delivery.protocol import Attempt
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
-from mailout.ports import Store
-from mailout.queue.model import MailoutOutcome, Status
+from mailout.queue.mailout import MailoutOutcome, Status
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import NOWHERE, Sender, assert_ledger, mailout, result, state_of, states
 from tests.contract.stores import StoreFactory
@@ -127,7 +127,7 @@ def test_a_retry_gives_a_message_all_its_attempts_again(store: Store) -> None:
 
 
 def test_a_retry_leaves_alone_what_is_wrong_in_itself(store: Store) -> None:
-    """Seed 002: a failed validation is permanent."""
+    """A failed validation is permanent."""
     id, _ = ended(store, ann=State.VALIDATION_FAILED, bob=State.FAILED)
     assert store.retry_failed(id) == 1
     assert states(store, id) == {ANN: State.VALIDATION_FAILED, BOB: State.PENDING}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mailout.feedback.ingest import ingest
 from mailout.feedback.model import Received
 from mailout.ids import uuid_of
-from mailout.ports import Store
+from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import Sender, mailout, result, subscribe
 from tests.contract.stores import StoreFactory

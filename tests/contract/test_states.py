@@ -12,7 +12,8 @@ import pytest
 from mailout.delivery.protocol import Attempt
 from mailout.delivery.states import COLUMN_OF, DOUBTFUL, TRANSITIONS, WAITING, State, allowed
 from mailout.errors import TransitionRefused
-from mailout.ports import Recipient, Store
+from mailout.queue.port import Recipient
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (
     GRACE,
@@ -36,7 +37,7 @@ class Scene:
 
     store: Store
     factory: StoreFactory
-    campaign: str
+    mailout_id: str
     attempt: Attempt
 
     @property
@@ -44,17 +45,17 @@ class Scene:
         return state_of(self.store, self.attempt.id)
 
     def record(self, state: State, **fields: Any) -> None:
-        Sender(self.store, self.campaign).step(results=[result(self.attempt, state, **fields)])
+        Sender(self.store, self.mailout_id).step(results=[result(self.attempt, state, **fields)])
 
     def give_back(self) -> None:
         self.record(State.PENDING, give_back=True)
 
     def withdraw(self) -> None:
-        Sender(self.store, self.campaign).step(withdraw=[self.attempt])
+        Sender(self.store, self.mailout_id).step(withdraw=[self.attempt])
 
     def claim(self) -> None:
         self.factory.set_now(LATER)
-        Sender(self.store, self.campaign).step(want=10)
+        Sender(self.store, self.mailout_id).step(want=10)
 
     def leave(self) -> None:
         self.store.set_status(EMAIL, "unsubscribed")
@@ -65,13 +66,13 @@ class Scene:
         self.store.reap(GRACE)
 
     def settle(self, to: State) -> None:
-        self.store.settle(self.campaign, to, wait=0.0)
+        self.store.settle(self.mailout_id, to, wait=0.0)
 
     def retry(self) -> None:
-        self.store.retry_failed(self.campaign)
+        self.store.retry_failed(self.mailout_id)
 
     def cancel(self) -> None:
-        self.store.cancel(self.campaign)
+        self.store.cancel(self.mailout_id)
 
     def confirm(self) -> None:
         self.store.confirm(self.attempt, "ses-confirmed")
@@ -125,14 +126,14 @@ RESTING = list(COLUMN_OF)
 @pytest.fixture
 def scene(store: Store, factory: StoreFactory, state: State) -> Scene:
     """A message brought into `state` through the port alone."""
-    campaign = mailout(store, EMAIL)
-    made = Scene(store, factory, campaign, Sender(store, campaign).begin_one().attempt)
+    mailout_id = mailout(store, EMAIL)
+    made = Scene(store, factory, mailout_id, Sender(store, mailout_id).begin_one().attempt)
     if state is State.PENDING:
         made.withdraw()
     elif state is State.SUPPRESSED:
         made.withdraw()
         store.set_status(EMAIL, "unsubscribed")
-        Sender(store, campaign).step(want=1)
+        Sender(store, mailout_id).step(want=1)
     elif state is not State.SENT_ATTEMPT:
         made.record(state, retry_in=30.0)
     assert made.state is state
@@ -144,15 +145,15 @@ def scene(store: Store, factory: StoreFactory, state: State) -> Scene:
 def test_an_act_moves_a_message_only_where_the_table_says(scene: Scene, state: State, name: str) -> None:
     """A step that the table does not know would count a message wrongly, or send it twice."""
     act = ACTS[name]
-    before, ledger = scene.store.message(scene.attempt.id), scene.store.mailout(scene.campaign).ledger
+    before, ledger = scene.store.message(scene.attempt.id), scene.store.mailout(scene.mailout_id).ledger
     act.do(scene)
     if state in act.before:
         assert allowed(state, act.after)
         assert scene.state is act.after
     else:
         assert scene.store.message(scene.attempt.id) == before
-        assert scene.store.mailout(scene.campaign).ledger == ledger
-    assert_ledger(scene.store, scene.campaign)
+        assert scene.store.mailout(scene.mailout_id).ledger == ledger
+    assert_ledger(scene.store, scene.mailout_id)
 
 
 def test_the_acts_cover_the_whole_table() -> None:
@@ -164,7 +165,7 @@ def test_the_acts_cover_the_whole_table() -> None:
 
 
 def test_a_message_whose_recipient_is_gone_is_never_begun(store: Store) -> None:
-    """Seed 002's check of the recipient: without it mail goes to somebody who was deleted."""
+    """The check of the recipient: without it mail goes to somebody who was deleted."""
     id = handed_mailout(store, Recipient(EMAIL, recipient_id="r-1"), is_test=True)
     assert Sender(store, id).begin() == []
     (row,) = store.messages(id)
@@ -200,4 +201,4 @@ def test_a_result_that_is_no_outcome_is_refused_whole(scene: Scene, state: State
     with pytest.raises(TransitionRefused):
         scene.record(wrong)
     assert scene.store.message(scene.attempt.id) == before
-    assert_ledger(scene.store, scene.campaign)
+    assert_ledger(scene.store, scene.mailout_id)

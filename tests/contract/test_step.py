@@ -6,7 +6,8 @@ import pytest
 
 from mailout.delivery.protocol import Attempt
 from mailout.delivery.states import State
-from mailout.ports import Recipient, Store
+from mailout.queue.port import Recipient
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (
     NOWHERE,
@@ -36,13 +37,13 @@ def test_a_claim_carries_what_the_mail_needs_in_the_order_of_addresses(store: St
     assert [row.from_name for row in rows] == [None, "Bob's shop", None]
     for row in rows:
         assert (row.attempt.epoch, row.number, row.slot) == (1, 1, None)
-        assert (row.campaign_id, row.company_id, row.variables) == (id, "acme", {})
-        assert row.content_id == store.mailout(id).content_hash
+        assert (row.mailout_id, row.company_id, row.variables) == (id, "acme", {})
+        assert row.content_hash == store.mailout(id).content_hash
         assert store.message(row.attempt.id)["email"] == row.email
 
 
 def test_what_is_begun_is_durable_before_the_reply(store: Store, factory: StoreFactory) -> None:
-    """Invariant 4: the intent is on disk before anything is sent."""
+    """The intent is on disk before anything is sent."""
     id = mailout(store, ANN)
     claimed = Sender(store, id).begin_one()
     row = factory.open_again().message(claimed.attempt.id)
@@ -86,7 +87,7 @@ def test_the_cursor_is_where_the_next_claim_begins(store: Store) -> None:
 def test_a_sessions_messages_are_those_of_its_mailout(store: Store) -> None:
     one, other = mailout(store, ANN, ref="one"), mailout(store, ref="other")
     rows = Sender(store, one).begin(10)
-    assert [row.campaign_id for row in rows] == [one]
+    assert [row.mailout_id for row in rows] == [one]
     assert store.mailout(other).ledger.pending == 1
 
 
@@ -235,7 +236,7 @@ def test_a_message_given_back_waits_with_its_reason_and_all_its_attempts(store: 
 
 
 @pytest.mark.parametrize("status", ["unsubscribed", "bounced"])
-def test_who_leaves_before_his_turn_is_not_written_to(store: Store, status: str) -> None:
+def test_who_leaves_before_their_turn_is_not_written_to(store: Store, status: str) -> None:
     """Mail after an unsubscribe is what subscribers (and the law) forgive least."""
     id = mailout(store, ANN, BOB)
     store.set_status(ANN, status)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mailout.audience.port import ImportCounts, SubscriberRow
 from mailout.audience.status import PRIORITY
 from mailout.errors import NotFound
-from mailout.ports import ImportCounts, Store, SubscriberRow
+from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import subscribe
 from tests.contract.stores import StoreFactory
@@ -23,7 +24,7 @@ def row(email: str = ANN, **fields: object) -> SubscriberRow:
     return SubscriberRow(email, email, **fields)  # type: ignore[arg-type]
 
 
-def test_a_new_subscriber_is_written_as_the_file_has_him(store: Store) -> None:
+def test_a_new_subscriber_is_written_as_the_file_has_them(store: Store) -> None:
     counts = store.import_subscribers(
         [
             SubscriberRow(
@@ -50,7 +51,7 @@ def test_a_new_subscriber_is_written_as_the_file_has_him(store: Store) -> None:
 @pytest.mark.parametrize("known", STATUSES)
 @pytest.mark.parametrize("incoming", STATUSES)
 def test_an_import_never_lowers_a_status(store: Store, known: str, incoming: str) -> None:
-    """Invariant 6: an old file must not bring back who has left."""
+    """An old file must not bring back who has left."""
     subscribe(store, ANN, status=known)
     counts = store.import_subscribers([row(status=incoming)])
     kept = PRIORITY[incoming] < PRIORITY[known]
@@ -160,7 +161,7 @@ def test_a_subscriber_who_is_not_there_is_named(store: Store) -> None:
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(STATUSES), st.booleans()), min_size=1, max_size=6))
 def test_in_any_order_the_strongest_word_wins(factory: StoreFactory, words: list[tuple[str, bool]]) -> None:
-    """Invariant 6, through events and imports alike."""
+    """Through events and imports alike."""
     store = factory.make(FakeClock())
     subscribe(store, ANN)
     for status, imported in words:

@@ -185,7 +185,7 @@ def test_python_frees_the_rows_whose_domain_needs_punycode(
 def test_an_import_meets_the_rows_that_were_there(
     lived: psycopg.Connection[Any], lived_store: SupabaseStore
 ) -> None:
-    from mailout.ports import SubscriberRow
+    from mailout.audience.port import SubscriberRow
 
     (before,) = lived.execute("select count(*) as n from subscribers").fetchall()
     counts = lived_store.import_subscribers(

@@ -7,11 +7,12 @@ import json
 import pytest
 
 from mailout.content.model import Content
+from mailout.content.port import Kind
 from mailout.delivery.states import State
 from mailout.errors import NotFound
 from mailout.ids import uuid_of
-from mailout.ports import Store
-from mailout.queue.model import DeferReason, Kind, NewMailout, Status
+from mailout.queue.mailout import DeferReason, NewMailout, Status
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (
     ACCOUNT,
@@ -200,7 +201,7 @@ def test_each_companys_last_turn_is_known(store: Store, factory: StoreFactory) -
 
 
 def test_the_first_day_is_the_one_on_which_mail_first_left(store: Store, factory: StoreFactory) -> None:
-    """A warm-up that began anew every day would never let more than its first ceiling out."""
+    """A warm-up that began again every day would never let more than its first ceiling out."""
     id = mailout(store, ANN, BOB)
     sender = Sender(store, id, lease=10 * 86_400.0)
     assert store.first_day(ACCOUNT) is None

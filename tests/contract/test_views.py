@@ -10,7 +10,8 @@ import pytest
 from mailout.delivery.protocol import Attempt
 from mailout.delivery.states import State
 from mailout.ids import article_id
-from mailout.ports import Recipient, Store
+from mailout.queue.port import Recipient
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, handed_mailout, mailout, moment, result
 from tests.contract.stores import StoreFactory
@@ -50,7 +51,7 @@ def test_a_message_that_was_sent_tells_every_step(
 ) -> None:
     claimed = sender.begin_one()
     factory.set_now(NOON + 1.25)
-    sender.step(results=[result(claimed, message_id="ses-1", duration_ms=42)])
+    sender.step(results=[result(claimed, provider_message_id="ses-1", duration_ms=42)])
     events = store.message_events(claimed.attempt.id)
     assert [event["type"] for event in events] == [*BEGUN, "SENT"]
     assert [moment(event["created_at"]) for event in events] == [NOON, NOON, NOON, NOON + 1.25]
@@ -59,18 +60,18 @@ def test_a_message_that_was_sent_tells_every_step(
 
 
 def test_a_message_that_waits_has_no_events_yet(store: Store, sender: Sender) -> None:
-    (row,) = store.messages(sender.campaign_id)
+    (row,) = store.messages(sender.mailout_id)
     assert store.message_events(row["id"]) == []
 
 
-def test_a_retry_then_sent_tells_both_attempts_in_seed_002s_names(
+def test_a_retry_then_sent_tells_both_attempts_by_name(
     store: Store, factory: StoreFactory, sender: Sender
 ) -> None:
     first = sender.begin_one()
     transient = result(first, State.RETRY_SCHEDULED, retry_in=4.2, duration_ms=7, **THROTTLED)
     sender.step(results=[transient])
     factory.set_now(NOON + 5)
-    sender.step(results=[result(sender.begin_one(), message_id="ses-2", duration_ms=9)])
+    sender.step(results=[result(sender.begin_one(), provider_message_id="ses-2", duration_ms=9)])
     assert told(store, first.attempt) == [*BEGUN, "RETRY_SCHEDULED", *BEGUN, "SENT"]
     assert metadata(store, first.attempt, "RETRY_SCHEDULED") == {
         "attempt": 1,
@@ -105,7 +106,7 @@ def test_a_failure_tells_why_and_stays_told_after_a_retry(
         "durationMs": 3,
     }
     factory.set_now(NOON + 60)
-    store.retry_failed(sender.campaign_id)
+    store.retry_failed(sender.mailout_id)
     assert store.message_events(first.attempt.id) == before
     sender.step(results=[result(sender.begin_one())])
     assert told(store, first.attempt) == [*BEGUN, "FAILED", *BEGUN, "SENT"]
@@ -117,7 +118,7 @@ def test_an_unknown_that_was_settled_tells_the_doubt_and_the_word(store: Store, 
     assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN"]
     doubt = metadata(store, claimed.attempt, "UNKNOWN")
     assert (doubt["errorCode"], doubt["errorMessage"]) == ("TIMEOUT", "No answer in 30 s")
-    store.settle(sender.campaign_id, State.SENT, wait=0.0)
+    store.settle(sender.mailout_id, State.SENT, wait=0.0)
     assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", "SENT"]
     assert metadata(store, claimed.attempt, "SENT")["settled"] is True
 
@@ -165,7 +166,7 @@ def test_every_log_names_what_asked_for_the_message(
 ) -> None:
     """Else one cannot follow it back: a mailout where no request did."""
     (row,) = factory.raw("SELECT request_id FROM email_logs")
-    assert row["request_id"] == sender.campaign_id
+    assert row["request_id"] == sender.mailout_id
     factory.raw("UPDATE email_outbox SET request_id = 'asked'")
     (row,) = factory.raw("SELECT request_id FROM email_logs")
     assert row["request_id"] == "asked"
@@ -174,7 +175,7 @@ def test_every_log_names_what_asked_for_the_message(
 def test_an_unknown_sent_again_tells_both_attempts(store: Store, sender: Sender) -> None:
     claimed = sender.begin_one()
     sender.step(results=[result(claimed, State.UNKNOWN)])
-    store.settle(sender.campaign_id, State.PENDING, wait=0.0)
+    store.settle(sender.mailout_id, State.PENDING, wait=0.0)
     sender.step(results=[result(sender.begin_one())])
     assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", "PENDING", *BEGUN, "SENT"]
 
@@ -182,9 +183,9 @@ def test_an_unknown_sent_again_tells_both_attempts(store: Store, sender: Sender)
 def test_an_unknown_settled_as_failed_and_retried_is_told_once(store: Store, sender: Sender) -> None:
     claimed = sender.begin_one()
     sender.step(results=[result(claimed, State.UNKNOWN)])
-    store.settle(sender.campaign_id, State.FAILED, wait=0.0)
+    store.settle(sender.mailout_id, State.FAILED, wait=0.0)
     assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", "FAILED"]
-    store.retry_failed(sender.campaign_id)
+    store.retry_failed(sender.mailout_id)
     assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", "FAILED"]
 
 
@@ -216,7 +217,7 @@ def test_an_event_after_a_transient_error_ends_the_same_attempt(store: Store, se
 
 def test_a_rejected_message_tells_that_it_was_accepted_first(store: Store, sender: Sender) -> None:
     claimed = sender.begin_one()
-    sender.step(results=[result(claimed, message_id="ses-4")])
+    sender.step(results=[result(claimed, provider_message_id="ses-4")])
     store.revoke(claimed.attempt, "REJECTED", "Bad content")
     assert told(store, claimed.attempt) == [*BEGUN, "SENT", "FAILED"]
     assert metadata(store, claimed.attempt, "SENT")["sesMessageId"] == "ses-4"
@@ -242,13 +243,13 @@ def test_a_recipient_that_is_gone_is_told_as_received_and_refused(store: Store) 
     assert [event["type"] for event in store.message_events(row["id"])] == ["RECEIVED", "VALIDATION_FAILED"]
 
 
-def test_email_logs_hold_seed_002s_record(store: Store, factory: StoreFactory) -> None:
+def test_email_logs_hold_the_record_of_a_message(store: Store, factory: StoreFactory) -> None:
     id = mailout(store, ANN, BOB, company_id="acme")
     sender = Sender(store, id)
     ann, bob = sender.begin(2)
     factory.set_now(NOON + 2)
     failed = result(bob, State.FAILED, duration_ms=5, **REJECTED)
-    sender.step(results=[result(ann, message_id="ses-1", duration_ms=42), failed])
+    sender.step(results=[result(ann, provider_message_id="ses-1", duration_ms=42), failed])
     sent, refused = factory.raw('SELECT * FROM email_logs ORDER BY "to"')
     assert (sent["outbox_id"], sent["company_id"], sent["to"], sent["subject"]) == (
         ann.attempt.id,
@@ -282,7 +283,7 @@ def test_delivery_history_tells_what_an_articles_batch_delivered(store: Store, f
     )
     sender = Sender(store, id)
     ann, bob = sender.begin(2)
-    sender.step(results=[result(ann, message_id="ses-1"), result(bob, State.FAILED)])
+    sender.step(results=[result(ann, provider_message_id="ses-1"), result(bob, State.FAILED)])
     (row,) = factory.raw("SELECT * FROM delivery_history")
     assert moment(row["sent_at"]) == NOON
     assert (row["email"], row["campaign_tag"], row["send_batch_id"], row["provider_message_id"]) == (
@@ -297,7 +298,7 @@ def test_send_logs_have_a_line_for_each_message_tried_to_the_end(store: Store, f
     id = mailout(store, ANN, BOB, "cat@example.org")
     sender = Sender(store, id)
     ann, bob = sender.begin(2)
-    sender.step(results=[result(ann, message_id="ses-1"), result(bob, State.FAILED, **REJECTED)])
+    sender.step(results=[result(ann, provider_message_id="ses-1"), result(bob, State.FAILED, **REJECTED)])
     sent, failed = factory.raw("SELECT * FROM send_logs ORDER BY email")
     assert (sent["campaign_id"], sent["email"], sent["provider"], sent["status"], sent["message_id"]) == (
         id,

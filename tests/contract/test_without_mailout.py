@@ -7,7 +7,7 @@ import pytest
 from mailout.delivery.states import State
 from mailout.feedback.model import Heard
 from mailout.ids import transactional_id
-from mailout.ports import Store
+from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import LETTER, Sender, buckets, state_of, subscribe
 from tests.contract.stores import StoreFactory

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.audience.port import SubscriberRow
 from mailout.clock import SystemClock
-from mailout.ports import SubscriberRow
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
 from tests.e2e.supabase_lite.server import Lite, running
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -269,7 +269,7 @@ def waiting(mailout: Commands) -> Commands:
     """A mailout to three people, taken up, of which nothing has left."""
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
     engine = wiring.build(load_settings(env=mailout.settings))
-    id = engine.take_up(str(mailout.letter())).id
+    id = engine.enqueue(str(mailout.letter())).id
     engine.freeze(id)
     engine.start(id)
     engine.store.close()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor import lines
-from mailout.doctor import Check
+from cli.commands.doctor import lines
+from mailout.doctor.checks import Check
 from mailout.examination import examine
 from mailout.settings import load_settings
 from tests.e2e.conftest import Commands

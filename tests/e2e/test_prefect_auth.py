@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cli.prefect_api import environment, headers
 from cli.prefect_auth import FILE, auth_string, for_own_server
-from cli.prefect_home import prepare
+from cli.processes.prefect_api import environment, headers
+from cli.processes.prefect_home import prepare
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, processes_of
 from tests.ports import free_port

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cli import log_rotation, watchman
-from cli import supervisor as module
-from cli.supervisor import Part, Supervisor
+from cli import log_rotation
+from cli.processes import orphan_guard
+from cli.processes import supervisor as module
+from cli.processes.supervisor import Part, Supervisor
 from tests.prefect_server import ROOT, running, wait_for
 
 SLEEP = "import time; time.sleep(600)"
@@ -82,7 +83,7 @@ def test_what_a_part_has_started_ends_with_it(supervisor: Supervisor) -> None:
 KILLED = """\
 import os, sys, time
 from pathlib import Path
-from cli.supervisor import Supervisor
+from cli.processes.supervisor import Supervisor
 
 supervisor = Supervisor(Path(sys.argv[1]), os.environ, print)
 for number, code in enumerate(sys.argv[2:]):
@@ -145,8 +146,10 @@ def test_who_will_not_end_does_not_outlive_a_killed_supervisor_for_long(tmp_path
         os.kill(killed.pid, signal.SIGKILL)
         killed.wait()
         # One after the other they would take 6 × PATIENCE at least.
-        wait_for(lambda: not processes_with(f"KILLED={tmp_path}"), "everybody ends", 5 * watchman.PATIENCE)
-    assert 2 * watchman.PATIENCE <= 10
+        wait_for(
+            lambda: not processes_with(f"KILLED={tmp_path}"), "everybody ends", 5 * orphan_guard.PATIENCE
+        )
+    assert 2 * orphan_guard.PATIENCE <= 10
 
 
 def command_of(pid: int) -> str:

@@ -18,9 +18,9 @@ import httpx
 import pytest
 
 from cli.cut_off import found_cut_off
-from cli.prefect_api import headers
+from cli.processes.prefect_api import headers
 from mailout import wiring
-from mailout.queue.model import Status
+from mailout.queue.mailout import Status
 from mailout.settings import load_settings
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
@@ -154,7 +154,7 @@ def test_what_was_cut_off_is_found_and_said(mailout: Commands) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     engine = wiring.build(load_settings(env=mailout.settings))
-    id = engine.freeze(engine.take_up(str(mailout.letter())).id).id
+    id = engine.freeze(engine.enqueue(str(mailout.letter())).id).id
     with closing(engine.store) as store:
         store.start(id, f"here-{os.getpid()}")
         assert list(found_cut_off(store, "here", 120)) == []

@@ -11,8 +11,9 @@ import pytest
 from prefect.testing.utilities import prefect_test_harness
 
 from mailout import wiring
+from mailout.audience.port import SubscriberRow
+from mailout.clock import Clock
 from mailout.engine import Engine
-from mailout.ports import Clock, SubscriberRow
 from mailout.settings import load_settings
 from tasks.logs import OURS, PREFECTS
 from tests.transports import delivering

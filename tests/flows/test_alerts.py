@@ -16,10 +16,10 @@ from flows.reconcile import reconcile
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout import ids
-from mailout.alerts.alarm import Alarm
+from mailout.alerts.sender import AlertSender
 from mailout.engine import Engine
 from mailout.errors import StoreUnavailable
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 from tests.flows.test_send_mailout import Build, run
 from tests.prefect_server import wait_for
 
@@ -98,7 +98,7 @@ def test_everything_paused_is_no_reason_to_keep_silent(engine_with: Build, lette
 def test_resumed_and_refused_again_by_the_next_run_is_told_again(
     engine_with: Build, letter: str, copied: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The person has mended the wrong thing, and would wait for a letter that never goes."""
+    """The person has fixed the wrong thing, and would wait for a letter that never goes."""
     engine = engine_with(ADMIN_EMAIL=ADMIN)
     run(send_mailout, letter)
     run(send_mailout, copied)
@@ -114,12 +114,12 @@ def test_an_alarm_that_breaks_neither_stops_a_mailout_nor_fails_the_run(
     engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = engine_with(ADMIN_EMAIL=ADMIN)
-    engine.take_up(letter)
+    engine.enqueue(letter)
 
     def broken(*_: Any) -> Any:
         raise StoreUnavailable
 
-    monkeypatch.setattr(Alarm, "look", broken)
+    monkeypatch.setattr(AlertSender, "look", broken)
     state = run(run_queue)
     assert (state.name, engine.store.mailout(ids.mailout_id("letter")).ledger.sent) == ("Completed", 3)
     assert "alerts could not be looked after" in caplog.text

@@ -17,8 +17,8 @@ import pytest
 import typer
 import yaml
 
+from cli.commands.up import SENDERS_SECONDS, STOP_SECONDS
 from cli.main import app
-from cli.up import SENDERS_SECONDS, STOP_SECONDS
 from mailout.settings import Settings
 from tests.prefect_server import ROOT
 

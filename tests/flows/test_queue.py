@@ -1,4 +1,4 @@
-"""The queue under Prefect: what its pages say of waits, who cancels what, and a person's acts as flows."""
+"""The queue under Prefect: what its pages say of waits, who cancels what, and a person's actions as flows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from flows import queue_actions
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout import ids
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Outcome
 from mailout.engine import Engine
-from mailout.ports import Mail
-from mailout.queue.acts import Verdict
-from mailout.queue.model import DeferReason, Status
+from mailout.queue.actions import Verdict
+from mailout.queue.mailout import DeferReason, Status
 from tests.clocks import FromNoon
 from tests.transports import Delivering
 
@@ -43,7 +43,7 @@ def use(engine: Engine, transport: type[Delivering]) -> None:
 # ── what is said of a wait ──
 
 
-def test_a_deferred_run_says_why_and_until_when_and_the_report_foretells_the_end(
+def test_a_deferred_run_says_why_and_until_when_and_the_report_predicts_the_end(
     engine_with: Build, letter: str
 ) -> None:
     engine = engine_with(FromNoon(), LIMIT_PER_DAY=2, SEND_TIMEZONE="Europe/Berlin")
@@ -135,12 +135,12 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
     assert engine.store.mailout(LETTER).ledger.sent == 3
 
 
-# ── a person's acts ──
+# ── a person's actions ──
 
 
 def test_pause_resume_and_pause_everything(engine_with: Build, letter: str) -> None:
     engine = engine_with()
-    engine.take_up(letter)
+    engine.enqueue(letter)
     assert (
         "somebody paused it. The date is wrong."
         in run(queue_actions.pause_mailout, LETTER, "The date is wrong.").result()
@@ -155,7 +155,7 @@ def test_pause_resume_and_pause_everything(engine_with: Build, letter: str) -> N
 
 def test_what_cannot_be_done_is_a_failed_run_that_says_why(engine_with: Build, letter: str) -> None:
     engine = engine_with()
-    engine.take_up(letter)
+    engine.enqueue(letter)
     for act in (queue_actions.resume_mailout, queue_actions.retry_mailout):
         state = run(act, LETTER)
         assert state.is_failed()

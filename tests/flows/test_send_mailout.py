@@ -13,16 +13,16 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
-from cli import prefect_home
-from cli.send import run_flow
+from cli.commands.send import run_flow
+from cli.processes import prefect_home
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout import ids
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.engine import Engine
 from mailout.errors import Abort, AbortCode
-from mailout.ports import Mail
-from mailout.queue.model import DeferReason, Status
+from mailout.queue.mailout import DeferReason, Status
 from tests.clocks import FromNoon
 from tests.transports import Delivering
 
@@ -124,13 +124,13 @@ env = {"MAILOUT_HOME": home, "FROM_EMAIL": "news@example.org", "ORG_NAME": "Org"
 env |= {"UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe", "UNSUBSCRIBE_SECRET": "a secret"}
 wiring._transport = delivering  # as the tests' own engine: this is about mail to people
 engine = wiring.build(load_settings(env=env | {"SEND_RATE_PER_SEC": "1", "LOCK_SECONDS": "1"}))
-engine.deliver(engine.take_up(letter).id)
+engine.deliver(engine.enqueue(letter).id)
 """
 
 
 def test_nothing_leaves_while_everything_is_paused(engine_with: Build, letter: str) -> None:
     engine = engine_with()
-    engine.take_up(letter)
+    engine.enqueue(letter)
     engine.store.pause_all(True)
     assert run(run_queue).name == "Paused"
     engine.store.pause_all(False)
@@ -161,6 +161,6 @@ def test_the_command_line_hides_nothing_unforeseen(
         raise ZeroDivisionError
 
     engine = engine_with()
-    monkeypatch.setattr(engine, "take_up", broken)
+    monkeypatch.setattr(engine, "enqueue", broken)
     with pytest.raises(ZeroDivisionError):
         run_flow(engine, letter, None)

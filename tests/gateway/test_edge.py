@@ -21,7 +21,7 @@ from gateway.access import WRONG_A_MINUTE
 from gateway.refusals import LINES, RefusalLog
 from gateway.server import FILES_FOR_OURSELVES, Limits, site_of
 from mailout.adapters.sqlite import SqliteStore
-from mailout.queue.request import Request
+from mailout.queue.port import Request
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.ports import free_port

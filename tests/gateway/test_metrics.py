@@ -63,7 +63,7 @@ def test_another_process_s_sending_is_seen(gateway: Client, store: SqliteStore, 
     pace = Pace("folder", 5, lead=0.05)
     ann, _ = sender.step(Step(session, 1, 60, pace, want=2)).rows
     clock.sleep(6)
-    sent = Result(ann.attempt, State.SENT, message_id="m", duration_ms=250)
+    sent = Result(ann.attempt, State.SENT, provider_message_id="m", duration_ms=250)
     sender.step(Step(session, 2, 60, pace, results=[sent]))
     store.receive_events([Received("1", "sns", "{}")])
     store.set_quota("folder", 1000, clock.now())

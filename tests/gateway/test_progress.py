@@ -18,13 +18,14 @@ from gateway.access import WrongTokens
 from gateway.stream import Stream
 from mailout import wiring
 from mailout.adapters.sqlite import SqliteStore
+from mailout.audience.port import SubscriberRow
 from mailout.content.model import Content
+from mailout.content.port import Kind
 from mailout.delivery.protocol import Pace, Result, Step
 from mailout.delivery.states import State
 from mailout.errors import StoreUnavailable
 from mailout.ids import mailout_id
-from mailout.ports import SubscriberRow
-from mailout.queue.model import DeferReason, Kind, NewMailout, Status
+from mailout.queue.mailout import DeferReason, NewMailout, Status
 from mailout.settings import Settings
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import NOWHERE
@@ -65,7 +66,7 @@ def end_one_as(store: SqliteStore, id: str, state: State) -> str:
             2,
             60,
             Pace("folder", 0),
-            results=[Result(row.attempt, state, message_id="m")],
+            results=[Result(row.attempt, state, provider_message_id="m")],
             close=True,
         )
     )
@@ -126,7 +127,7 @@ def test_the_poll_tells_what_is_sent_and_what_comes_next(gateway: Client, store:
 def test_the_reason_and_the_time_are_the_queues_own(
     gateway: Client, store: SqliteStore, reason: DeferReason
 ) -> None:
-    """Computed anywhere else, they would say something else one day (seed 001)."""
+    """Computed anywhere else, they would say something else one day."""
     id = add(store, "letter", 150)
     store.defer(id, reason, NOON + 3600)
     told = gateway.get(POLL).json()
@@ -160,13 +161,13 @@ def test_the_poll_says_that_everything_is_paused(gateway: Client, store: SqliteS
 class Looks:
     """An outlook that counts how often it was asked."""
 
-    def __init__(self, outlook: Any) -> None:
-        self._outlook = outlook
+    def __init__(self, queue_forecast: Any) -> None:
+        self._queue_forecast = queue_forecast
         self.count = 0
 
-    def standing(self) -> Any:
+    def snapshot(self) -> Any:
         self.count += 1
-        return self._outlook.standing()
+        return self._queue_forecast.snapshot()
 
 
 def told_by(lines: Iterator[str]) -> dict[str, Any]:
@@ -178,7 +179,7 @@ def listening(
     store: SqliteStore, listeners: int, every: float
 ) -> Iterator[tuple[Looks, list[Iterator[str]]]]:
     settings = Settings(api_token=TOKEN)
-    looks = Looks(wiring.outlook(settings, store))
+    looks = Looks(wiring.queue_forecast(settings, store))
     app = FastAPI()
     app.include_router(progress.router(settings, store, looks, WrongTokens(), every=every))  # type: ignore[arg-type]
     with served(app) as client, ExitStack() as open_:
@@ -256,7 +257,7 @@ def test_a_stream_that_can_tell_nothing_any_more_ends_and_the_next_one_looks_aga
     asyncio.run(hear())
 
 
-# ── acts ──
+# ── actions ──
 
 
 def act(gateway: Client, id: str, name: str, body: Any = None) -> httpx.Response:

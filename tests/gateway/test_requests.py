@@ -18,9 +18,10 @@ from pydantic import SecretStr
 from gateway.access import same
 from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
+from mailout.content.port import Kind
 from mailout.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
-from mailout.queue.model import Kind, NewMailout
-from mailout.queue.request import How, Request
+from mailout.queue.mailout import NewMailout
+from mailout.queue.port import How, Request
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.test_prefect_events import Prefect

@@ -13,11 +13,11 @@ from httpx import Client
 
 from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
+from mailout.audience.port import SubscriberRow
 from mailout.content.tokens import Tokens
 from mailout.errors import NotFound
 from mailout.feedback.ingest import ingest
 from mailout.feedback.model import Received
-from mailout.ports import SubscriberRow
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, mailout, result
 from tests.gateway.conftest import SECRET, Open

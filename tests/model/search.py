@@ -15,7 +15,7 @@ class Found:
 
     states: int
     wrong: str | None = None
-    story: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
 
 
 def search(messages: int, senders: int, faults: int, rules: Rules = ALL_RULES) -> Found:
@@ -65,8 +65,8 @@ def _cannot_end_well(worlds: list[World], before: list[list[int]]) -> int | None
 
 
 def _story(came_from: list[tuple[int, str]], here: int) -> tuple[str, ...]:
-    story = []
+    steps = []
     while here:
         here, name = came_from[here]
-        story.append(name)
-    return tuple(reversed(story))
+        steps.append(name)
+    return tuple(reversed(steps))

@@ -13,7 +13,7 @@ from tests.model.world import ALL_RULES, Rules
 @pytest.mark.parametrize(("messages", "senders", "faults"), [(1, 2, 2), (2, 1, 2), (2, 2, 1)])
 def test_nothing_is_accepted_twice_and_nothing_is_lost(messages: int, senders: int, faults: int) -> None:
     found = search(messages, senders, faults)
-    assert found.wrong is None, "\n".join((found.wrong, *found.story))
+    assert found.wrong is None, "\n".join((found.wrong, *found.steps))
     assert found.states > 1_000, "the search did not look far"
 
 
@@ -22,4 +22,4 @@ def test_leaving_out_a_precaution_is_noticed(rule: str) -> None:
     """A search that finds nothing proves nothing unless it finds what is broken."""
     found = search(1, 2, 2, replace(ALL_RULES, **{rule: False}))
     assert found.wrong is not None
-    assert found.story
+    assert found.steps

@@ -26,7 +26,7 @@ class Workspace:
         self.load({})
 
     def load(self, content: Json) -> None:
-        """Begin anew with this workspace: no calls made, nothing scripted."""
+        """Begin again with this workspace: no calls made, nothing scripted."""
         self.databases: dict[str, Json] = content.get("databases", {})
         self.pages: dict[str, Json] = content.get("pages", {})
         self.files: dict[str, Json] = content.get("files", {})

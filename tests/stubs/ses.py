@@ -237,8 +237,12 @@ class Ses:
             "MaxSendRate": float(self.world.rate),  # 0: this account has no limit
             "SentLast24Hours": float(len(self.accepted)),
         }
-        standing = {"SendingEnabled": True, "ProductionAccessEnabled": True, "EnforcementStatus": "HEALTHY"}
-        return {"SendQuota": quota, **standing, **self.world.account}
+        account_status = {
+            "SendingEnabled": True,
+            "ProductionAccessEnabled": True,
+            "EnforcementStatus": "HEALTHY",
+        }
+        return {"SendQuota": quota, **account_status, **self.world.account}
 
     def _identity(self, identity: str) -> Reply:
         known = self.world.identities

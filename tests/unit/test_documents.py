@@ -14,7 +14,7 @@ from typer.main import get_command
 from cli.main import COMMANDS, app
 from docs.reference import pages
 from mailout.adapters.ses.checks import NEEDED_EVENTS
-from mailout.feedback.way_back import lets_write
+from mailout.doctor.event_path import lets_write
 from mailout.reporting.codes import MESSAGES, NOTES, STOPPED, WAITING, ses_rows
 from mailout.settings import Settings
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mailout import ids, wiring
+from mailout.audience.port import SubscriberRow
 from mailout.engine import Engine
 from mailout.errors import Abort, AbortCode, UsageError
-from mailout.ports import SubscriberRow
-from mailout.queue.model import DeferReason, Status
+from mailout.queue.mailout import DeferReason, Status
 from mailout.queue_run import QueueRun
 from mailout.settings import load_settings
 from tests.clocks import FakeClock
@@ -67,11 +67,11 @@ def subjects(engine: Engine) -> list[str]:
 
 def test_a_rehearsed_letter_goes_out_for_real_later(engine_for: Build, letter: Path) -> None:
     folder, real = engine_for(people=False), engine_for(people=True)
-    rehearsed = folder.take_up(str(letter))
+    rehearsed = folder.enqueue(str(letter))
     folder.deliver(rehearsed.id)
     with pytest.raises(Abort, match="mailout_already_sent"):
-        folder.take_up(str(letter))
-    sent = real.take_up(str(letter))
+        folder.enqueue(str(letter))
+    sent = real.enqueue(str(letter))
     assert (sent.id, sent.is_rehearsal) == (ids.mailout_id("letter"), False)
     real.deliver(sent.id)
     done = real.store.mailout(sent.id)
@@ -81,7 +81,7 @@ def test_a_rehearsed_letter_goes_out_for_real_later(engine_for: Build, letter: P
 def test_neither_transport_goes_on_with_what_is_the_others(engine_for: Build, letter: Path) -> None:
     """A rehearsal that reached people, or a mailout that a folder used up, could not be taken back."""
     folder, real = engine_for(people=False), engine_for(people=True)
-    rehearsal, mailout = folder.take_up(str(letter)).id, real.take_up(str(letter)).id
+    rehearsal, mailout = folder.enqueue(str(letter)).id, real.enqueue(str(letter)).id
     for engine, id in ((real, rehearsal), (folder, mailout)):
         engine.freeze(id)
         with pytest.raises(UsageError):
@@ -92,7 +92,7 @@ def test_neither_transport_goes_on_with_what_is_the_others(engine_for: Build, le
 
 def test_a_test_says_so_in_its_subject_and_has_the_letters_hash(engine_for: Build, letter: Path) -> None:
     engine = engine_for(people=True)
-    test, real = engine.take_up(str(letter), test=True), engine.take_up(str(letter))
+    test, real = engine.enqueue(str(letter), test=True), engine.enqueue(str(letter))
     for mailout in (test, real):
         engine.deliver(mailout.id)
     assert subjects(engine) == ["Hello", "[Test] Hello"]
@@ -106,25 +106,27 @@ def test_pictures_that_readers_could_not_see_stop_a_mailout_to_people(
     letter.write_text(letter.read_text("utf-8") + "\n![A boat](boat.png)\n", encoding="utf-8")
     engine = engine_for(people=True)
     with pytest.raises(Abort) as stopped:
-        engine.take_up(str(letter))
+        engine.enqueue(str(letter))
     assert stopped.value.code is AbortCode.MEDIA_UNAVAILABLE
-    assert [str(error) for error in engine.refusals(engine.manuscript(str(letter)))] == [str(stopped.value)]
+    assert [str(error) for error in engine.refusals(engine.source_mailout(str(letter)))] == [
+        str(stopped.value)
+    ]
     assert engine.store.mailouts() == []
-    engine_for(people=False).take_up(str(letter))
-    engine_for(people=True, PUBLIC_URL="https://mail.example.org").take_up(str(letter))
+    engine_for(people=False).enqueue(str(letter))
+    engine_for(people=True, PUBLIC_URL="https://mail.example.org").enqueue(str(letter))
 
 
 def test_with_require_test_only_what_was_tested_is_sent(engine_for: Build, letter: Path) -> None:
     engine = engine_for(people=True, REQUIRE_TEST="true")
-    id = engine.take_up(str(letter)).id
+    id = engine.enqueue(str(letter)).id
     engine.deliver(id)
     assert engine.store.mailout(id).defer_reason is DeferReason.UNTESTED
     letter.write_text(letter.read_text("utf-8") + "And yours?\n", encoding="utf-8")
     engine.clock.sleep(60)
-    engine.deliver(engine.take_up(str(letter), test=True).id)
+    engine.deliver(engine.enqueue(str(letter), test=True).id)
     QueueRun(engine, Quiet(engine)).run()
     assert engine.store.mailout(id).defer_reason is DeferReason.UNTESTED, "another content was tested"
-    known = engine.take_up(str(letter))
+    known = engine.enqueue(str(letter))
     assert (known.id, known.defer_reason) == (id, None), "it says what was tested now"
     QueueRun(engine, Quiet(engine)).run()
     assert engine.store.mailout(id).status is Status.COMPLETED
@@ -132,7 +134,7 @@ def test_with_require_test_only_what_was_tested_is_sent(engine_for: Build, lette
 
 def test_status_says_when_nobody_is_sending(engine_for: Build, letter: Path) -> None:
     engine = engine_for(people=True)
-    id = engine.take_up(str(letter)).id
+    id = engine.enqueue(str(letter)).id
     engine.freeze(id)
     mailout = engine.start(id)
     started = engine.store.now()

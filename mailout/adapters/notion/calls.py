@@ -13,6 +13,7 @@ import httpx
 from notion_client import Client
 from notion_client.errors import HTTPResponseError, InvalidPathParameterError, NotionClientErrorBase
 
+from mailout.clock import Clock
 from mailout.errors import (
     SettingsError,
     SourceError,
@@ -20,7 +21,6 @@ from mailout.errors import (
     SourceRefused,
     SourceUnavailable,
 )
-from mailout.ports import Clock
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from mailout.content.notion.page import KINDS, OPTIONAL, PropertyNames, StatusNames, title_of
-from mailout.doctor import Check
+from mailout.doctor.checks import Check
 
 
 def mailouts_checks(schema: Mapping[str, Any], names: PropertyNames, statuses: StatusNames) -> list[Check]:

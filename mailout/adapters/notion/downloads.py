@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from mailout.ports import Clock
+from mailout.clock import Clock
 
 MAX_BYTES = 50 * 1024 * 1024
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)

@@ -1,4 +1,4 @@
-"""Pages as mailouts: read as manuscripts, told what became of them."""
+"""Pages as mailouts: read as sources, told what became of them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from functools import partial
 
 from mailout.adapters.notion.downloads import download
 from mailout.adapters.notion.source import NotionConfig, NotionSource
-from mailout.content.manuscript import Manuscript
+from mailout.clock import Clock
 from mailout.content.notion import page_id_of, render
 from mailout.content.notion.page import NotionPage, Value
-from mailout.doctor import Check
+from mailout.content.port import Kind, SourceMailout
+from mailout.doctor.checks import Check
+from mailout.error_log import ErrorRecord
 from mailout.errors import SourceNotFound, UsageError
-from mailout.ports import Clock, ErrorRecord
-from mailout.queue.model import Kind
-from mailout.reporting.page_state import PageState, PageStatus
+from mailout.page_status.state import PageState, PageStatus
 
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
 """Of a page's state, what is not written under its own name."""
@@ -37,12 +37,12 @@ class NotionPages:
         self.keeps_errors = bool(config.db_errors)
         self.finds_ready = bool(config.db_mailouts)
 
-    def load(self, ref: str) -> Manuscript:
+    def load(self, ref: str) -> SourceMailout:
         id = page_id_of(ref)
         if id is None:
             raise UsageError(f"{ref} is no Notion page.", remedy="Give its id or its address.")
         page = self._notion.load_page(id)
-        return Manuscript(
+        return SourceMailout(
             kind=Kind.NOTION,
             ref=page.id,
             document=render(self._notion.load_blocks(id), page.subject),

@@ -14,6 +14,7 @@ from notion_client import Client
 from mailout.adapters.notion.blocks import BlockReader
 from mailout.adapters.notion.calls import ATTEMPTS, Json, NotionCalls
 from mailout.adapters.notion.checks import errors_checks, mailouts_checks
+from mailout.clock import Clock
 from mailout.content.notion.blocks import Block
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import (
@@ -27,9 +28,9 @@ from mailout.content.notion.page import (
     page_of,
     property_value,
 )
-from mailout.doctor import Check
+from mailout.doctor.checks import Check
+from mailout.error_log import ErrorRecord
 from mailout.errors import SettingsError, SourceError, SourceNotFound, SourceRefused
-from mailout.ports import Clock, ErrorRecord
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ ERROR_PROPERTIES: Mapping[str, str] = {
     name: name
     for name in ("timestamp", "mailout", "stage", "provider", "email", "code", "message", "attempts")
 }
-"""The errors database's properties beside its title (SPEC §10)."""
+"""The errors database's properties beside its title."""
 
 
 STATUS_NOTE = "status_note"

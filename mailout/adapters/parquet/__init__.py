@@ -20,7 +20,7 @@ import polars as pl
 
 from mailout.adapters.parquet.draft import ParquetDraft, parts, readable, sync, tally_of
 from mailout.adapters.parquet.erase import erase
-from mailout.archive import Tally
+from mailout.archive.port import Tally
 from mailout.errors import SettingsError, UsageError
 
 

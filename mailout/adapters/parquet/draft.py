@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from mailout.adapters.parquet.tables import CONTENTS, EVENTS, MAILOUT, MESSAGES, frame_of
-from mailout.archive import Tally
+from mailout.archive.port import Tally
 from mailout.errors import StoreError
 
 PART = 50_000

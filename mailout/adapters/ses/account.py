@@ -8,15 +8,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from mailout.adapters.ses import error_map
 from mailout.adapters.ses.answers import answered, plain
-from mailout.delivery import error_map
+from mailout.delivery import error_codes
+from mailout.delivery.port import Allowance
 from mailout.errors import MailoutError, Unseen
-from mailout.ports import Allowance
 
 UNLIMITED = -1.0
 ASK_AGAIN = (1.0, 2.0)
 """SES takes about one question a second, of all who share the account: pauses before the next try."""
-TOO_FAST = (error_map.THROTTLING.code, error_map.MAX_SEND_RATE.code)
+TOO_FAST = (error_codes.THROTTLING.code, error_codes.MAX_SEND_RATE.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def read(client: Any) -> Account:
     if not quota or "SendingEnabled" not in answer:  # read as an answer, it would say: paused, and no quota
         raise MailoutError(
             "SES: the account's standing was asked for, and something else came back.",
-            remedy=error_map.remedy_for(error_map.NOT_SES.code),
+            remedy=error_codes.remedy_for(error_codes.NOT_SES.code),
         )
     return Account(
         max_24h=float(quota.get("Max24HourSend", 0.0)),
@@ -62,7 +63,7 @@ def read(client: Any) -> Account:
     )
 
 
-def read_patiently(client: Any) -> Account:
+def read_with_retries(client: Any) -> Account:
     """Asked too fast, it asks again: whoever does not know the account's rate may well exceed it."""
     for pause in ASK_AGAIN:
         try:
@@ -88,9 +89,9 @@ def allowance(account: Account) -> Allowance:
 def no_answer(error: Exception, right: str) -> MailoutError:
     """Why SES did not say what was asked. Whoever may send need not be allowed to ask: `right` is missing."""
     code, said = _our_code(error), plain(f"SES: {error}")
-    if code == error_map.ACCESS.code:
+    if code == error_codes.ACCESS.code:
         return Unseen(said, remedy=f"Allow {right} to these AWS credentials.")
-    return MailoutError(said, remedy=error_map.remedy_for(code) or None)
+    return MailoutError(said, remedy=error_codes.remedy_for(code) or None)
 
 
 def _our_code(error: BaseException | None) -> str:

@@ -8,17 +8,17 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from mailout.adapters.ses.connections import FAILED_TO_REACH, Call
+from mailout.adapters.ses.error_map import TABLE, classify
 from mailout.adapters.ses.headers import one_line
-from mailout.delivery.error_map import TABLE, classify
 from mailout.delivery.protocol import Outcome, OutcomeKind
 
 MOST = 500  # characters of what was said: a proxy may answer with a whole page
 PASSING = (OutcomeKind.THROTTLED, OutcomeKind.TRANSIENT)
 
 
-def accepted(message_id: Any) -> Outcome:
-    if message_id and isinstance(message_id, str):
-        return Outcome(OutcomeKind.SENT, message_id=message_id)
+def accepted(provider_message_id: Any) -> Outcome:
+    if provider_message_id and isinstance(provider_message_id, str):
+        return Outcome(OutcomeKind.SENT, provider_message_id=provider_message_id)
     return classify("", "SES answered without a message id.", 200, True)
 
 

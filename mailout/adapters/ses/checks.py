@@ -9,10 +9,10 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.adapters.ses.account import Account, no_answer, read
-from mailout.delivery import error_map
-from mailout.doctor import Check, checked
+from mailout.delivery import error_codes
+from mailout.doctor.checks import Check, checked
+from mailout.doctor.mail_domain import MailDomain, Names, domain_checks, with_parents
 from mailout.errors import MailoutError, Unseen
-from mailout.mail_domain import MailDomain, Names, domain_checks, with_parents
 
 NEEDED_EVENTS = frozenset({"SEND", "DELIVERY", "BOUNCE", "COMPLAINT", "REJECT", "RENDERING_FAILURE"})
 PROVIDER = "amazonses.com"
@@ -34,7 +34,7 @@ def examine(
         return
     else:
         yield Check("access", "ok", "SES answers")
-        yield from _standing(account)
+        yield from _account_status(account)
     yield from checked("identity", partial(_sender, client, from_email, dns))
     yield from checked("events", partial(_events, client, configuration_set, topics))
 
@@ -42,12 +42,12 @@ def examine(
 # ── The account ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _standing(account: Account) -> Iterator[Check]:
+def _account_status(account: Account) -> Iterator[Check]:
     if account.paused:
-        remedy = error_map.remedy_for(error_map.ACCOUNT_PAUSED.code)
+        remedy = error_codes.remedy_for(error_codes.ACCOUNT_PAUSED.code)
         yield Check("account", "fail", "sending is paused for this account", remedy)
     elif account.enforcement == "PROBATION":
-        remedy = error_map.remedy_for(error_map.ACCOUNT_SUSPENDED.code)
+        remedy = error_codes.remedy_for(error_codes.ACCOUNT_SUSPENDED.code)
         yield Check("account", "warn", "AWS is reviewing this account", remedy)
     else:
         yield Check("account", "ok", "sending is enabled")
@@ -66,7 +66,7 @@ def _quota(account: Account) -> Check:
     message = f"{left}, {account.max_rate:g} a second"
     if account.available:
         return Check("quota", "ok", message)
-    return Check("quota", "warn", message, error_map.remedy_for(error_map.DAILY_QUOTA.code))
+    return Check("quota", "warn", message, error_codes.remedy_for(error_codes.DAILY_QUOTA.code))
 
 
 # ── Who sends ────────────────────────────────────────────────────────────────────────────────────
@@ -82,7 +82,7 @@ def _sender(client: Any, from_email: str, dns: Names | None) -> Iterator[Check]:
             if dns is not None:
                 yield from domain_checks(_domain(name, identity, found), dns)
             return
-    remedy = error_map.remedy_for(error_map.IDENTITY.code)
+    remedy = error_codes.remedy_for(error_codes.IDENTITY.code)
     yield Check("identity", "fail", f"neither {name} nor {from_email} is verified", remedy)
 
 
@@ -120,7 +120,7 @@ def _events(client: Any, configuration_set: str | None, topics: Collection[str])
         ConfigurationSetName=configuration_set,
     )
     if found is None:
-        remedy = error_map.remedy_for(error_map.SET_MISSING.code)
+        remedy = error_codes.remedy_for(error_codes.SET_MISSING.code)
         yield Check("events", "fail", f"there is no configuration set {configuration_set}", remedy)
     else:
         enabled = [one for one in found.get("EventDestinations") or [] if one.get("Enabled")]

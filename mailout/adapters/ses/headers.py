@@ -9,7 +9,7 @@ from functools import lru_cache
 import idna
 
 from mailout.audience.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
-from mailout.ports import Mail
+from mailout.delivery.port import Mail
 
 MAX_HEADER_VALUE = 995  # SES refuses more
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
@@ -97,8 +97,8 @@ def tags(mail: Mail) -> list[dict[str, str]]:
         {"Name": "mailout_message", "Value": _tag(mail.attempt.id)},
         {"Name": "mailout_epoch", "Value": str(mail.attempt.epoch)},
     ]
-    if mail.campaign_id is not None:
-        pairs.append({"Name": "mailout_campaign", "Value": _tag(mail.campaign_id)})
+    if mail.mailout_id is not None:
+        pairs.append({"Name": "mailout_campaign", "Value": _tag(mail.mailout_id)})
     return pairs
 
 

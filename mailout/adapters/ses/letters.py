@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mailout.adapters.ses import headers
+from mailout.adapters.ses import error_map, headers
 from mailout.adapters.ses.prepared import Prepared, prepare
 from mailout.audience.addresses import Dropped, checked
-from mailout.delivery import error_map
+from mailout.delivery import error_codes
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Outcome, OutcomeKind
-from mailout.ports import Mail
 
 BULK_ENTRIES = 50
 BULK_BYTES = 900_000  # SES takes 1 MB of template and values in a call
@@ -111,4 +111,4 @@ def _why_not(address: str) -> str:
 
 
 def _invalid(code: str, message: str) -> Outcome:
-    return Outcome(OutcomeKind.INVALID, code=code, category=error_map.VALIDATION_ERROR, message=message)
+    return Outcome(OutcomeKind.INVALID, code=code, category=error_codes.VALIDATION_ERROR, message=message)

@@ -7,10 +7,10 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from mailout.clock import Clock
 from mailout.errors import MailoutError
 from mailout.feedback.model import Heard
 from mailout.feedback.suppression import Reason
-from mailout.ports import Clock
 
 PAGE = 1000
 PAUSE = 1.0

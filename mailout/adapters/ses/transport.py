@@ -15,13 +15,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.adapters.aws import AwsAccess
 from mailout.adapters.ses import account as ses_account
+from mailout.adapters.ses import error_map
 from mailout.adapters.ses.answers import accepted, bulk_entries, refused, unanswered
 from mailout.adapters.ses.connections import Connections, session_opener
 from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
-from mailout.delivery import error_map
+from mailout.delivery import error_codes
+from mailout.delivery.port import Allowance, Mail
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.errors import SettingsError
-from mailout.ports import Allowance, Mail
 
 HALTING = (OutcomeKind.STOP, OutcomeKind.QUOTA, OutcomeKind.THROTTLED)
 """The account's word, not a mail's: the next call would hear the same."""
@@ -79,7 +80,7 @@ class SesTransport:
 
     def account(self) -> ses_account.Account:
         """Quota and standing, fresh from SES."""
-        return ses_account.read_patiently(self._client)
+        return ses_account.read_with_retries(self._client)
 
     def call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""
@@ -205,12 +206,12 @@ def _client(config: SesConfig) -> tuple[Any, Connections]:
                 max_pool_connections=max(1, config.concurrency),
                 parameter_validation=False,
                 tcp_keepalive=True,
-                user_agent="mailout",  # botocore builds its own anew for each call, a tenth of its time
+                user_agent="mailout",  # botocore builds its own again for each call, a tenth of its time
             ),
         )
     except (BotoCoreError, ValueError) as error:
         known = error_map.classify(type(error).__name__, str(error), None, False)
-        raise SettingsError(f"SES: {error}", remedy=error_map.remedy_for(known.code or "")) from error
+        raise SettingsError(f"SES: {error}", remedy=error_codes.remedy_for(known.code or "")) from error
     verify = core.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
     connections = Connections(
         session_opener(

@@ -19,8 +19,8 @@ from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
 from mailout.adapters.sqlite.requests import SqliteRequests
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
-from mailout.doctor import Check
-from mailout.ports import Clock
+from mailout.clock import Clock
+from mailout.doctor.checks import Check
 
 WAL_RESET_MENDED = (3, 51, 3)
 
@@ -39,7 +39,7 @@ class SqliteStore(
     SqliteCounts,
     SqliteArchives,
 ):
-    """Fulfils `ports.Store`. Its time is the clock handed in, so a test can set it."""
+    """Fulfils `mailout.store.Store`. Its time is the clock handed in, so a test can set it."""
 
     name = "sqlite"
 

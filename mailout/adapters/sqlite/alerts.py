@@ -10,7 +10,7 @@ from mailout.alerts.model import Known, Signs
 
 
 class SqliteAlerts:
-    """Fulfils `ports.Alerts`."""
+    """Fulfils `Alerts`."""
 
     db: Database
 

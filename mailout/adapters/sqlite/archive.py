@@ -11,17 +11,17 @@ from typing import Any
 from mailout.adapters.sqlite.counts import living_senders
 from mailout.adapters.sqlite.database import Database, dicts
 from mailout.adapters.sqlite.queue import mailout_of
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
 
 _IS_OVER = (
     "status IN ('COMPLETED', 'CANCELLED') AND pending + in_flight + unknown = 0 AND archived_at IS NULL"
 )
 WORTH_IT = 4
-"""The file is made anew when one part in so many is free: less would soon be used again anyway."""
+"""The file is made again when one part in so many is free: less would soon be used again anyway."""
 
 
 class SqliteArchives:
-    """Fulfils `ports.Archives`."""
+    """Fulfils `Archives`."""
 
     db: Database
 

@@ -20,7 +20,7 @@ _PACE = "SELECT next_at, factor, factor_at FROM pace WHERE scope = ?"
 
 
 class SqliteCounts:
-    """Fulfils `ports.Counts`."""
+    """Fulfils `Counts`."""
 
     db: Database
 

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from mailout.clock import Clock
 from mailout.delivery.states import TRANSITIONS
 from mailout.errors import HomeUnwritable, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
 from mailout.ids import message_id
-from mailout.ports import Clock
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 BUSY_SECONDS = 30.0
@@ -117,7 +117,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Several reads of one moment. Nobody who writes waits for them, nor they for him."""
+        """Several reads of one moment. Writers do not wait for them, nor they for writers."""
         with self._lock, _translated(self.path):
             self._connection.execute("BEGIN")
             try:
@@ -126,7 +126,7 @@ class Database:
                 self._connection.execute("ROLLBACK")
 
     def compact(self) -> None:
-        """Make the file anew without its free pages, and empty the WAL that this went through."""
+        """Make the file again without its free pages, and empty the WAL that this went through."""
         with self._lock, _translated(self.path):
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.database import Database
-from mailout.ports import ErrorRecord
+from mailout.error_log import ErrorRecord
 
 
 class SqliteDueReports:
-    """Fulfils `ports.DueReports`."""
+    """Fulfils `DueReports`."""
 
     db: Database
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mailout.adapters.sqlite.movement import Movement
-from mailout.adapters.sqlite.standing import count_soft_bounces, hear
+from mailout.adapters.sqlite.subscriber_state import count_soft_bounces, hear
+from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.states import DOUBTFUL, WAITING, State
 from mailout.feedback.model import Applied, Effect, EventType, Reading
 from mailout.ids import uuid_of
@@ -34,7 +34,7 @@ def _recorded(message: sqlite3.Row | Mapping[str, Any] | None, effect: Effect) -
         # What the message was sent to: a bounce may name the address that it was forwarded to.
         message["email"] if message else effect.email,
         effect.type,
-        effect.ses_message_id,
+        effect.provider_message_id,
         json.dumps(dict(effect.detail), ensure_ascii=False),
         effect.at,
     )
@@ -57,14 +57,14 @@ def record_event(
     return bool(added)
 
 
-def count(tx: sqlite3.Connection, campaign_id: str | None, metric: str | None, n: int) -> None:
+def count(tx: sqlite3.Connection, mailout_id: str | None, metric: str | None, n: int) -> None:
     """A mailout's metric; an archived one's are final. None of the names needs quoting in a JSON path."""
-    if metric is not None and campaign_id is not None:
+    if metric is not None and mailout_id is not None:
         tx.execute(
             "UPDATE campaign_queue SET metrics = json_set(metrics, :path,"
             " max(0, coalesce(json_extract(metrics, :path), 0) + :n)) WHERE id = :id"
             " AND archived_at IS NULL",
-            {"path": f"$.{metric}", "n": n, "id": campaign_id},
+            {"path": f"$.{metric}", "n": n, "id": mailout_id},
         )
 
 
@@ -75,7 +75,7 @@ class EventBatch:
     def __init__(self, tx: sqlite3.Connection, now: float, readings: Sequence[Reading]) -> None:
         self._tx = tx
         self._now = now
-        self._move = Movement(tx, now)
+        self._move = Transitions(tx, now)
         self._done: Counter[str] = Counter()
         self._counted: Counter[tuple[str | None, str | None]] = Counter()
         self._recount: set[tuple[str, bool]] = set()  # addresses, and whether one bounced softly
@@ -127,8 +127,8 @@ class EventBatch:
             f"UPDATE events_inbox SET payload = NULL, applied_at = {self._now!r}, error = ? WHERE id = ?",  # noqa: S608
             self._applied,
         )
-        for (campaign, metric), n in self._counted.items():
-            count(self._tx, campaign, metric, n)
+        for (mailout_id, metric), n in self._counted.items():
+            count(self._tx, mailout_id, metric, n)
         self._move.write()
         self._done["statuses"] += count_soft_bounces(self._tx, self._recount)
         return Applied(**self._done)
@@ -195,39 +195,39 @@ class EventBatch:
         row: sqlite3.Row | None = None
         if effect.attempt is not None:
             row = self._messages.get(effect.attempt.id)
-        if row is None and effect.ses_message_id is not None:
+        if row is None and effect.provider_message_id is not None:
             row = self._tx.execute(
-                f"{_MESSAGE} WHERE ses_message_id = ?", (effect.ses_message_id,)
+                f"{_MESSAGE} WHERE ses_message_id = ?", (effect.provider_message_id,)
             ).fetchone()
         return row
 
     def _archived(self, message: sqlite3.Row | None, effect: Effect) -> Mapping[str, Any] | None:
         """The name of a message that lies in an archive: the event is kept with it, and nothing moves."""
-        campaign = message["campaign_id"] if message else effect.campaign_id
-        if campaign is None or not self._in_an_archive(campaign):
+        mailout_id = message["campaign_id"] if message else effect.mailout_id
+        if mailout_id is None or not self._in_an_archive(mailout_id):
             return None
         if message is not None:
             return {name: message[name] for name in ("id", "campaign_id", "email")}
         id = effect.attempt.id if effect.attempt else None
-        return {"id": id, "campaign_id": campaign, "email": effect.email}
+        return {"id": id, "campaign_id": mailout_id, "email": effect.email}
 
-    def _in_an_archive(self, campaign: str) -> bool:
-        if campaign not in self._archives:
+    def _in_an_archive(self, mailout_id: str) -> bool:
+        if mailout_id not in self._archives:
             row = self._tx.execute(
-                "SELECT 1 FROM campaign_queue WHERE id = ? AND archived_at IS NOT NULL", (campaign,)
+                "SELECT 1 FROM campaign_queue WHERE id = ? AND archived_at IS NOT NULL", (mailout_id,)
             ).fetchone()
-            self._archives[campaign] = row is not None
-        return self._archives[campaign]
+            self._archives[mailout_id] = row is not None
+        return self._archives[mailout_id]
 
     def _move_message(self, row: sqlite3.Row, effect: Effect) -> None:
         """Only the attempt that the event is about may move: an older one says nothing of the newer."""
         tagged = effect.attempt is not None and effect.attempt.epoch == row["epoch"]
         if tagged and row["state"] in NOT_YET_SENT:
-            self._move.confirm(self._whole(row), effect.ses_message_id)
+            self._move.confirm(self._whole(row), effect.provider_message_id)
             self._done["confirmed"] += 1
             row = self._whole(row)
             self._messages[row["id"]] = row
-        same = tagged or (effect.attempt is None and row["ses_message_id"] == effect.ses_message_id)
+        same = tagged or (effect.attempt is None and row["ses_message_id"] == effect.provider_message_id)
         if same and effect.revokes is not None and row["state"] == State.SENT:
             self._move.revoke(self._whole(row), *effect.revokes)
             self._done["revoked"] += 1

@@ -8,12 +8,12 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.event_batch import EventBatch
-from mailout.adapters.sqlite.standing import hear
+from mailout.adapters.sqlite.subscriber_state import hear
 from mailout.feedback.model import Applied, Doubts, Drift, Heard, InboxCounts, Reading, Received, Waiting
 
 
 class SqliteFeedback:
-    """Fulfils the part of `ports.Feedback` that is about events."""
+    """Fulfils the part of `Feedback` that is about events."""
 
     db: Database
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.queue import get_mailout, only_row
 from mailout.ids import message_id
-from mailout.ports import Recipient
-from mailout.queue.model import Status
+from mailout.queue.mailout import Status
+from mailout.queue.port import Recipient
 
 _CHUNK = """SELECT s.email_norm, s.from_name FROM subscribers s
     WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began
@@ -20,7 +20,7 @@ _CHUNK = """SELECT s.email_norm, s.from_name FROM subscribers s
 
 
 class SqliteFreezing:
-    """Fulfils the part of `ports.Queue` that freezes."""
+    """Fulfils the part of `Queue` that freezes."""
 
     db: Database
 
@@ -76,7 +76,7 @@ class SqliteFreezing:
                         r.recipient_id,
                         r.email,
                         r.from_name,
-                        r.content_id,
+                        r.content_hash,
                         json.dumps(dict(r.variables)) if r.variables else None,
                         now,
                     )

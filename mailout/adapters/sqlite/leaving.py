@@ -11,7 +11,7 @@ from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.archive import drop_claims
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.event_batch import count, record_event
-from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.states import WAITING, State
 from mailout.errors import StoreError
 from mailout.feedback.model import METRIC_OF, Effect, EventType, Forgotten, Left
@@ -19,7 +19,7 @@ from mailout.ids import uuid_of
 
 
 class SqliteLeaving:
-    """Fulfils the part of `ports.Feedback` that is about people."""
+    """Fulfils the part of `Feedback` that is about people."""
 
     db: Database
 
@@ -57,7 +57,7 @@ class SqliteLeaving:
                     type=EventType.UNSUBSCRIBE,
                     at=now,
                     email=email_norm,
-                    ses_message_id=message["ses_message_id"] if message else None,
+                    provider_message_id=message["ses_message_id"] if message else None,
                     detail={} if list_key is None else {"list_key": list_key},
                 ),
             )
@@ -97,7 +97,7 @@ class SqliteLeaving:
                 raise StoreError("A message to this address is on its way.", remedy="Try again in a minute.")
             waiting = [row for row in rows if row["state"] in WAITING]
             if waiting:
-                move = Movement(tx, self.db.clock.now())
+                move = Transitions(tx, self.db.clock.now())
                 move.suppress(waiting, "forgotten")
                 move.write()
             _erase_messages(tx, rows, email_norm, instead)
@@ -128,7 +128,7 @@ def _insert_as_gone(tx: sqlite3.Connection, email: str, now: float) -> None:
 
 
 def _may_return(tx: sqlite3.Connection, email: str, list_key: str | None) -> bool:
-    """Only to where he was: who left by himself, or is there still. Others' doing is not his to undo."""
+    """Only to where they were: who left by themselves, or is there still. Others' acts stay."""
     row = tx.execute(
         "SELECT status, left_at, complained_at FROM subscribers WHERE email_norm = ?", (email,)
     ).fetchone()
@@ -140,7 +140,7 @@ def _may_return(tx: sqlite3.Connection, email: str, list_key: str | None) -> boo
 
 
 def _last_sent(tx: sqlite3.Connection, email: str, list_key: str | None) -> sqlite3.Row | None:
-    """The message that he most likely answered: a message's id follows from its mailout and the address."""
+    """The message that was most likely answered: a message's id follows from its mailout and the address."""
     row: sqlite3.Row | None = tx.execute(
         "SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, ?)"
         " WHERE q.list_key IS ? AND o.state = 'SENT' ORDER BY o.sent_at DESC LIMIT 1",

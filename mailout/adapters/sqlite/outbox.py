@@ -8,36 +8,36 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mailout.adapters.sqlite.books import minute_key
+from mailout.adapters.sqlite.capacity import quota_left
 from mailout.adapters.sqlite.database import Database, dicts
-from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.ledger import minute_key
 from mailout.adapters.sqlite.queue import get_mailout
-from mailout.adapters.sqlite.room import quota_left
 from mailout.adapters.sqlite.step import take_step
+from mailout.adapters.sqlite.transitions import Transitions
+from mailout.delivery.port import Doubt
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import DOUBTFUL, WAITING, State
 from mailout.errors import NotFound, StoreError
-from mailout.ports import Doubt
 
 QUOTA_OVERLAP = 300.0
 """Attempts begun so long before the provider was asked may be missing from its answer: count them too."""
 
 
 class SqliteOutbox:
-    """Fulfils `ports.Outbox`."""
+    """Fulfils `Outbox`."""
 
     db: Database
 
-    def open_session(self, campaign_id: str | None, *, worker: str, transport: str, lease: float) -> str:
+    def open_session(self, mailout_id: str | None, *, worker: str, transport: str, lease: float) -> str:
         session = str(uuid.uuid4())
         with self.db.write() as tx:
             now = self.db.clock.now()
-            if campaign_id is not None:
-                get_mailout(tx, campaign_id)
+            if mailout_id is not None:
+                get_mailout(tx, mailout_id)
             tx.execute(
                 "INSERT INTO sender_sessions (id, campaign_id, worker, transport, lease_until, opened_at)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
-                (session, campaign_id, worker, transport, now + lease, now),
+                (session, mailout_id, worker, transport, now + lease, now),
             )
         return session
 
@@ -88,18 +88,18 @@ class SqliteOutbox:
                 " AND session_id IN (SELECT value FROM json_each(?)) ORDER BY seq",
                 (json.dumps([row["id"] for row in dead]),),
             ).fetchall()
-            move = Movement(tx, now)
+            move = Transitions(tx, now)
             for row in rows:
                 move.unknown(row, "its sender disappeared")
             move.write()
             return len(rows)
 
-    def settle(self, campaign_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
+    def settle(self, mailout_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
         if to not in (State.SENT, State.FAILED, State.PENDING):
             raise StoreError(f"An unknown message can be settled as SENT, FAILED or PENDING, not {to}.")
         with self.db.write() as tx:
             now = self.db.clock.now()
-            rows = _chosen(tx, campaign_id, State.UNKNOWN, ids)
+            rows = _chosen(tx, mailout_id, State.UNKNOWN, ids)
             early = [row for row in rows if to is State.PENDING and row["unknown_at"] > now - wait]
             if early:
                 left = max(row["unknown_at"] for row in early) + wait - now
@@ -107,26 +107,26 @@ class SqliteOutbox:
                     f"{len(early)} messages became unknown too recently to be sent again.",
                     remedy=f"Their outcome may still arrive: wait {left / 60:.0f} minutes more.",
                 )
-            move = Movement(tx, now)
+            move = Transitions(tx, now)
             for row in rows:
                 move.settle(row, to)
             move.write()
             return len(rows)
 
-    def retry_failed(self, campaign_id: str) -> int:
+    def retry_failed(self, mailout_id: str) -> int:
         with self.db.write() as tx:
-            move = Movement(tx, self.db.clock.now())
+            move = Transitions(tx, self.db.clock.now())
             cancelled = tx.execute(
-                "SELECT 1 FROM campaign_queue WHERE id = ? AND status = 'CANCELLED'", (campaign_id,)
+                "SELECT 1 FROM campaign_queue WHERE id = ? AND status = 'CANCELLED'", (mailout_id,)
             ).fetchone()
-            rows = [] if cancelled else _chosen(tx, campaign_id, State.FAILED, None)
+            rows = [] if cancelled else _chosen(tx, mailout_id, State.FAILED, None)
             for row in rows:
                 move.retry(row)
             move.write()
             return len(rows)
 
-    def confirm(self, attempt: Attempt, message_id: str | None) -> bool:
-        return self._by_event(attempt, (*WAITING, *DOUBTFUL), message_id=message_id)
+    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
+        return self._by_event(attempt, (*WAITING, *DOUBTFUL), provider_message_id=provider_message_id)
 
     def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
         return self._by_event(attempt, (State.SENT,), error=(code, message))
@@ -136,7 +136,7 @@ class SqliteOutbox:
         attempt: Attempt,
         before: Sequence[State],
         *,
-        message_id: str | None = None,
+        provider_message_id: str | None = None,
         error: tuple[str, str] | None = None,
     ) -> bool:
         if attempt.epoch < 1:
@@ -145,9 +145,9 @@ class SqliteOutbox:
             row = tx.execute("SELECT * FROM email_outbox WHERE id = ?", (attempt.id,)).fetchone()
             if row is None or row["epoch"] != attempt.epoch or row["state"] not in before:
                 return False
-            move = Movement(tx, self.db.clock.now())
+            move = Transitions(tx, self.db.clock.now())
             if error is None:
-                move.confirm(row, message_id)
+                move.confirm(row, provider_message_id)
             else:
                 move.revoke(row, *error)
             move.write()
@@ -171,7 +171,7 @@ class SqliteOutbox:
 
     def messages(
         self,
-        campaign_id: str,
+        mailout_id: str,
         *,
         after: int = 0,
         limit: int = 1000,
@@ -180,7 +180,7 @@ class SqliteOutbox:
         rows = self.db.read(
             "SELECT * FROM email_outbox WHERE campaign_id = ? AND seq > ?"
             " AND state IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
-            (campaign_id, after, json.dumps(list(states or State)), limit),
+            (mailout_id, after, json.dumps(list(states or State)), limit),
         )
         return dicts(rows)
 
@@ -219,12 +219,12 @@ class SqliteOutbox:
 
 
 def _chosen(
-    tx: sqlite3.Connection, campaign_id: str, state: State, ids: Sequence[str] | None
+    tx: sqlite3.Connection, mailout_id: str, state: State, ids: Sequence[str] | None
 ) -> list[sqlite3.Row]:
     rows = tx.execute(
         "SELECT * FROM email_outbox INDEXED BY email_outbox_failed WHERE campaign_id = ? AND state = ?"
         " AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN') ORDER BY seq",
-        (campaign_id, state),
+        (mailout_id, state),
     ).fetchall()
     if ids is None:
         return rows

@@ -8,19 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.movement import Movement
+from mailout.adapters.sqlite.transitions import Transitions
+from mailout.content.port import Kind
 from mailout.delivery.protocol import Ledger
 from mailout.delivery.states import Column
 from mailout.errors import NotFound, StoreError
-from mailout.queue.model import (
-    WAITS_FOR_A_PERSON,
-    DeferReason,
-    Kind,
-    Mailout,
-    MailoutOutcome,
-    NewMailout,
-    Status,
-)
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, MailoutOutcome, NewMailout, Status
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
 _NEW = [field.name for field in fields(NewMailout)]
@@ -33,7 +26,7 @@ CANCEL_PART = 20_000
 
 
 class SqliteQueue:
-    """Fulfils `ports.Queue`, together with `SqliteFreezing`."""
+    """Fulfils `Queue`, together with `SqliteFreezing`."""
 
     db: Database
 
@@ -141,7 +134,7 @@ class SqliteQueue:
                 " WHERE id = ? AND status IN ('PENDING', 'PROCESSING')",
                 (now, id),
             )
-            move = Movement(tx, now)
+            move = Transitions(tx, now)
             while waiting := tx.execute(_WAITING_IN_CANCELLED, (id, CANCEL_PART)).fetchall():
                 move.suppress(waiting, "the mailout was cancelled")
             move.write()
@@ -218,13 +211,13 @@ class SqliteQueue:
     def all_paused(self) -> bool:
         return bool(self.db.read("SELECT 1 FROM switches WHERE name = 'all_paused'"))
 
-    def set_content(self, id: str, content_id: str, subject: str, *, replace: bool = False) -> Mailout:
+    def set_content(self, id: str, content_hash: str, subject: str, *, replace: bool = False) -> Mailout:
         with self.db.write() as tx:
             tx.execute(
                 "UPDATE campaign_queue SET content_hash = :content, subject = :subject"
                 " WHERE id = :id AND (content_hash IS NULL OR (:replace AND status = 'PENDING'"
                 "  AND in_flight + sent + failed + unknown = 0))",
-                {"content": content_id, "subject": subject, "id": id, "replace": replace},
+                {"content": content_hash, "subject": subject, "id": id, "replace": replace},
             )
             return get_mailout(tx, id)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.content.model import Content
+from mailout.error_log import ErrorRecord
 from mailout.errors import NotFound
-from mailout.ports import ErrorRecord
 
 
 class SqliteRecords:
-    """Fulfils `ports.Records`."""
+    """Fulfils `Records`."""
 
     db: Database
 
@@ -26,10 +26,10 @@ class SqliteRecords:
             )
         return content.hash
 
-    def content(self, content_id: str) -> Content:
-        rows = self.db.read("SELECT subject, html, text FROM contents WHERE hash = ?", (content_id,))
+    def content(self, content_hash: str) -> Content:
+        rows = self.db.read("SELECT subject, html, text FROM contents WHERE hash = ?", (content_hash,))
         if not rows:
-            raise NotFound(f"There is no content {content_id}.")
+            raise NotFound(f"There is no content {content_hash}.")
         return Content(*rows[0])
 
     def record_errors(self, errors: Sequence[ErrorRecord]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mailout.adapters.sqlite.database import Database
-from mailout.queue.request import How, Request
+from mailout.queue.port import How, Request
 
 
 class SqliteRequests:
-    """Fulfils `ports.Requests`."""
+    """Fulfils `Requests`."""
 
     db: Database
 

@@ -7,16 +7,16 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from mailout.adapters.sqlite.movement import Movement
-from mailout.adapters.sqlite.room import (
+from mailout.adapters.sqlite.capacity import (
     begin_warmup,
     bucket_key,
+    capacity_left,
     company_room,
     read_pace,
-    room_left,
     slow_down,
     write_pace,
 )
+from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.pacing import reserve
 from mailout.delivery.protocol import (
     Attempt,
@@ -58,51 +58,51 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
             "session": step.session,
         },
     ).fetchone()
-    move = Movement(tx, now)
+    move = Transitions(tx, now)
     _record(tx, move, step)
     if session is None:
         move.write()
         return StepReply(now=now, fenced=True)
 
-    campaign_id: str | None = session["campaign_id"]
-    campaign = _campaign(tx, campaign_id)
+    mailout_id: str | None = session["campaign_id"]
+    mailout = _mailout_row(tx, mailout_id)
     recovered = _begun(tx, step.session) if step.recover else ()
     if step.close:
         _leave_nothing(tx, move, step.session)
-    halt = _halt(tx, campaign, bool(session["stop_requested"]))
+    halt = _halt(tx, mailout, bool(session["stop_requested"]))
     if halt is not None or step.want <= 0 or step.close:
         if step.pace.throttled:
             slow_down(tx, step.pace, now)
         move.write()
         return StepReply(
-            now=now, halt=halt, recovered=recovered, ledger=_ledger(tx, campaign_id, now, step.close)
+            now=now, halt=halt, recovered=recovered, ledger=_ledger(tx, mailout_id, now, step.close)
         )
 
-    company = campaign["company_id"] if campaign else None
-    room, limited = room_left(tx, step, now, company, move.charges)
-    reservation = reserve(read_pace(tx, step.pace.scope), step.pace, now, min(step.want, room))
-    companies = company_room(tx, step, now, move.charges) if campaign_id is None else {}
-    rows, left, wrong = _begin(tx, move, step, campaign, campaign_id, now, reservation.slots_free, companies)
+    company = mailout["company_id"] if mailout else None
+    capacity, limited = capacity_left(tx, step, now, company, move.charges)
+    reservation = reserve(read_pace(tx, step.pace.scope), step.pace, now, min(step.want, capacity))
+    companies = company_room(tx, step, now, move.charges) if mailout_id is None else {}
+    rows, left, wrong = _begin(tx, move, step, mailout, mailout_id, now, reservation.slots_free, companies)
     slots = reservation.take(len(rows))
     write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
     if rows:
         begin_warmup(tx, step, now)
     move.write()
-    due = None if rows else _next_due(tx, campaign_id, now, _full(companies))
+    due = None if rows else _next_due(tx, mailout_id, now, _full(companies))
     return StepReply(
         now=now,
         recovered=recovered,
         rows=[_claimed(row, slot) for row, slot in zip(rows, slots, strict=True)],
-        limited=limited if room == 0 else None,
-        next_slot_at=reservation.next_at if room and not reservation.slots_free else None,
+        limited=limited if capacity == 0 else None,
+        next_slot_at=reservation.next_at if capacity and not reservation.slots_free else None,
         next_due_at=due,
-        ledger=_ledger(tx, campaign_id, now, False),
+        ledger=_ledger(tx, mailout_id, now, False),
         suppressed=left,
         refused=wrong,
     )
 
 
-def _record(tx: sqlite3.Connection, move: Movement, step: Step) -> None:
+def _record(tx: sqlite3.Connection, move: Transitions, step: Step) -> None:
     """Results and withdrawals count by epoch alone, also from a sender that was given up."""
     sent = {result.attempt: result for result in step.results if result.state is State.SENT}
     others = {result.attempt: result for result in step.results if result.state is not State.SENT}
@@ -130,11 +130,11 @@ def _attempt(row: sqlite3.Row) -> Attempt:
     return Attempt(row["id"], row["epoch"])
 
 
-def _campaign(tx: sqlite3.Connection, campaign_id: str | None) -> sqlite3.Row | None:
-    if campaign_id is None:
+def _mailout_row(tx: sqlite3.Connection, mailout_id: str | None) -> sqlite3.Row | None:
+    if mailout_id is None:
         return None
     row: sqlite3.Row | None = tx.execute(
-        "SELECT * FROM campaign_queue WHERE id = ?", (campaign_id,)
+        "SELECT * FROM campaign_queue WHERE id = ?", (mailout_id,)
     ).fetchone()
     return row
 
@@ -148,7 +148,7 @@ def _begun(tx: sqlite3.Connection, session: str) -> Sequence[Attempt]:
     return [Attempt(row["id"], row["epoch"]) for row in rows]
 
 
-def _leave_nothing(tx: sqlite3.Connection, move: Movement, session: str) -> None:
+def _leave_nothing(tx: sqlite3.Connection, move: Transitions, session: str) -> None:
     """A closing session leaves no attempt in the air: what it does not speak of is unknown."""
     rows = tx.execute(
         "SELECT * FROM email_outbox INDEXED BY email_outbox_doubt WHERE session_id = ?"
@@ -159,43 +159,43 @@ def _leave_nothing(tx: sqlite3.Connection, move: Movement, session: str) -> None
         move.unknown(row, "its sender ended without an answer")
 
 
-def _halt(tx: sqlite3.Connection, campaign: sqlite3.Row | None, stop: bool) -> Halt | None:
+def _halt(tx: sqlite3.Connection, mailout: sqlite3.Row | None, stop: bool) -> Halt | None:
     paused = tx.execute("SELECT 1 FROM switches WHERE name = 'all_paused'").fetchone()
     if paused is not None:
         return Halt.ALL_PAUSED
     if stop:
         return Halt.STOP
-    if campaign is None:
+    if mailout is None:
         return None
-    if campaign["status"] == "CANCELLED":
+    if mailout["status"] == "CANCELLED":
         return Halt.CANCELLED
-    if campaign["defer_reason"] == "paused":
+    if mailout["defer_reason"] == "paused":
         return Halt.PAUSED
-    if campaign["status"] == "PENDING":
+    if mailout["status"] == "PENDING":
         return Halt.DEFERRED
-    if campaign["frozen_at"] is None:
+    if mailout["frozen_at"] is None:
         return Halt.NOT_FROZEN
     return None
 
 
 def _begin(
     tx: sqlite3.Connection,
-    move: Movement,
+    move: Transitions,
     step: Step,
-    campaign: sqlite3.Row | None,
-    campaign_id: str | None,
+    mailout: sqlite3.Row | None,
+    mailout_id: str | None,
     now: float,
     grant: int,
-    room: Mapping[str, int],
+    capacity: Mapping[str, int],
 ) -> tuple[list[sqlite3.Row], int, int]:
     """Due rows in order: who left is suppressed, who is wrong is refused, the others are begun."""
     if grant <= 0:
         return [], 0, 0
     left = "0"
-    if campaign_id is None:
+    if mailout_id is None:
         left = NEVER_AGAIN
-    elif campaign is not None and not campaign["is_test"]:
-        left = LEFT if campaign["list_key"] is None else f"({LEFT} OR {LEFT_LIST})"
+    elif mailout is not None and not mailout["is_test"]:
+        left = LEFT if mailout["list_key"] is None else f"({LEFT} OR {LEFT_LIST})"
     rows = tx.execute(
         f"SELECT {DUE}, {left} AS has_left, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
         " FROM email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign"
@@ -203,13 +203,13 @@ def _begin(
         " AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now)"
         " AND o.company_id NOT IN (SELECT value FROM json_each(:full)) ORDER BY o.seq LIMIT :grant",
         {
-            "content": campaign["content_hash"] if campaign else None,
-            "list_key": campaign["list_key"] if campaign else None,
-            "campaign": campaign_id,
+            "content": mailout["content_hash"] if mailout else None,
+            "list_key": mailout["list_key"] if mailout else None,
+            "campaign": mailout_id,
             "cursor": step.cursor,
             "now": now,
             "grant": grant,
-            "full": _full(room),
+            "full": _full(capacity),
         },
     ).fetchall()
     gone = [
@@ -222,50 +222,50 @@ def _begin(
     wrong = [row for row in rows if row["no_recipient"] and row not in gone]
     for row in wrong:
         move.refuse(row, "RECIPIENT_NOT_FOUND", "The recipient is not there, or not this company's.")
-    ready = _within(room, [row for row in rows if not row["has_left"] and not row["no_recipient"]])
+    ready = _within(capacity, [row for row in rows if not row["has_left"] and not row["no_recipient"]])
     if ready:
         hour, day = (bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
         move.begin(ready, step.session, hour, day)
     return ready, len(gone), len(wrong)
 
 
-def _full(room: Mapping[str, int]) -> str:
-    return json.dumps([company for company, left in room.items() if not left])
+def _full(capacity: Mapping[str, int]) -> str:
+    return json.dumps([company for company, left in capacity.items() if not left])
 
 
-def _within(room: Mapping[str, int], rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
+def _within(capacity: Mapping[str, int], rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
     """Of each company's rows, the first so many; the others wait."""
-    if not room:
+    if not capacity:
         return list(rows)
     begun: Counter[str] = Counter()
     kept = []
     for row in rows:
         company = row["company_id"]
-        if begun[company] < room.get(company, len(rows)):
+        if begun[company] < capacity.get(company, len(rows)):
             begun[company] += 1
             kept.append(row)
     return kept
 
 
-def _next_due(tx: sqlite3.Connection, campaign_id: str | None, now: float, full: str) -> float | None:
+def _next_due(tx: sqlite3.Connection, mailout_id: str | None, now: float, full: str) -> float | None:
     (due,) = tx.execute(
         "SELECT min(coalesce(next_attempt_at, 0)) FROM email_outbox INDEXED BY email_outbox_due"
         " WHERE campaign_id IS ?"
         " AND state IN ('PENDING', 'RETRY_SCHEDULED')"
         " AND company_id NOT IN (SELECT value FROM json_each(?))",
-        (campaign_id, full),
+        (mailout_id, full),
     ).fetchone()
     return None if due is None else max(float(due), now)
 
 
-def _ledger(tx: sqlite3.Connection, campaign_id: str | None, now: float, closing: bool) -> Ledger | None:
+def _ledger(tx: sqlite3.Connection, mailout_id: str | None, now: float, closing: bool) -> Ledger | None:
     """The counts after this step; taking them, the mailout is seen to be in somebody's hands."""
-    if campaign_id is None:
+    if mailout_id is None:
         return None
     row = tx.execute(
         "UPDATE campaign_queue SET locked_at = CASE WHEN ? THEN locked_at ELSE ? END WHERE id = ?"
         " RETURNING recipients, pending, in_flight, sent, failed, suppressed, unknown",
-        (closing, now, campaign_id),
+        (closing, now, mailout_id),
     ).fetchone()
     return Ledger(*row)
 
@@ -276,8 +276,8 @@ def _claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
         seq=row["seq"],
         number=row["attempts"] + 1,
         email=row["email"],
-        content_id=row["content"],
-        campaign_id=row["campaign_id"],
+        content_hash=row["content"],
+        mailout_id=row["campaign_id"],
         company_id=row["company_id"],
         from_name=row["from_name"],
         variables=json.loads(row["variables"]) if row["variables"] else {},

@@ -9,10 +9,10 @@ from typing import Any
 
 from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.database import Database
+from mailout.audience.port import ImportCounts, SubscriberRow
 from mailout.audience.status import stronger
 from mailout.errors import NotFound
 from mailout.ids import uuid_of
-from mailout.ports import ImportCounts, SubscriberRow
 
 _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type, bounce_subtype,
         status_updated_at, from_name, ocd_ids, attributes, created_at)
@@ -33,7 +33,7 @@ _RAISE_HARD_STATUS = """UPDATE subscribers SET hard_status = nullif(?2, 'bounced
 
 
 class SqliteSubscribers:
-    """Fulfils `ports.Subscribers`."""
+    """Fulfils `Subscribers`."""
 
     db: Database
 
@@ -137,7 +137,7 @@ class SqliteSubscribers:
 
 
 def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[str]:
-    """Who came onto a list. Who has left one stays off it: only he himself may come back."""
+    """Who came onto a list. Who has left one stays off it: only they themselves may come back."""
     known = {
         (row["email"], row["list_key"])
         for row in tx.execute(
@@ -151,7 +151,7 @@ def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str
 
 
 def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict[str, Any]:
-    """What is known, and what the file adds to it. Status follows its priority (invariant 6)."""
+    """What is known, and what the file adds to it. Status follows its priority."""
     if known is None:
         return {
             "id": uuid_of("subscriber", row.email_norm),

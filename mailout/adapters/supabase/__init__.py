@@ -16,7 +16,7 @@ from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.requests import SupabaseRequests
 from mailout.adapters.supabase.rpc import Rpc, check_version
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
-from mailout.doctor import Check
+from mailout.doctor.checks import Check
 
 
 class SupabaseStore(
@@ -31,7 +31,7 @@ class SupabaseStore(
     SupabaseCounts,
     SupabaseArchives,
 ):
-    """Fulfils `ports.Store`. Its time is the database's."""
+    """Fulfils `mailout.store.Store`. Its time is the database's."""
 
     name = "supabase"
 

@@ -9,7 +9,7 @@ from mailout.alerts.model import Known, Signs
 
 
 class SupabaseAlerts:
-    """Fulfils `ports.Alerts`."""
+    """Fulfils `Alerts`."""
 
     rpc: Rpc
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.queue.model import Mailout
+from mailout.queue.mailout import Mailout
 
 
 class SupabaseArchives:
-    """Fulfils `ports.Archives`."""
+    """Fulfils `Archives`."""
 
     rpc: Rpc
 

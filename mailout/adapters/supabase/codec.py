@@ -7,9 +7,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from mailout.content.port import Kind
 from mailout.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, Step, StepReply
 from mailout.delivery.states import Column
-from mailout.queue.model import DeferReason, Kind, Mailout, MailoutOutcome, Status
+from mailout.queue.mailout import DeferReason, Mailout, MailoutOutcome, Status
 
 
 def row(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def _result(result: Result) -> dict[str, Any]:
         "id": result.attempt.id,
         "epoch": result.attempt.epoch,
         "state": result.state,
-        "message_id": result.message_id,
+        "message_id": result.provider_message_id,
         "code": result.code,
         "category": result.category,
         "message": result.message,
@@ -104,4 +105,10 @@ def step_reply(values: Mapping[str, Any]) -> StepReply:
 
 def _claimed(values: dict[str, Any]) -> Claimed:
     attempt = Attempt(values.pop("id"), values.pop("epoch"))
-    return Claimed(attempt=attempt, variables=values.pop("variables") or {}, **values)
+    return Claimed(
+        attempt=attempt,
+        variables=values.pop("variables") or {},
+        content_hash=values.pop("content_id"),
+        mailout_id=values.pop("campaign_id"),
+        **values,
+    )

@@ -10,7 +10,7 @@ from mailout.metrics.model import Sample, Vitals
 
 
 class SupabaseCounts:
-    """Fulfils `ports.Counts`."""
+    """Fulfils `Counts`."""
 
     rpc: Rpc
 

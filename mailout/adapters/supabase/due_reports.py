@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.ports import ErrorRecord
+from mailout.error_log import ErrorRecord
 
 
 class SupabaseDueReports:
-    """Fulfils `ports.DueReports`."""
+    """Fulfils `DueReports`."""
 
     rpc: Rpc
 

@@ -24,7 +24,7 @@ from mailout.feedback.model import (
 
 
 class SupabaseFeedback:
-    """Fulfils `ports.Feedback`."""
+    """Fulfils `Feedback`."""
 
     rpc: Rpc
 
@@ -93,10 +93,10 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "type": effect.type.value,
         "at": effect.at,
         "email": effect.email,
-        "ses_message_id": effect.ses_message_id,
+        "ses_message_id": effect.provider_message_id,
         "attempt_id": effect.attempt.id if effect.attempt else None,
         "attempt_epoch": effect.attempt.epoch if effect.attempt else None,
-        "campaign_id": effect.campaign_id,
+        "campaign_id": effect.mailout_id,
         "heard": asdict(effect.heard) if effect.heard else None,
         "detail": dict(effect.detail),
         "recount": effect.recount,

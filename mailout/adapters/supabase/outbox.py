@@ -7,22 +7,22 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
+from mailout.delivery.port import Doubt
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
-from mailout.ports import Doubt
 
 PART = 10_000
 """How much one call moves or asks for: far within the database's time for a statement."""
 
 
 class SupabaseOutbox:
-    """Fulfils `ports.Outbox`."""
+    """Fulfils `Outbox`."""
 
     rpc: Rpc
 
-    def open_session(self, campaign_id: str | None, *, worker: str, transport: str, lease: float) -> str:
-        params = {"campaign_id": campaign_id, "worker": worker, "transport": transport, "lease": lease}
+    def open_session(self, mailout_id: str | None, *, worker: str, transport: str, lease: float) -> str:
+        params = {"campaign_id": mailout_id, "worker": worker, "transport": transport, "lease": lease}
         return str(self.rpc("mailout_open_session", params))
 
     def step(self, step: Step) -> StepReply:
@@ -48,17 +48,17 @@ class SupabaseOutbox:
     def reap(self, grace: float) -> int:
         return int(self.rpc("mailout_reap", {"grace": grace}))
 
-    def settle(self, campaign_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
+    def settle(self, mailout_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
         if to not in (State.SENT, State.FAILED, State.PENDING):
             raise StoreError(f"An unknown message can be settled as SENT, FAILED or PENDING, not {to}.")
         chosen = None if ids is None else list(ids)
-        params = {"campaign_id": campaign_id, "to_state": to.value, "wait": wait, "ids": chosen}
+        params = {"campaign_id": mailout_id, "to_state": to.value, "wait": wait, "ids": chosen}
         if chosen is not None:
             return int(self.rpc("mailout_settle", {**params, "after": 0, "most": len(chosen)})["moved"])
         return self._in_parts("mailout_settle", params)
 
-    def retry_failed(self, campaign_id: str) -> int:
-        return self._in_parts("mailout_retry_failed", {"campaign_id": campaign_id})
+    def retry_failed(self, mailout_id: str) -> int:
+        return self._in_parts("mailout_retry_failed", {"campaign_id": mailout_id})
 
     def _in_parts(self, name: str, params: Mapping[str, Any]) -> int:
         """A transaction for each part, by `seq`: asked again, it goes on where it was stopped."""
@@ -69,8 +69,8 @@ class SupabaseOutbox:
             moved, last = moved + part["moved"], part["last"]
         return moved
 
-    def confirm(self, attempt: Attempt, message_id: str | None) -> bool:
-        params = {"id": attempt.id, "epoch": attempt.epoch, "message_id": message_id}
+    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
+        params = {"id": attempt.id, "epoch": attempt.epoch, "message_id": provider_message_id}
         return bool(self.rpc("mailout_confirm", params))
 
     def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
@@ -91,7 +91,7 @@ class SupabaseOutbox:
 
     def messages(
         self,
-        campaign_id: str,
+        mailout_id: str,
         *,
         after: int = 0,
         limit: int = 1000,
@@ -101,7 +101,7 @@ class SupabaseOutbox:
         wanted = [state.value for state in states] or None
         while len(found) < limit:
             most = min(PART, limit - len(found))
-            params = {"campaign_id": campaign_id, "after": after, "most": most, "states": wanted}
+            params = {"campaign_id": mailout_id, "after": after, "most": most, "states": wanted}
             page = self.rpc("mailout_messages", params)
             found.extend(codec.row(values) for values in page)
             if len(page) < most:

@@ -9,15 +9,15 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.errors import StoreError
-from mailout.ports import Recipient
-from mailout.queue.model import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
+from mailout.queue.port import Recipient
 
 _HELD = sorted(reason.value for reason in WAITS_FOR_A_PERSON)
 _AUDIENCE_PART = 5_000
 
 
 class SupabaseQueue:
-    """Fulfils `ports.Queue`."""
+    """Fulfils `Queue`."""
 
     rpc: Rpc
 
@@ -83,8 +83,8 @@ class SupabaseQueue:
     def all_paused(self) -> bool:
         return bool(self.rpc("mailout_all_paused", {}))
 
-    def set_content(self, id: str, content_id: str, subject: str, *, replace: bool = False) -> Mailout:
-        params = {"id": id, "content_id": content_id, "subject": subject, "instead": replace}
+    def set_content(self, id: str, content_hash: str, subject: str, *, replace: bool = False) -> Mailout:
+        params = {"id": id, "content_id": content_hash, "subject": subject, "instead": replace}
         return codec.mailout(self.rpc("mailout_set_content", params))
 
     def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
@@ -111,7 +111,7 @@ def _recipient(one: Recipient) -> dict[str, Any]:
     return {
         "email": one.email,
         "from_name": one.from_name,
-        "content_id": one.content_id,
+        "content_id": one.content_hash,
         "variables": dict(one.variables) or None,
         "recipient_id": one.recipient_id,
     }

@@ -9,12 +9,12 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.content.model import Content
+from mailout.error_log import ErrorRecord
 from mailout.errors import NotFound
-from mailout.ports import ErrorRecord
 
 
 class SupabaseRecords:
-    """Fulfils `ports.Records`."""
+    """Fulfils `Records`."""
 
     rpc: Rpc
 
@@ -27,10 +27,10 @@ class SupabaseRecords:
         }
         return str(self.rpc("mailout_put_content", params))
 
-    def content(self, content_id: str) -> Content:
-        values = self.rpc("mailout_content", {"hash": content_id})
+    def content(self, content_hash: str) -> Content:
+        values = self.rpc("mailout_content", {"hash": content_hash})
         if values is None:
-            raise NotFound(f"There is no content {content_id}.")
+            raise NotFound(f"There is no content {content_hash}.")
         return Content(**values)
 
     def record_errors(self, errors: Sequence[ErrorRecord]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.queue.request import How, Request
+from mailout.queue.port import How, Request
 
 
 class SupabaseRequests:
-    """Fulfils `ports.Requests`."""
+    """Fulfils `Requests`."""
 
     rpc: Rpc
 

@@ -9,15 +9,15 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.audience.addresses import Dropped, normalise
+from mailout.audience.port import ImportCounts, SubscriberRow
 from mailout.audience.status import stronger
 from mailout.errors import NotFound
-from mailout.ports import ImportCounts, SubscriberRow
 
 _PART = 5_000
 
 
 class SupabaseSubscribers:
-    """Fulfils `ports.Subscribers`."""
+    """Fulfils `Subscribers`."""
 
     rpc: Rpc
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt, Outcome
-from mailout.ports import Mail
 
 CONTENT = Content(
     subject="News for " + mark("name"),
@@ -20,7 +20,7 @@ def mail(number: int = 0, **changes: Any) -> Mail:
     link = f"https://example.org/unsubscribe?token=token-{number}"
     made = Mail(
         attempt=Attempt(f"00000000-0000-8000-8000-{number:012d}", 7),
-        campaign_id="11111111-1111-8111-8111-111111111111",
+        mailout_id="11111111-1111-8111-8111-111111111111",
         to=f"reader-{number}@example.org",
         from_email="news@example.org",
         from_name="The Example",

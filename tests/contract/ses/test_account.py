@@ -53,9 +53,9 @@ def test_whoever_answers_instead_of_ses_is_not_taken_for_it(stub, open_transport
     assert "AWS_ENDPOINT_URL_SESV2" in raised.value.remedy
 
 
-@pytest.mark.parametrize("standing", [{"SendingEnabled": False}, {"EnforcementStatus": "SHUTDOWN"}])
-def test_a_paused_account_is_known_before_the_first_mail(standing, stub, open_transport):
-    stub.script(account=standing)
+@pytest.mark.parametrize("account_status", [{"SendingEnabled": False}, {"EnforcementStatus": "SHUTDOWN"}])
+def test_a_paused_account_is_known_before_the_first_mail(account_status, stub, open_transport):
+    stub.script(account=account_status)
     refused = open_transport().allowance().refused
     assert refused is not None
     assert (refused.kind, refused.code) == (OutcomeKind.STOP, "SES_ACCOUNT_SENDING_PAUSED")

@@ -10,11 +10,11 @@ import pytest
 
 from mailout.adapters.ses import SesMode
 from mailout.adapters.sqlite import SqliteStore
-from mailout.alerts.alarm import Alarm
 from mailout.alerts.conditions import EVENTS_UNHEARD
 from mailout.alerts.model import Alert, AlertKind
+from mailout.alerts.sender import AlertSender
 from mailout.feedback.model import Received
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 from mailout.settings import Settings
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, enqueue, mailout, result
@@ -41,9 +41,9 @@ def store(tmp_path: Path, clock: FakeClock) -> Iterator[SqliteStore]:
 def test_an_alert_leaves_in_both_modes(mode, stub, open_transport, store):
     id = enqueue(store)
     store.defer(id, DeferReason.DUPLICATE_CONTENT, None, "It went out as {{another}} page.")
-    alarm = Alarm(store, open_transport(mode, configuration_set="main"), SETTINGS, UTC)
-    alarm.ring(lambda alert: None)
-    alarm.ring(lambda alert: None)
+    alert_sender = AlertSender(store, open_transport(mode, configuration_set="main"), SETTINGS, UTC)
+    alert_sender.send_alerts(lambda alert: None)
+    alert_sender.send_alerts(lambda alert: None)
     (message,) = stub.messages()
     assert (message["to"], message["from"]) == ("admin@example.org", "mailout <news@example.org>")
     assert message["subject"] == "Waits for you: “News”"
@@ -59,14 +59,14 @@ def test_at_a_spent_quota_the_event_goes_out_and_the_mail_when_it_can(stub, open
     assert (allowance.available, allowance.most) == (0, 0)
     store.set_quota(transport.scope, allowance.available, store.now(), most=200)
     told: list[Alert] = []
-    alarm = Alarm(store, transport, SETTINGS, UTC)
-    assert alarm.ring(told.append) == ()
+    alert_sender = AlertSender(store, transport, SETTINGS, UTC)
+    assert alert_sender.send_alerts(told.append) == ()
     assert [alert.subject for alert in told] == ["The provider's quota is spent"]
     assert stub.messages() == []
     stub.script(quota=200)
     assert transport.allowance().most == 200
     clock.sleep(60)
-    alarm.ring(told.append)
+    alert_sender.send_alerts(told.append)
     assert len(told) == len(stub.messages()) == 1
 
 
@@ -82,10 +82,10 @@ def test_silence_after_mail_is_told_and_an_event_ends_it(stub, open_transport, s
     sender = Sender(store, id)
     sender.session = store.open_session(id, worker="worker", transport="ses", lease=60.0)
     sender.step(results=[result(sender.begin_one())], close=True)
-    alarm = Alarm(store, open_transport(configuration_set="main"), SETTINGS, UTC)
+    alert_sender = AlertSender(store, open_transport(configuration_set="main"), SETTINGS, UTC)
     clock.sleep(EVENTS_UNHEARD)
-    alarm.ring(told.append)
+    alert_sender.send_alerts(told.append)
     assert [(alert.kind, alert.subject) for alert in told] == [(AlertKind.EVENTS, "No SES events come back")]
     store.receive_events([Received("1", "sns", "{}")])
-    alarm.ring(told.append)
+    alert_sender.send_alerts(told.append)
     assert store.alert_signs("ses").holding == frozenset()

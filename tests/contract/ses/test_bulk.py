@@ -17,7 +17,9 @@ def test_fifty_mails_leave_in_one_call_and_each_knows_its_own_id(stub, open_tran
     outcomes = transport.send([mail(number) for number in range(transport.max_batch)])
     assert [(operation, n) for _, operation, n in stub.calls()] == [("SendBulkEmail", 50)]
     by_id = {message["id"]: message["to"] for message in stub.messages()}
-    assert [by_id[outcome.message_id or ""] for outcome in outcomes] == [mail(n).to for n in range(50)]
+    assert [by_id[outcome.provider_message_id or ""] for outcome in outcomes] == [
+        mail(n).to for n in range(50)
+    ]
 
 
 def test_senders_and_contents_are_not_mixed_in_a_call(stub, open_transport):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mailout.adapters.ses import SesMode
-from mailout.delivery.error_map import remedy_for
+from mailout.delivery.error_codes import remedy_for
 from mailout.delivery.protocol import OutcomeKind
 from mailout.errors import MailoutError, SettingsError
 from tests.contract.ses.letters import mail, one
@@ -141,24 +141,26 @@ def test_a_connection_that_ses_closed_is_not_used_again(stub, open_transport):
     assert one(transport.send([mail(1)])).kind is OutcomeKind.SENT
 
 
-def test_several_lanes_share_one_transport_without_losing_or_doubling_a_mail(stub, open_transport):
+def test_several_threads_share_one_transport_without_losing_or_doubling_a_mail(stub, open_transport):
     stub.script({"do": "delay", "seconds": 0.01})
     transport = open_transport(concurrency=6)
-    with ThreadPoolExecutor(6) as lanes:
-        outcomes = list(lanes.map(lambda number: one(transport.send([mail(number)])), range(60)))
+    with ThreadPoolExecutor(6) as threads:
+        outcomes = list(threads.map(lambda number: one(transport.send([mail(number)])), range(60)))
     by_id = {message["id"]: message["to"] for message in stub.messages()}
-    assert [by_id[outcome.message_id or ""] for outcome in outcomes] == [mail(n).to for n in range(60)]
+    assert [by_id[outcome.provider_message_id or ""] for outcome in outcomes] == [
+        mail(n).to for n in range(60)
+    ]
     assert len(by_id) == 60
 
 
-def test_a_lost_answer_of_one_lane_does_not_colour_another(stub, open_transport):
+def test_a_lost_answer_of_one_thread_does_not_colour_another(stub, open_transport):
     stub.script({"do": "drop", "accept": True, "to": "reader-1@"}, {"do": "delay", "seconds": 0.1})
     transport = open_transport(concurrency=2)
     ready = threading.Barrier(2)
 
-    def lane(number: int) -> OutcomeKind:
+    def thread(number: int) -> OutcomeKind:
         ready.wait()
         return one(transport.send([mail(number)])).kind
 
-    with ThreadPoolExecutor(2) as lanes:
-        assert list(lanes.map(lane, range(2))) == [OutcomeKind.SENT, OutcomeKind.UNKNOWN]
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(thread, range(2))) == [OutcomeKind.SENT, OutcomeKind.UNKNOWN]

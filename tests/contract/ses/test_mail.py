@@ -8,7 +8,7 @@ import pytest
 
 from mailout.adapters.ses import SesMode
 from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
-from mailout.delivery.error_map import remedy_for
+from mailout.delivery.error_codes import remedy_for
 from mailout.delivery.protocol import OutcomeKind
 from tests.contract.ses.letters import mail, one
 
@@ -25,7 +25,7 @@ def test_the_endpoint_of_the_environment_is_used(mode, stub, open_transport, mon
     monkeypatch.setenv("AWS_ENDPOINT_URL_SESV2", stub.url)
     outcome = one(open_transport(mode, endpoint_url=None).send([mail()]))
     assert outcome.kind is OutcomeKind.SENT
-    assert [message["id"] for message in stub.messages()] == [outcome.message_id]
+    assert [message["id"] for message in stub.messages()] == [outcome.provider_message_id]
 
 
 @BOTH
@@ -56,7 +56,7 @@ def test_a_mail_carries_its_link_its_tags_and_its_sender(mode, stub, open_transp
 
 @BOTH
 def test_a_transactional_mail_offers_no_unsubscribing(stub, transport):
-    transport.send([mail(unsubscribe_url=None, campaign_id=None)])
+    transport.send([mail(unsubscribe_url=None, mailout_id=None)])
     (message,) = stub.messages()
     assert message["headers"] == {}
     assert set(message["tags"]) == {"mailout_message", "mailout_epoch"}

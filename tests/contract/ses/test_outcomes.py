@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mailout.adapters.ses import SesMode
-from mailout.delivery.error_map import TABLE
+from mailout.adapters.ses.error_map import TABLE
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from tests.contract.ses.letters import mail, one
 

@@ -16,7 +16,7 @@ from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.server.events.schemas.automations import EventTrigger
 
 from cli.deploy import automate
-from cli.prefect_api import ask, client
+from cli.processes.prefect_api import ask, client
 from flows.heartbeats import HEARTBEAT
 from tests.prefect_server import ROOT, PrefectServer
 

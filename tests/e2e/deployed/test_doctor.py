@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_api import environment, headers
-from cli.prefect_checks import prefect_checks
-from mailout.doctor import checked
+from cli.processes.prefect_api import environment, headers
+from cli.processes.prefect_checks import prefect_checks
+from mailout.doctor.checks import checked
 from tests.ports import free_port
 from tests.prefect_server import PrefectServer
 

@@ -22,7 +22,7 @@ from mailout.delivery.protocol import Attempt
 from mailout.delivery.states import State
 from mailout.feedback.ingest import ingest
 from mailout.feedback.model import Received
-from mailout.queue.model import MailoutOutcome, Status
+from mailout.queue.mailout import MailoutOutcome, Status
 from tests.chaos.senders import nobody_twice_and_nobody_lost
 from tests.contract.postgres import empty
 from tests.e2e.supabase_lite.machines import Machine, machine

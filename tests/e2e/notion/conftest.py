@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from mailout import wiring
+from mailout.audience.port import SubscriberRow
 from mailout.clock import SystemClock
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.engine import Engine
-from mailout.ports import Mail, SubscriberRow
 from mailout.settings import load_settings
 from tests.e2e.conftest import Commands
 from tests.stubs.notion import TOKEN

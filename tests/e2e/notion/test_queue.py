@@ -9,8 +9,8 @@ import pytest
 from mailout import ids
 from mailout.delivery.states import State
 from mailout.engine import Engine
-from mailout.queue.model import MailoutOutcome, Status
-from mailout.requests import take_up_ready
+from mailout.intake.requests import enqueue_ready
+from mailout.queue.mailout import MailoutOutcome, Status
 from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails
 from tests.stubs.notion_pages import id_of, p, words
 from tests.stubs.notion_workspace import mailout_page, workspace
@@ -20,7 +20,7 @@ REAL = ids.mailout_id(PAGE)
 
 def run_queue(engine: Engine) -> None:
     """What the flow does every minute."""
-    take_up_ready(engine)
+    enqueue_ready(engine)
     for mailout in engine.store.due_mailouts(stale=60):
         engine.deliver(mailout.id)
 
@@ -94,7 +94,7 @@ def test_a_real_one_whose_page_cannot_be_told_is_sent_once_and_told_later(
 
 def test_an_edit_while_it_is_being_sent_changes_nothing(engine: Engine, notion: Notion) -> None:
     notion.load(p("The first words."), status="Ready")
-    (mailout,) = take_up_ready(engine)
+    (mailout,) = enqueue_ready(engine)
     notion.load(p("Other words."), subject="Another subject", status="Sending")
     engine.deliver(mailout.id)
     assert engine.store.mailout(mailout.id).content_hash == mailout.content_hash
@@ -138,7 +138,7 @@ def test_a_sent_page_that_is_set_to_ready_again_goes_back_to_send(engine: Engine
 
 def test_notion_away_keeps_nobody_from_sending_what_is_due(engine: Engine, notion: Notion) -> None:
     notion.load(status="Ready")
-    take_up_ready(engine)
+    enqueue_ready(engine)
     notion.stub.script({"drop": True, "times": 1000})
     run_queue(engine)
     assert len(mails(engine)) == 3
@@ -225,7 +225,7 @@ def test_a_database_that_lacks_properties_gets_the_others(
 
 def test_a_cancelled_mailout_is_not_left_in_sending(engine: Engine, notion: Notion) -> None:
     notion.load(status="Ready")
-    take_up_ready(engine)
+    enqueue_ready(engine)
     engine.store.cancel(REAL)
     run_queue(engine)
     assert notion.statuses() == ["Sending", "Failed"]
@@ -245,7 +245,7 @@ def test_a_process_that_dies_after_the_last_mail_leaves_no_page_in_sending(
 ) -> None:
     notion.load(status="Ready")
     engine = engine_with()
-    (mailout,) = take_up_ready(engine)
+    (mailout,) = enqueue_ready(engine)
     engine.freeze(mailout.id)
     engine.start(mailout.id)
     engine.conclude(mailout.id, engine.send_for(mailout.id))  # and no report
@@ -301,7 +301,7 @@ def test_a_wrong_errors_database_keeps_no_page_from_being_told(engine_with: Buil
 
 def test_a_page_that_was_thrown_away_is_not_told_for_ever(engine: Engine, notion: Notion) -> None:
     notion.load(status="Ready")
-    take_up_ready(engine)
+    enqueue_ready(engine)
     notion.stub.load(workspace(pages={}, blocks={}))
     run_queue(engine)
     assert len(mails(engine)) == 3

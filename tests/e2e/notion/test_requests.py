@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mailout.engine import Engine
+from mailout.error_log import ErrorRecord
 from mailout.errors import SettingsError, SourceUnavailable
-from mailout.ports import ErrorRecord
-from mailout.queue.request import How, Request
-from mailout.requests import answer
+from mailout.intake.requests import answer
+from mailout.queue.port import How, Request
 from tests.e2e.notion.conftest import PAGE, Build, Notion
 from tests.stubs.notion_pages import id_of
 from tests.stubs.notion_workspace import ERRORS, mailout_page, schema, workspace

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mailout import wiring
-from mailout.requests import take_up_ready
+from mailout.intake.requests import enqueue_ready
 from mailout.settings import load_settings
 from tests.e2e.conftest import Commands
 from tests.e2e.notion.conftest import PAGE, Notion
@@ -93,7 +93,7 @@ def test_what_must_not_be_sent_stops_before_the_first_mail_and_says_why(
     assert (ended.code, code in ended.one_line) == (1, True)
     assert "X-Amz" not in ended.err, "a signed address opens the file to anybody"
     assert commands.mails() == []
-    assert notion.written() == [{"status": "Failed"}], "without sent_at: it may be mended and sent"
+    assert notion.written() == [{"status": "Failed"}], "without sent_at: it may be fixed and sent"
     (error,) = notion.errors()
     assert (error["code"], error["stage"], error["mailout"]) == (code, "content", PAGE)
 
@@ -153,7 +153,7 @@ def test_notion_away_at_the_end_fails_nothing_and_is_told_later(commands: Comman
     notion.stub.script()
     engine = wiring.build(load_settings(env=commands.settings))
     assert set(engine.store.due_reports()) == {ended.data["id"]}
-    assert take_up_ready(engine) == []
+    assert enqueue_ready(engine) == []
     assert notion.written()[-1] == {"status": "Draft"}
     assert engine.store.due_reports() == {}
     engine.store.close()

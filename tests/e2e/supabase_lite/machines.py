@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mailout.adapters.supabase import SupabaseStore
-from mailout.ports import SubscriberRow
+from mailout.audience.port import SubscriberRow
 from tests.chaos.senders import LETTER, PATIENCE, Home
 from tests.contract.postgres import PostgresRpc
 from tests.e2e.conftest import Ended

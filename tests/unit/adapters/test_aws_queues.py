@@ -13,11 +13,11 @@ from botocore.stub import Stubber
 from mailout.adapters.ses.suppression import SesSuppression
 from mailout.adapters.sns_topics import SnsTopics
 from mailout.adapters.sqs import LOOKED_AT, SqsQueue
+from mailout.doctor.event_path import QueueLook, Subscription
 from mailout.errors import MailoutError, Unseen
 from mailout.feedback.ingest import QueueMessage
 from mailout.feedback.model import Heard
 from mailout.feedback.suppression import Reason
-from mailout.feedback.way_back import QueueLook, Subscription
 from tests.clocks import NOON, FakeClock
 from tests.sns_messages import TOPIC
 

@@ -11,12 +11,12 @@ import pytest
 from mailout.adapters.folder import FolderTransport, mails_to, safe_name
 from mailout.clock import SystemClock
 from mailout.content.model import Content, mark
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt, OutcomeKind
-from mailout.ports import Mail
 
 MAIL = Mail(
     attempt=Attempt("8f14e45f-ceea-867a-9a36-dedd4bea2543", 1),
-    campaign_id="c1",
+    mailout_id="c1",
     to="ann@example.org",
     from_email="news@example.org",
     from_name="News",
@@ -41,7 +41,7 @@ def files(tmp_path):
 def test_a_mail_becomes_a_file_that_a_mail_program_opens(transport, tmp_path):
     (outcome,) = transport.send([MAIL])
     assert outcome.kind is OutcomeKind.SENT
-    assert outcome.message_id == "folder-8f14e45f-ceea-867a-9a36-dedd4bea2543-1"
+    assert outcome.provider_message_id == "folder-8f14e45f-ceea-867a-9a36-dedd4bea2543-1"
     assert files(tmp_path) == ["c1/ann@example.org--8f14e45f.eml"]
     message = message_from_bytes(next(tmp_path.rglob("*.eml")).read_bytes(), policy=default)
     assert message.get_body(("plain",)).get_content().strip() == "Анна"
@@ -66,13 +66,13 @@ def test_the_mails_to_one_person_are_found_whatever_his_address_is_made_of(trans
 
 
 def test_single_mails_have_a_folder_of_their_own(transport, tmp_path):
-    transport.send([replace(MAIL, campaign_id=None)])
+    transport.send([replace(MAIL, mailout_id=None)])
     assert files(tmp_path) == ["single/ann@example.org--8f14e45f.eml"]
 
 
 @pytest.mark.parametrize("to", ["../../etc/x@y.z", "a/b@c.d", "..", "я@x.y", "x" * 500, "a\0b@c.d"])
 def test_no_address_leads_out_of_the_folder(transport, tmp_path, to):
-    (outcome,) = transport.send([replace(MAIL, to=to, campaign_id=f"../{to}")])
+    (outcome,) = transport.send([replace(MAIL, to=to, mailout_id=f"../{to}")])
     assert outcome.kind is OutcomeKind.SENT
     (path,) = tmp_path.rglob("*.eml")
     assert path.parent.parent == tmp_path / "outbox"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore, database
+from mailout.audience.port import SubscriberRow
 from mailout.errors import HomeUnwritable, StoreMismatch, StoreUnavailable
-from mailout.ports import SubscriberRow
 from tests.clocks import FakeClock
 
 ROOT = Path(__file__).parents[3]

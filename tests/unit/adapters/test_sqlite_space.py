@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.ports import Recipient
+from mailout.queue.port import Recipient
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import LEASE, enqueue
 
@@ -43,7 +43,7 @@ def test_the_disk_gets_back_what_was_freed(store: SqliteStore) -> None:
 
 
 def test_nobody_is_held_up_while_mail_leaves(store: SqliteStore) -> None:
-    """Nothing can be written while the file is made anew: a sender would miss its slots."""
+    """Nothing can be written while the file is made again: a sender would miss its slots."""
     store.open_session(None, worker="w", transport="folder", lease=LEASE)
     assert store.give_space_back() == 0
     assert isinstance(store.db.clock, FakeClock)

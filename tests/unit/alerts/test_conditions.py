@@ -20,7 +20,7 @@ from mailout.alerts.conditions import (
 )
 from mailout.alerts.model import Alert, AlertKind, Facts, Signs
 from mailout.delivery.protocol import Ledger
-from mailout.queue.model import WAITS_FOR_A_PERSON, DeferReason, Mailout, MailoutOutcome, Status
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, MailoutOutcome, Status
 from tests.clocks import NOON
 from tests.unit.reporting.scenes import mailout
 

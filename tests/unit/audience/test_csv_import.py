@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mailout.audience import csv_import
 from mailout.audience.addresses import Dropped
 from mailout.audience.csv_import import CsvImport, Reject, read_subscribers
+from mailout.audience.port import SubscriberRow
 from mailout.errors import UsageError
-from mailout.ports import SubscriberRow
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The footer of seed 000 §3: who writes, and the way out."""
+"""The footer: who writes, and the way out."""
 
 import pytest
 
@@ -32,13 +32,13 @@ def test_the_link_says_which_message_it_stands_in():
     assert TOKENS.read_message(url.partition("&m=")[2]) == "0b1c2d3e-4f50-8123-9abc-def012345678"
 
 
-def test_the_html_footer_is_seed_000s_and_escaped():
+def test_the_html_footer_is_as_given_and_escaped():
     assert Footer.required(**SETTINGS).html("https://x/?token=t") == (
         '<hr><p>Birch &amp; Hill — 7 &lt;Hill&gt; Road</p><p><a href="https://x/?token=t">Unsubscribe</a></p>'
     )
 
 
-def test_the_text_footer_is_seed_000s_to_the_byte():
+def test_the_text_footer_is_as_given_to_the_byte():
     assert Footer.required(**SETTINGS).text("https://x/?token=t") == (
         "\n--\nBirch & Hill — 7 <Hill> Road\nUnsubscribe: https://x/?token=t"
     )

@@ -33,7 +33,7 @@ def test_the_text_ends_with_the_footer_to_the_byte():
 
 
 def test_the_html_ends_with_the_footers_elements_in_order():
-    """Style attributes may be added; elements, order and text are seed 000's."""
+    """Style attributes may be added; elements, order and text stay."""
     end = "<hr" + render(DOCUMENT, FOOTER).html.rpartition("<hr")[2].partition("</td>")[0].rstrip()
     assert re.sub(r' style="[^"]*"', "", end) == FOOTER.html()
 

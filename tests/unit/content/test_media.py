@@ -40,7 +40,7 @@ def test_what_has_no_address_yet_keeps_waiting():
     assert replace_media(DOCUMENT, {}) == DOCUMENT
 
 
-def test_a_wide_picture_gets_a_width_for_outlook_unless_its_author_gave_one():
+def test_a_wide_picture_gets_a_width_for_queue_forecast_unless_its_author_gave_one():
     document = keep_media(DOCUMENT, {"a.png": png(1040), "b.pdf": b"%PDF"}.__getitem__, Kept())
     assert f'<img src="https://media/a.png" alt="a > b" width="{COLUMN}">' in document.html_body
     assert '<img width="9" src="https://media/a.png">' in document.html_body

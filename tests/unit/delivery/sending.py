@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.audience.port import SubscriberRow
 from mailout.content.model import Content
+from mailout.content.port import Kind
 from mailout.delivery.options import SenderOptions
+from mailout.delivery.port import DeadJournal, Mail
 from mailout.delivery.protocol import Attempt, Bucket, Claimed, Outcome, OutcomeKind, Timing
 from mailout.delivery.sender import Sender
 from mailout.delivery.throttling import Throttling
-from mailout.ports import DeadJournal, Mail, SubscriberRow
-from mailout.queue.model import Kind, NewMailout
+from mailout.queue.mailout import NewMailout
 from tests.clocks import FakeClock
 
 CONTENT = Content("Hello", "<p>Hello</p>", "Hello")
@@ -51,7 +53,9 @@ class ListTransport:
         if scripted is not None and scripted.kind is not OutcomeKind.SENT:
             return scripted
         self.accepted[mail.to] += 1
-        return scripted or Outcome(OutcomeKind.SENT, message_id=f"m-{mail.attempt.id}-{mail.attempt.epoch}")
+        return scripted or Outcome(
+            OutcomeKind.SENT, provider_message_id=f"m-{mail.attempt.id}-{mail.attempt.epoch}"
+        )
 
     def allowance(self) -> None:
         return None
@@ -155,7 +159,7 @@ class Scene:
 
 
 def mail_of(row: Claimed) -> Mail:
-    return Mail(row.attempt, row.campaign_id, row.email, "news@example.org", "News", None, CONTENT, {}, None)
+    return Mail(row.attempt, row.mailout_id, row.email, "news@example.org", "News", None, CONTENT, {}, None)
 
 
 def scene(directory: Path, recipients: int, clock: FakeClock | None = None, **transport: Any) -> Scene:

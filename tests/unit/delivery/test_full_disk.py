@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from mailout.adapters import journals as files
-from mailout.adapters.journals import FileJournals
+from mailout.adapters.journals import files as files
+from mailout.adapters.journals.files import FileJournals
 from mailout.delivery.options import Ended
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt, Outcome, OutcomeKind, Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import HomeUnwritable
-from mailout.ports import Mail
-from mailout.queue.model import DeferReason, Status
+from mailout.queue.mailout import DeferReason, Status
 from tests.unit.delivery.sending import MAILOUT, MemoryJournal, Scene, scene
 from tests.unit.queue.driving import drive
 

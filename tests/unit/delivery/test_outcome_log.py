@@ -9,7 +9,7 @@ import pytest
 from mailout.delivery.outcome_log import ENOUGH, OutcomeLog
 from mailout.delivery.protocol import Attempt, Claimed, Result
 from mailout.delivery.states import State
-from mailout.reporting.logs import FIELDS
+from mailout.logs import FIELDS
 
 
 def pair(
@@ -21,8 +21,8 @@ def pair(
         seq=n,
         number=2,
         email=f"anna{n}@example.org",
-        content_id="c",
-        campaign_id="mailout",
+        content_hash="c",
+        mailout_id="mailout",
         company_id="company",
         from_name=None,
         variables={},

@@ -1,4 +1,4 @@
-"""The pacer's arithmetic, and invariant 7 as a law."""
+"""The pacer's arithmetic, and its limit as a law."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROUNDS = st.lists(
 def test_no_sliding_second_holds_more_than_the_rate_allows(
     rate: float, rounds: list[tuple[float, int, int, float, bool]]
 ) -> None:
-    """Invariant 7, over any sequence of reservations by several senders. The account is at stake."""
+    """The pace holds over any sequence of reservations by several senders. The account is at stake."""
     state, now, slots = PaceState(), NOON, []
     for passed, want, taken, lead, throttled in rounds:
         now += passed

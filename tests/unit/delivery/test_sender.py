@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailout.delivery.options import Ended
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Halt, Outcome, OutcomeKind, Pace, RetryPlan, Step, StepReply, Timing
 from mailout.delivery.states import State
 from mailout.delivery.throttling import Throttling
 from mailout.errors import StoreRolledBack, StoreUnavailable
-from mailout.ports import Mail
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 from tests.clocks import FakeClock
 from tests.unit.delivery.sending import BUCKETS, MAILOUT, ListTransport, Scene, mail_of, scene
 
@@ -535,8 +535,8 @@ def test_the_scene_itself_is_sound(directory: Path) -> None:
 
 
 @pytest.mark.parametrize(("rate", "latency"), [(14, 0.12), (200, 0.08)])
-def test_lanes_slower_than_the_rate_are_kept_busy(directory: Path, rate: float, latency: float) -> None:
-    """One lane and a generous account: the letter must not take twice as long as the calls themselves."""
+def test_calls_slower_than_the_rate_are_kept_busy(directory: Path, rate: float, latency: float) -> None:
+    """One call at a time and a generous account: the letter must not take twice as long as its calls."""
     it = scene(directory, 60, latency=latency)
     it.sender(rate=rate).run(MAILOUT)
     starts = it.transport.starts

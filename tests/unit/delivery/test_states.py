@@ -1,4 +1,4 @@
-"""The table of states, held against SPEC §7 and against itself."""
+"""The table of states, held against itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_no_state_leads_to_itself(state: State) -> None:
 
 
 def test_a_sent_message_never_waits_again_but_through_a_rejection() -> None:
-    """Invariant 4: SENT → waiting would be a second letter."""
+    """SENT → waiting would be a second letter."""
     assert TRANSITIONS[State.SENT] == {State.FAILED}
 
 

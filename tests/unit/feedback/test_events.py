@@ -47,13 +47,13 @@ def changed(payload: str, **changes: Any) -> str:
 )
 def test_every_type_in_both_shapes_has_its_word(shape: str, name: str, word: str) -> None:
     event = event_of(ses_event(name, "Ann@Example.org", shape=shape))
-    assert (event.type, event.recipients, event.ses_message_id) == (word, (ANN,), SES_ID)
+    assert (event.type, event.recipients, event.provider_message_id) == (word, (ANN,), SES_ID)
 
 
 def test_our_tags_name_the_attempt_and_the_mailout() -> None:
     campaign = "3f2a0000-0000-8000-8000-00000000000c"
     event = event_of(ses_event("Delivery", attempt=OURS, campaign=campaign))
-    assert (event.attempt, event.campaign_id, event.at) == (OURS, campaign, NOON)
+    assert (event.attempt, event.mailout_id, event.at) == (OURS, campaign, NOON)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,12 @@ def test_preferences_short_of_leaving_do_not_unsubscribe() -> None:
 
 def test_an_event_without_its_mail_is_still_an_event() -> None:
     event = event_of(changed(ses_event("Bounce"), mail=None))
-    assert (event.ses_message_id, event.attempt, event.recipients, event.at) == (None, None, (ANN,), NOON)
+    assert (event.provider_message_id, event.attempt, event.recipients, event.at) == (
+        None,
+        None,
+        (ANN,),
+        NOON,
+    )
 
 
 def test_without_recipients_of_its_own_an_event_is_about_the_mail_s() -> None:
@@ -180,7 +185,7 @@ ANYTHING = st.recursive(
 def test_no_json_makes_the_parser_fall(name: str, rest: dict[str, Any]) -> None:
     """One strange event must not stop all that wait behind it."""
     event = event_of(json.dumps({"eventType": name, **rest}))
-    kept = json.dumps([event.ses_message_id, event.bounce_type, dict(event.detail), event.recipients])
+    kept = json.dumps([event.provider_message_id, event.bounce_type, dict(event.detail), event.recipients])
     assert "\\u0000" not in kept
     json.loads(kept)
     kept.encode()

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.audience.port import SubscriberRow
+from mailout.content.port import Kind
 from mailout.delivery.protocol import Ledger
 from mailout.errors import StoreError, StoreUnavailable
 from mailout.feedback.ingest import QueueMessage, ingest, poll, unwrap
@@ -16,8 +18,7 @@ from mailout.feedback.model import Applied, Reading
 from mailout.feedback.rates import rates
 from mailout.feedback.reconcile import reconcile
 from mailout.feedback.suppression import Reason, pull, to_push
-from mailout.ports import SubscriberRow
-from mailout.queue.model import Kind, Mailout
+from mailout.queue.mailout import Mailout
 from tests.clocks import NOON, FakeClock
 from tests.ses_events import ses_event
 from tests.sns_messages import TOPIC, Topic

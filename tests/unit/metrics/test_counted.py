@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt, Outcome, OutcomeKind, Pace, Result, RetryPlan, Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import StoreUnavailable
@@ -17,8 +18,7 @@ from mailout.metrics.counted import FLUSH_SECONDS, counted
 from mailout.metrics.model import BUCKETS, Counter, Sample, labels
 from mailout.metrics.scrape import rate_of, scrape
 from mailout.metrics.tally import Tally
-from mailout.ports import Mail
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 from tests.clocks import NOON
 from tests.prometheus import Metric, parse
 from tests.unit.delivery.sending import MAILOUT, Scene, scene

@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.audience.port import SubscriberRow
 from mailout.content.model import Content
+from mailout.content.port import Kind
 from mailout.delivery.options import SenderOptions
+from mailout.delivery.port import Allowance
 from mailout.engine import Engine
 from mailout.ids import mailout_id
-from mailout.ports import Allowance, Store, SubscriberRow
-from mailout.queue.model import Kind, Mailout, NewMailout, Status
+from mailout.queue.mailout import Mailout, NewMailout, Status
 from mailout.queue_run import QueueRun
 from mailout.settings import load_settings
+from mailout.store import Store
 from mailout.wiring import limits_of
 from tests.clocks import FakeClock
 from tests.unit.delivery.sending import ListTransport, MemoryJournals
@@ -40,8 +43,8 @@ class Quiet:
         self.engine.freeze(id)
         return self.engine.start(id).status is Status.PROCESSING
 
-    def stretch(self, id: str) -> bool:
-        return self.engine.stretch(id)
+    def send_time_slice(self, id: str) -> bool:
+        return self.engine.send_time_slice(id)
 
     def end(self, id: str) -> None:
         return None

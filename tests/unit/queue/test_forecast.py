@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailout.delivery.pacing import SLACK
-from mailout.queue.forecast import Forecast, Job, Outset, forecast_queue
+from mailout.queue.forecast import Forecast, ForecastInput, Job, forecast_queue
 from mailout.queue.limits import Limits, Usage
-from mailout.queue.model import DeferReason, Status
+from mailout.queue.mailout import DeferReason, Status
 from mailout.setting_values import SendWindow, parse_days
 from tests.clocks import NOON, FakeClock
 from tests.unit.queue.driving import QuotaTransport, drive
@@ -27,81 +27,81 @@ def said(moment: float | None) -> str | None:
     return None if moment is None else f"{datetime.fromtimestamp(moment, UTC):%a %H:%M:%S}"
 
 
-def forecast(limits: Limits, outset: Outset, job: Job) -> Forecast:
+def forecast(limits: Limits, forecast_input: ForecastInput, job: Job) -> Forecast:
     """Of one mailout that is alone."""
-    return forecast_queue(limits, outset, [job])[0]
+    return forecast_queue(limits, forecast_input, [job])[0]
 
 
 # ── the law ──
 
 
 def test_without_limits_it_is_the_rate() -> None:
-    found = forecast(Limits(ZONE), Outset(NOON, 5.0), Job(300))
+    found = forecast(Limits(ZONE), ForecastInput(NOON, 5.0), Job(300))
     assert found == Forecast(NOON, NOON + 60, today=300, later=0)
 
 
 def test_150_at_100_an_hour() -> None:
-    found = forecast(Limits(ZONE, per_hour=100), Outset(NOON, 5.0), Job(150))
+    found = forecast(Limits(ZONE, per_hour=100), ForecastInput(NOON, 5.0), Job(150))
     assert (said(found.begins_at), said(found.ends_at)) == ("Mon 12:00:00", "Mon 13:00:10")
     assert (found.later, found.limited_by) == (0, DeferReason.RATE_PER_HOUR)
 
 
 def test_what_has_been_used_is_not_there_any_more() -> None:
-    outset = Outset(NOON, 5.0, Usage(hour=90, day=90))
-    assert said(forecast(Limits(ZONE, per_hour=100), outset, Job(150)).ends_at) == "Mon 14:00:08"
+    forecast_input = ForecastInput(NOON, 5.0, Usage(hour=90, day=90))
+    assert said(forecast(Limits(ZONE, per_hour=100), forecast_input, Job(150)).ends_at) == "Mon 14:00:08"
 
 
 def test_what_spills_to_tomorrow_is_counted() -> None:
-    found = forecast(Limits(ZONE, per_day=100), Outset(NOON, 5.0, Usage(day=40)), Job(150))
+    found = forecast(Limits(ZONE, per_day=100), ForecastInput(NOON, 5.0, Usage(day=40)), Job(150))
     assert (found.today, found.later, said(found.ends_at)) == (60, 90, "Tue 09:00:18")
 
 
 def test_a_window_over_a_weekend() -> None:
     office = Limits(ZONE, window=SendWindow.parse("09:00-18:00"), days=parse_days("mon-fri"))
-    found = forecast(office, Outset(FRIDAY, 1.0), Job(1860))
+    found = forecast(office, ForecastInput(FRIDAY, 1.0), Job(1860))
     assert (found.today, found.later, said(found.ends_at)) == (1800, 60, "Mon 09:01:00")
     assert found.limited_by is DeferReason.OUTSIDE_HOURS
 
 
 def test_a_warm_up_takes_its_days() -> None:
     limits = Limits(ZONE, warmup=(50, 100))
-    assert said(forecast(limits, Outset(NOON, 5.0), Job(200)).ends_at) == "Wed 09:00:10"
-    begun = Outset(NOON, 5.0, first_day="2026-11-15")
+    assert said(forecast(limits, ForecastInput(NOON, 5.0), Job(200)).ends_at) == "Wed 09:00:10"
+    begun = ForecastInput(NOON, 5.0, first_day="2026-11-15")
     assert said(forecast(limits, begun, Job(200)).ends_at) == "Tue 09:00:20"
 
 
 def test_what_stands_ahead_leaves_first_and_takes_from_the_same_limits() -> None:
     jobs = [Job(50), Job(80)]
-    _, found = forecast_queue(Limits(ZONE, per_hour=100), Outset(NOON, 5.0), jobs)
+    _, found = forecast_queue(Limits(ZONE, per_hour=100), ForecastInput(NOON, 5.0), jobs)
     assert (said(found.begins_at), said(found.ends_at)) == ("Mon 12:00:10", "Mon 13:00:06")
 
 
 def test_it_does_not_begin_before_its_time() -> None:
-    found = forecast(Limits(ZONE), Outset(NOON, 5.0), Job(5, due=NOON + 600))
+    found = forecast(Limits(ZONE), ForecastInput(NOON, 5.0), Job(5, due=NOON + 600))
     assert (found.begins_at, found.ends_at) == (NOON + 600, NOON + 601)
 
 
 def test_what_is_due_goes_while_the_first_in_turn_still_waits() -> None:
-    late, now = forecast_queue(Limits(ZONE), Outset(NOON, 5.0), [Job(50, due=NOON + 60), Job(50)])
+    late, now = forecast_queue(Limits(ZONE), ForecastInput(NOON, 5.0), [Job(50, due=NOON + 60), Job(50)])
     assert (now.begins_at, now.ends_at) == (NOON, NOON + 10)
     assert (late.begins_at, late.ends_at) == (NOON + 60, NOON + 70)
 
 
 def test_what_nobody_can_foresee_is_not_guessed() -> None:
     """A poll must answer at once, also for a million at one an hour."""
-    first, second = forecast_queue(Limits(ZONE, per_hour=1), Outset(NOON, 5.0), [Job(10**6), Job(1)])
+    first, second = forecast_queue(Limits(ZONE, per_hour=1), ForecastInput(NOON, 5.0), [Job(10**6), Job(1)])
     assert (first.begins_at, first.ends_at) == (NOON, None)
     assert (second.begins_at, second.ends_at) == (None, None)
 
 
 def test_a_quota_frees_what_left_a_day_ago() -> None:
     begun = [(NOON - 82_800, 100)]  # 23 hours ago
-    found = forecast(Limits(ZONE), Outset(NOON, 5.0, Usage(quota=50), begun=begun), Job(150))
+    found = forecast(Limits(ZONE), ForecastInput(NOON, 5.0, Usage(quota=50), begun=begun), Job(150))
     assert (said(found.ends_at), found.limited_by) == ("Mon 13:01:20", DeferReason.QUOTA_EXHAUSTED)
 
 
 def test_nobody_knows_when_a_quota_frees_that_others_have_spent() -> None:
-    found = forecast(Limits(ZONE), Outset(NOON, 5.0, Usage(quota=0)), Job(150))
+    found = forecast(Limits(ZONE), ForecastInput(NOON, 5.0, Usage(quota=0)), Job(150))
     assert found == Forecast(None, None, 0, 150, DeferReason.QUOTA_EXHAUSTED)
 
 
@@ -121,8 +121,8 @@ limits = st.builds(
 def test_more_never_ends_sooner_and_everybody_is_counted(
     limits: Limits, pending: int, more: int, rate: float
 ) -> None:
-    outset = Outset(NOON, rate)
-    less, longer = (forecast(limits, outset, Job(n)) for n in (pending, pending + more))
+    forecast_input = ForecastInput(NOON, rate)
+    less, longer = (forecast(limits, forecast_input, Job(n)) for n in (pending, pending + more))
     assert less.ends_at is not None
     assert longer.ends_at is not None
     assert NOON <= less.ends_at <= longer.ends_at + 1e-6
@@ -135,11 +135,11 @@ def test_more_never_ends_sooner_and_everybody_is_counted(
 # ── against the engine ──
 
 
-def agrees(foretold: float | None, now: float, happened: float | None) -> None:
+def agrees(predicted: float | None, now: float, happened: float | None) -> None:
     """Within 2 %."""
-    assert foretold is not None
+    assert predicted is not None
     assert happened is not None
-    assert happened - now == pytest.approx(foretold - now, rel=0.02, abs=2.0)
+    assert happened - now == pytest.approx(predicted - now, rel=0.02, abs=2.0)
 
 
 @pytest.mark.parametrize(
@@ -158,15 +158,15 @@ def test_the_engine_does_what_was_foretold(
 ) -> None:
     made = drive(folder, FakeClock(wall=start), **values)
     id = made.add("letter", people)
-    foretold = made.engine.outlook.forecast(id)
-    assert foretold is not None
+    predicted = made.engine.queue_forecast.forecast(id)
+    assert predicted is not None
     done = made.run_to_the_end(id)
     assert (done.status, done.ledger.sent) == (Status.COMPLETED, people)
-    agrees(foretold.ends_at, start, done.completed_at)
+    agrees(predicted.ends_at, start, done.completed_at)
     tonight = start - start % 86_400 + 86_400
     sent = [row["sent_at"] for row in made.store.messages(id, limit=10_000)]
     if "SEND_TIMEZONE" not in values:
-        assert foretold.today == pytest.approx(sum(moment < tonight for moment in sent), abs=1)
+        assert predicted.today == pytest.approx(sum(moment < tonight for moment in sent), abs=1)
 
 
 def test_a_provider_that_counts_a_day_does_what_was_foretold(folder: Path) -> None:
@@ -175,9 +175,9 @@ def test_a_provider_that_counts_a_day_does_what_was_foretold(folder: Path) -> No
     made.store.set_quota("list", 200, NOON)
     made.clock.sleep(301)
     begun = made.clock.now()
-    foretold = made.engine.outlook.standing().forecasts[second]
+    predicted = made.engine.queue_forecast.snapshot().forecasts[second]
     assert made.run_to_the_end(first).ledger.sent == 150
-    agrees(foretold.ends_at, begun, made.run_to_the_end(second).completed_at)
+    agrees(predicted.ends_at, begun, made.run_to_the_end(second).completed_at)
 
 
 def test_while_it_is_sent_the_forecast_learns_the_real_speed(folder: Path) -> None:
@@ -192,16 +192,16 @@ def test_while_it_is_sent_the_forecast_learns_the_real_speed(folder: Path) -> No
     for _ in range(5):
         made.engine.send_for(id, 60.0)
     now = made.clock.now()
-    foretold = made.engine.outlook.forecast(id)
-    assert foretold is not None
+    predicted = made.engine.queue_forecast.forecast(id)
+    assert predicted is not None
     made.store.release(id)
-    agrees(foretold.ends_at, now, made.run_to_the_end(id).completed_at)
+    agrees(predicted.ends_at, now, made.run_to_the_end(id).completed_at)
 
 
 def test_mailouts_wait_for_those_ahead_of_them(folder: Path) -> None:
     made = drive(folder, SEND_RATE_PER_SEC="5")
     bulk, urgent = made.add("bulk", 500), made.add("urgent", 250, priority=5)
-    forecasts = made.engine.outlook.standing().forecasts
+    forecasts = made.engine.queue_forecast.snapshot().forecasts
     for id in (urgent, bulk):
         agrees(forecasts[id].ends_at, NOON, made.run_to_the_end(id).completed_at)
     assert forecasts[bulk].begins_at == pytest.approx(NOON + 250 / 5 * SLACK)
@@ -211,7 +211,7 @@ def test_what_waits_for_a_person_has_no_end(folder: Path) -> None:
     made = drive(folder)
     id = made.add("letter", 10)
     made.store.defer(id, DeferReason.PAUSED, None)
-    assert made.engine.outlook.forecast(id) == Forecast(None, None, 0, 10, DeferReason.PAUSED)
+    assert made.engine.queue_forecast.forecast(id) == Forecast(None, None, 0, 10, DeferReason.PAUSED)
     made.store.resume(id)
     made.store.pause_all(True)
-    assert made.engine.outlook.forecast(id) == Forecast(None, None, 0, 10, None)
+    assert made.engine.queue_forecast.forecast(id) == Forecast(None, None, 0, 10, None)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from mailout.content.port import Kind
 from mailout.delivery.protocol import Ledger
 from mailout.queue.holds import bad_reputation, duplicate, may_be_a_duplicate
-from mailout.queue.model import DeferReason, Kind, Mailout
+from mailout.queue.mailout import DeferReason, Mailout
 
 
 def mailout(sent: int = 0, **fields: Any) -> Mailout:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mailout.queue.joining import would_help
-from mailout.queue.model import MailoutOutcome, Status
+from mailout.queue.mailout import MailoutOutcome, Status
 from mailout.queue_run import QueueRun
 from tests.clocks import FakeClock
 from tests.unit.delivery.sending import ListTransport
@@ -99,7 +99,7 @@ def test_nobody_joins_while_everything_is_paused(folder: Path, clock: Elsewhere)
     assert second.run().ended == []
 
 
-def test_what_is_asked_for_meanwhile_is_found_between_two_stretches(folder: Path, clock: Elsewhere) -> None:
+def test_what_is_asked_for_meanwhile_is_found_between_two_time_slices(folder: Path, clock: Elsewhere) -> None:
     """A run may send for hours; a page that is Ready must not wait for its end."""
     made = drive(folder, clock, SEND_RATE_PER_SEC=str(RATE))
     long = made.add("long", 2000)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.delivery.error_map import remedy_for
+from mailout.delivery.error_codes import remedy_for
 from mailout.delivery.options import Ended, RunReport
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.queue.limits import (
@@ -25,7 +25,7 @@ from mailout.queue.limits import (
     window_closes,
     window_opens,
 )
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 from mailout.setting_values import DAY, SendWindow, parse_days
 
 BERLIN, NEW_YORK, UTC = (ZoneInfo(name) for name in ("Europe/Berlin", "America/New_York", "UTC"))
@@ -305,7 +305,7 @@ def test_nothing_else_puts_a_mailout_off(ended: Ended) -> None:
     assert why_it_ended(Limits(UTC), RunReport(ended, None), NOW) is None
 
 
-def test_a_stretch_that_ended_with_the_window_waits_for_the_next() -> None:
+def test_a_time_slice_that_ended_with_the_window_waits_for_the_next() -> None:
     limits = Limits(UTC, window=OFFICE)
     wait = why_it_ended(limits, RunReport(Ended.DEADLINE, None), at(UTC, "2026-11-16T18:00"))
     assert wait == Defer(DeferReason.OUTSIDE_HOURS, at(UTC, "2026-11-17T09:00"))

@@ -1,4 +1,4 @@
-"""The queue as people meet it (seed 001, §5), on a virtual clock: limits, turns, holds, a person's hand."""
+"""The queue as people meet it, on a virtual clock: limits, turns, holds, a person's hand."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.content.model import Content
+from mailout.content.port import Kind
 from mailout.delivery.options import Ended
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.errors import StoreUnavailable, UsageError
-from mailout.ports import Mail
-from mailout.queue import acts
-from mailout.queue.model import DeferReason, Kind, Mailout, MailoutOutcome, NewMailout, Status
+from mailout.queue import actions
+from mailout.queue.mailout import DeferReason, Mailout, MailoutOutcome, NewMailout, Status
 from mailout.queue_run import QueueRun
 from tests.clocks import NOON, FakeClock
 from tests.unit.delivery.sending import ListTransport
@@ -200,7 +201,7 @@ def test_bounces_over_the_line_stop_it_and_resuming_holds(folder: Path) -> None:
     assert (held.defer_reason, held.deferred_until, held.ledger.sent) == (DeferReason.REPUTATION, None, 150)
     made.clock.sleep(30 * 86_400)
     assert made.run().ended == []
-    acts.resume(made.store, id)
+    actions.resume(made.store, id)
     made.run()
     assert made.store.mailout(id).ledger.sent == 300
     set_metrics(made, id, bounced=12 + 20)
@@ -215,14 +216,14 @@ def test_bounces_stop_it_while_it_is_being_sent(folder: Path) -> None:
     id = made.add("letter", 2000)
 
     class Watches(Quiet):
-        def stretch(self, id: str) -> bool:
+        def send_time_slice(self, id: str) -> bool:
             set_metrics(made, id, complained=50)
-            return super().stretch(id)
+            return super().send_time_slice(id)
 
     QueueRun(made.engine, Watches(made.engine)).run()
     held = made.store.mailout(id)
     assert held.defer_reason is DeferReason.REPUTATION
-    assert 250 < held.ledger.sent < 350  # one stretch
+    assert 250 < held.ledger.sent < 350  # one time slice
 
 
 def test_the_same_content_to_the_same_list_waits_for_a_person_who_may_let_it_go(folder: Path) -> None:
@@ -238,7 +239,7 @@ def test_the_same_content_to_the_same_list_waits_for_a_person_who_may_let_it_go(
     held = made.store.mailout(copy)
     assert (held.defer_reason, held.ledger.sent) == (DeferReason.DUPLICATE_CONTENT, 0)
     assert first.id in (held.defer_note or "")
-    acts.resume(made.store, copy)
+    actions.resume(made.store, copy)
     made.run()
     assert made.store.mailout(copy).ledger.sent == 3
 
@@ -248,10 +249,10 @@ def test_a_setting_that_is_missing_holds_one_mailout_and_not_the_queue(folder: P
     broken, fine = made.add("broken", 3, priority=1), made.add("fine", 3)
 
     class Breaks(Quiet):
-        def stretch(self, id: str) -> bool:
+        def send_time_slice(self, id: str) -> bool:
             if id == broken:
                 raise UsageError("ORG_NAME: is missing.")
-            return super().stretch(id)
+            return super().send_time_slice(id)
 
     assert QueueRun(made.engine, Breaks(made.engine)).run() == [broken, fine]
     assert made.store.mailout(broken).defer_reason is DeferReason.CONFIGURATION_ERROR
@@ -263,8 +264,8 @@ def test_the_unforeseen_is_told_after_the_others_had_their_turn(folder: Path) ->
     broken, fine = made.add("broken", 3, priority=1), made.add("fine", 3)
 
     class Breaks(Quiet):
-        def stretch(self, id: str) -> bool:
-            return super().stretch(id) if id == fine else bool(1 // 0)
+        def send_time_slice(self, id: str) -> bool:
+            return super().send_time_slice(id) if id == fine else bool(1 // 0)
 
     with pytest.raises(ZeroDivisionError):
         QueueRun(made.engine, Breaks(made.engine)).run()
@@ -273,7 +274,7 @@ def test_the_unforeseen_is_told_after_the_others_had_their_turn(folder: Path) ->
 
 
 def test_a_report_that_cannot_be_written_costs_no_other_mailout_its_turn(folder: Path) -> None:
-    """A full disk under one report, every minute anew: nobody else would ever be sent."""
+    """A full disk under one report, every minute again: nobody else would ever be sent."""
     made = drive(folder)
     first, second = made.add("first", 3, priority=1), made.add("second", 3)
 
@@ -322,7 +323,7 @@ def test_failures_left_are_a_failed_mailout_and_retry_sends_to_those_alone(folde
     failed = made.run_to_the_end(id)
     assert (failed.outcome, failed.ledger.failed) == (MailoutOutcome.FAILED, 2)
     refuse = False
-    assert acts.retry(made.store, id) == 2
+    assert actions.retry(made.store, id) == 2
     done = made.run_to_the_end(id)
     assert (done.outcome, done.ledger.sent) == (MailoutOutcome.SENT, 20)
     assert set(made.transport.accepted.values()) == {1}
@@ -339,7 +340,7 @@ def test_an_urgent_mailout_does_not_wait_for_the_end_of_a_long_one(folder: Path)
     first, last = made.store.mailout(urgent), made.store.mailout(bulk)
     assert first.completed_at is not None
     assert last.completed_at is not None
-    assert first.completed_at < NOON + 130 + 60 + 10  # a stretch, and its own sending
+    assert first.completed_at < NOON + 130 + 60 + 10  # a time slice, and its own sending
     assert last.completed_at > NOON + 600
     assert set(made.transport.accepted.values()) == {1}
 
@@ -354,7 +355,7 @@ def test_companies_take_turns_within_one_run(folder: Path) -> None:
 
 
 def test_two_workers_and_two_companies_send_everything_once(folder: Path) -> None:
-    """Two runs at once, a stretch of one after a stretch of the other, over the same store."""
+    """Two runs at once, a time slice of one after a time slice of the other, over the same store."""
     clock = FakeClock()
     one = drive(folder, clock, worker="one")
     ids = [one.add(ref, 400, company_id=ref) for ref in ("acme", "zoo")]
@@ -362,14 +363,14 @@ def test_two_workers_and_two_companies_send_everything_once(folder: Path) -> Non
     runs = 0
 
     class Nested(Quiet):
-        """While one run is between two stretches, the other has a whole run."""
+        """While one run is between two time slices, the other has a whole run."""
 
-        def stretch(self, id: str) -> bool:
+        def send_time_slice(self, id: str) -> bool:
             nonlocal runs
             runs += 1
             if runs == 1:
                 other.run()
-            return super().stretch(id)
+            return super().send_time_slice(id)
 
     QueueRun(one.engine, Nested(one.engine)).run()
     accepted = one.transport.accepted + other.transport.accepted
@@ -444,7 +445,7 @@ def test_a_store_that_is_away_ends_the_run_and_loses_nothing(folder: Path) -> No
     id = made.add("letter", 5)
 
     class Away(Quiet):
-        def stretch(self, id: str) -> bool:
+        def send_time_slice(self, id: str) -> bool:
             raise StoreUnavailable
 
     with pytest.raises(StoreUnavailable):
@@ -464,7 +465,7 @@ def test_a_delay_leaves_time_to_take_it_back(folder: Path) -> None:
     waits = made.store.mailout(id)
     assert (waits.scheduled_at, waits.ledger.recipients) == (NOON + 600, 5)
     made.clock.sleep(599)
-    acts.cancel(made.store, id)
+    actions.cancel(made.store, id)
     made.clock.sleep(10)
     assert made.run().ended == []
     assert made.transport.calls == 0
@@ -483,13 +484,13 @@ def test_whoever_waits_out_a_delay_sees_the_size_of_the_audience(folder: Path) -
     assert made.store.mailout(id).ledger.recipients == 5
 
 
-def test_everything_paused_stops_between_stretches_and_is_nobodys(folder: Path) -> None:
+def test_everything_paused_stops_between_time_slices_and_is_nobodys(folder: Path) -> None:
     made = drive(folder)
     id = made.add("letter", 2000)
 
     class Pauses(Quiet):
-        def stretch(self, id: str) -> bool:
-            more = super().stretch(id)
+        def send_time_slice(self, id: str) -> bool:
+            more = super().send_time_slice(id)
             made.store.pause_all(True)
             return more
 
@@ -525,7 +526,7 @@ def test_a_stop_lets_the_mailout_go(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("latency", "warned"), [(0.1, False), (0.5, True)])
-def test_too_few_lanes_for_the_rate_are_told_once(
+def test_too_little_concurrency_for_the_rate_is_told_once(
     folder: Path, caplog: pytest.LogCaptureFixture, latency: float, warned: bool
 ) -> None:
     made = drive(folder, make_transport=lambda clock: ListTransport(clock, latency=latency))

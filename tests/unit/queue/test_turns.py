@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.queue.model import Kind, Mailout
+from mailout.content.port import Kind
+from mailout.queue.mailout import Mailout
 from mailout.queue.turns import in_turn, next_turn
 
 

@@ -7,11 +7,12 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.content.model import Content
+from mailout.content.port import Kind
 from mailout.delivery.protocol import Claimed, Pace, Result, Step
 from mailout.delivery.states import State
 from mailout.ids import mailout_id
-from mailout.ports import Recipient
-from mailout.queue.model import Kind, Mailout, NewMailout
+from mailout.queue.mailout import Mailout, NewMailout
+from mailout.queue.port import Recipient
 
 START = 1_794_733_200.0  # 15 Nov 2026 09:00 UTC
 
@@ -76,7 +77,7 @@ def ending_of(row: Claimed, ending: Result | State) -> Result:
     return Result(
         row.attempt,
         ending,
-        message_id=f"id-{row.seq}" if accepted else None,
+        provider_message_id=f"id-{row.seq}" if accepted else None,
         retry_in=3600.0 if later else None,
     )
 

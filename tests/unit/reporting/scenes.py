@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mailout.content.port import Kind
 from mailout.delivery.protocol import Ledger
-from mailout.queue.model import Kind, Mailout, MailoutOutcome, Status
+from mailout.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.reporting.summary import FailureGroup, Summary, Timeline
 from tests.unit.reporting.conftest import START
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mailout.delivery.error_map import REMEDIES
+from mailout.delivery.error_codes import REMEDIES
 from mailout.delivery.protocol import OutcomeKind
 from mailout.errors import AbortCode
 from mailout.feedback.model import REVOKING
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 from mailout.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of, ses_rows
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.summary import FailureGroup

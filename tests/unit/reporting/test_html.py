@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mailout.delivery.protocol import Ledger
-from mailout.queue.model import MailoutOutcome, Status
+from mailout.queue.mailout import MailoutOutcome, Status
 from mailout.reporting.files import csv_path, html_path
 from mailout.reporting.html import badge, html_report, write_html
 from mailout.reporting.summary import FailureGroup

@@ -3,7 +3,7 @@ from __future__ import annotations
 from zoneinfo import ZoneInfo
 
 from mailout.delivery.protocol import Ledger
-from mailout.queue.model import DeferReason, Status
+from mailout.queue.mailout import DeferReason, Status
 from mailout.reporting.plain import ledger_line, ledger_lines, status_lines, summary_lines
 from tests.unit.reporting.conftest import START
 from tests.unit.reporting.scenes import LEDGER, NASTY, mailout, summary

@@ -25,11 +25,13 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def told(
-    email: str, state: State, *, campaign: str | None = "m1", message: str | None = None
+    email: str, state: State, *, mailout_id: str | None = "m1", message: str | None = None
 ) -> tuple[Claimed, Result]:
     attempt = Attempt(email, 1)
-    claimed = Claimed(attempt, 1, 1, email, "content", campaign, "default", None, {}, None)
-    return claimed, Result(attempt, state, message_id="abc" if state is State.SENT else None, message=message)
+    claimed = Claimed(attempt, 1, 1, email, "content", mailout_id, "default", None, {}, None)
+    return claimed, Result(
+        attempt, state, provider_message_id="abc" if state is State.SENT else None, message=message
+    )
 
 
 def test_the_file_lists_every_recipient_once_in_sending_order(
@@ -85,7 +87,7 @@ def test_a_settled_message_is_settled_in_the_file_made_anew(office: Office, tmp_
 def test_parts_go_only_when_the_mailout_is_over(office: Office, tmp_path: Path, clock: SetClock) -> None:
     """Else a report made half-way would delete what a worker has just written."""
     mailout = office.mailout(["a@example.org"])
-    CsvPart(tmp_path, "w", clock).recorded([told("a@example.org", State.SENT, campaign=mailout.id)], None)
+    CsvPart(tmp_path, "w", clock).recorded([told("a@example.org", State.SENT, mailout_id=mailout.id)], None)
     path, parts = csv_path(tmp_path, mailout.id), parts_directory(tmp_path, mailout.id)
     write_csv(office.store, mailout.id, path)
     assert [part.name for part in parts.iterdir()] == ["w.part.csv"]
@@ -121,7 +123,7 @@ def test_a_part_holds_each_final_result_as_soon_as_it_is_told(tmp_path: Path, cl
     part.recorded(
         [told("c@example.org", State.FAILED, message="no"), told("d@example.org", State.UNKNOWN)], None
     )
-    part.recorded([told("e@example.org", State.SENT, campaign=None)], None)
+    part.recorded([told("e@example.org", State.SENT, mailout_id=None)], None)
     (path,) = (tmp_path / "m1").iterdir()
     assert path.name == "host-12-x.part.csv"
     assert [tuple(line.values()) for line in read(path)] == [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mailout.delivery.protocol import Attempt, Result
 from mailout.delivery.states import State
-from mailout.queue.model import DeferReason
+from mailout.queue.mailout import DeferReason
 from mailout.reporting import rows
 from mailout.reporting.summary import BUCKETS, PAUSE, rate_of, summarise, timeline_of
 from tests.unit.reporting.conftest import START, Office

@@ -88,7 +88,7 @@ CREATE TABLE campaign_queue (
     started_at        REAL,
     completed_at      REAL,
     UNIQUE (campaign_tag, send_batch_id),
-    -- Invariant 5: the ledger balances at every commit.
+    -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0)
 );

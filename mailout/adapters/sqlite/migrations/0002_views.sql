@@ -1,6 +1,6 @@
 -- One truth, each seed's vocabulary.
 
--- seed 002: the main record of one message.
+-- The main record of one message.
 CREATE VIEW email_logs AS
 SELECT o.id AS outbox_id,
        o.company_id,
@@ -52,7 +52,7 @@ SELECT o.id, o.seq, 1000000,
 FROM email_outbox o
 WHERE o.state IN ('SENT_ATTEMPT', 'SENT', 'FAILED', 'VALIDATION_FAILED', 'UNKNOWN');
 
--- seed 002: every transition, in order. An attempt's first three are one commit and have one time.
+-- Every transition, in order. An attempt's first three are one commit and have one time.
 CREATE VIEW email_events AS
 SELECT e.id AS email_log_id, e.type, e.metadata,
        strftime('%Y-%m-%dT%H:%M:%fZ', e.at, 'unixepoch') AS created_at,
@@ -77,7 +77,7 @@ FROM (
     SELECT id, seq, place, 4, type, at, metadata FROM message_attempts WHERE type IS NOT NULL
 ) e;
 
--- seed 003: what an article's batch has delivered.
+-- What an article's batch has delivered.
 CREATE VIEW delivery_history AS
 SELECT o.id, o.email, q.campaign_tag, q.send_batch_id, o.ses_message_id AS provider_message_id,
        strftime('%Y-%m-%dT%H:%M:%fZ', o.sent_at, 'unixepoch') AS sent_at

@@ -1,5 +1,5 @@
--- Why somebody is `unsubscribed`, since only his own act may be undone: when he left by himself, having been
--- active; and when he complained, which stays on record for good.
+-- Why somebody is `unsubscribed`, since only their own act may be undone: when they left by themselves, having been
+-- active; and when they complained, which stays on record for good.
 ALTER TABLE subscribers ADD COLUMN left_at REAL;
 ALTER TABLE subscribers ADD COLUMN complained_at REAL;
 

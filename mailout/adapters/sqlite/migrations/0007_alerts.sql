@@ -1,4 +1,4 @@
--- What a person is told of. A row stays when it has ended: should it come back, it is told anew.
+-- What a person is told of. A row stays when it has ended: should it come back, it is told again.
 CREATE TABLE alerts (
     key      TEXT PRIMARY KEY,
     since_at REAL NOT NULL,

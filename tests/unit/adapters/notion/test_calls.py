@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mailout.adapters.notion import NotionConfig, NotionSource
+from mailout.error_log import ErrorRecord
 from mailout.errors import (
     SettingsError,
     SourceError,
@@ -12,7 +13,6 @@ from mailout.errors import (
     SourceRefused,
     SourceUnavailable,
 )
-from mailout.ports import ErrorRecord
 from tests.stubs.notion_workspace import LETTER
 from tests.unit.adapters.notion.conftest import Notion, Start, TestClock
 

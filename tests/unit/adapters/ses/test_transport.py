@@ -12,8 +12,8 @@ from mailout.adapters.aws import AwsAccess
 from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.adapters.ses.letters import Letter, letter_of
 from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt
-from mailout.ports import Mail
 
 LINK = "https://example.org/leave?token=ä{{v0}}"
 
@@ -34,7 +34,7 @@ def transport() -> Iterator[SesTransport]:
 def letter(index: int) -> Letter:
     mail = Mail(
         attempt=Attempt(f"00000000-0000-8000-8000-{index:012d}", 1),
-        campaign_id="00000000-0000-8000-8000-000000000000",
+        mailout_id="00000000-0000-8000-8000-000000000000",
         to=f"reader-{index}@example.org",
         from_email="news@example.org",
         from_name="Über {den} Hafen",

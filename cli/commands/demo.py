@@ -1,0 +1,170 @@
+"""`mailout demo`: the whole of it on one machine, without any account, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from cli.commands.send import Stop, exit_code, finish, run_flow, starting
+from cli.output import say
+from cli.prefect_auth import FILE
+from cli.processes import prefect_home
+from cli.progress import showing
+from cli.show import near
+from cli.subscriber_import import import_into, show_counts
+from mailout import wiring
+from mailout.audience.csv_import import read_subscribers
+from mailout.engine import Engine, Reports
+from mailout.errors import Abort, AbortCode, UsageError
+from mailout.reporting.plain import summary_lines
+from mailout.settings import Settings, load_settings
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+HOME = Path(".mailout-demo")
+MARK = "THIS-IS-A-DEMO.txt"
+OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect", FILE}) | {
+    "journal",
+    "media",
+    "outbox",
+    "reports",
+}
+UI = "http://127.0.0.1:4200"
+START_AGAIN = "make demo ARGS=--fresh"
+
+
+@app.command(epilog="Example: mailout demo --fresh")
+def demo(
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the last demo and begin again.")] = False,
+    home: Annotated[Path, typer.Option("--home", help="Where the demo keeps everything.")] = HOME,
+    ses: Annotated[
+        str | None, typer.Option("--ses", metavar="URL", help="A stand-in for SES on this machine.")
+    ] = None,
+) -> None:
+    """See it work: a newsletter to about 260 made-up people, into a folder. No account, nothing leaves.
+
+    It reads no settings and no .env: whatever they say, the demo writes .eml files into its own folder.
+    """
+    where = Path.cwd()
+    home = home.absolute()
+    _make_home(home, fresh)
+    engine = wiring.build(_settings(home, ses))
+    letter = str(EXAMPLES / "newsletter.md")
+    found = read_subscribers(EXAMPLES / "subscribers.csv")
+    counts = import_into(engine, found)
+    id = _not_sent_yet(engine, letter)
+    say(f"The list, {near(EXAMPLES / 'subscribers.csv')}", style="bold")
+    show_counts(found, counts)
+    people = engine.store.subscriber_counts()
+    say(
+        f"{people['active']:,} of them want mail; {people['unsubscribed']:,} have unsubscribed and"
+        f" {people['bounced']:,} cannot be reached, so they get none.\n"
+    )
+    prefect_home.isolate()
+    stop = Stop(engine)
+    os.chdir(home)  # Prefect reads .env, prefect.toml and pyproject.toml where it starts
+    try:
+        with showing(engine.settings, id, first=starting(home)), stop.on_signals(id):
+            run = run_flow(engine, letter, False)
+    finally:
+        os.chdir(where)
+    if stop.signal is not None:
+        finish(engine, id, json=False, stopped_by=stop.signal)
+    _tell(engine, engine.report(id), run)
+    raise typer.Exit(exit_code(engine.store.mailout(id)))
+
+
+def _not_sent_yet(engine: Engine, letter: str) -> str:
+    try:
+        return engine.validate(letter)
+    except Abort as abort:
+        if abort.code is AbortCode.MAILOUT_ALREADY_SENT:
+            abort.remedy = f"To start over: {START_AGAIN}"
+        raise
+
+
+def _settings(home: Path, ses: str | None) -> Settings:
+    """Made up, and nothing else is read."""
+    through: dict[str, str] = {"MAILOUT_TRANSPORT": "folder"}
+    if ses is not None:
+        if urlsplit(ses).hostname not in ("127.0.0.1", "localhost", "::1"):
+            raise UsageError(f"--ses {ses} is not on this machine.", remedy="A demo mails nobody.")
+        through = {
+            "MAILOUT_TRANSPORT": "ses",
+            "AWS_ENDPOINT_URL_SESV2": ses,
+            "AWS_REGION": "eu-west-1",
+            "AWS_ACCESS_KEY_ID": "demo",
+            "AWS_SECRET_ACCESS_KEY": "demo",
+        }
+    return load_settings(
+        env={
+            **through,
+            "MAILOUT_HOME": str(home),
+            "FROM_EMAIL": "letters@example.org",
+            "FROM_NAME": "Birch Hill Observatory",
+            "ORG_NAME": "Birch Hill Observatory",
+            "ORG_ADDRESS": "1 Hill Lane, Birch Hill",
+            "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
+            "UNSUBSCRIBE_SECRET": "a demo has no secrets",
+            "TEST_EMAILS": "you@example.org",
+            "SEND_RATE_PER_SEC": "26",
+        }
+    )
+
+
+def _make_home(home: Path, fresh: bool) -> None:
+    """A folder that is a demo's, or becomes one: somebody's own folder is neither used nor removed."""
+    there = {entry.name for entry in home.iterdir()} if home.is_dir() else set()
+    if there and (MARK not in there or home.is_symlink()):
+        raise UsageError(f"{home} is not a demo's folder.", remedy="Choose another with --home.")
+    if fresh and there:
+        if strangers := sorted(there - OURS):
+            raise UsageError(
+                f"{home} also holds what no demo put there: {', '.join(strangers[:5])}.",
+                remedy="Move it away, or choose another folder with --home.",
+            )
+        shutil.rmtree(home)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        (home / MARK).write_text(
+            "`mailout demo` keeps its things here; `mailout demo --fresh` removes this folder.\n", "utf-8"
+        )
+    except OSError as error:
+        raise UsageError(
+            f"{home} cannot be made: {error.strerror}.", remedy="Choose another folder with --home."
+        ) from error
+
+
+def _tell(engine: Engine, reports: Reports, run: str) -> None:
+    say("\n".join(summary_lines(reports.summary, engine.limits.timezone)))
+    say()
+    outbox = engine.settings.mailout_home / "outbox" / reports.summary.mailout.id
+    for mail in sorted(outbox.glob("*.eml"))[:1]:
+        _place("One of the mails, for any mail program", near(mail))
+    _place("What became of each recipient, for a spreadsheet", near(reports.csv))
+    _place("The report, for a browser", near(reports.html))
+    prefect = near(Path(sys.executable).with_name("prefect"))
+    _place(
+        "The same run in Prefect's own pages: start its server, and once it has greeted you open the address."
+        f" It asks for a password: the line in {near(engine.settings.mailout_home / FILE)}",
+        f"PREFECT_HOME={near(engine.settings.mailout_home / 'prefect')} {prefect} server start",
+        f"{UI}/runs/flow-run/{run}",
+    )
+    if engine.settings.mailout_transport == "folder":  # `make demo-ses` begins again by itself
+        say("This was a rehearsal. Run the demo again and it writes nothing: the letter has not changed.")
+        say("To start over:")
+        say(f"  {START_AGAIN}")
+
+
+def _place(what: str, *lines: str) -> None:
+    say(what, style="bold")
+    for line in lines:
+        say(f"  {line}")
+    say()

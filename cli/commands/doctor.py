@@ -1,0 +1,98 @@
+"""`mailout doctor`: would a mailout go through, and if not, what is to be done?"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+
+import typer
+from rich.text import Text
+
+from cli.output import Json, out, print_json, say
+from cli.processes.prefect_checks import prefect_checks
+from cli.versions import version_checks
+from mailout import examination
+from mailout.doctor.checks import Check, Part, checked
+from mailout.errors import SettingsError
+from mailout.settings import load_settings
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
+INDENT = " " * 8
+
+
+@app.command(epilog="Example: mailout doctor --json")
+def doctor(json: Json = False) -> None:
+    """Ask everything a mailout needs; say what is wrong and how to fix it.
+
+    Python and its packages, the settings, the store, SES with SNS, SQS and the DNS, Notion, Prefect.
+    Nothing is sent. Exit codes: 0 nothing stands in the way, 1 something does.
+    """
+    found = []
+    for part in _parts():
+        if not json:
+            say(part.name, style="bold")
+        for check in part.checks:
+            found.append({"part": part.name, **check._asdict()})
+            if not json:
+                _show(check)
+    levels = Counter(str(one["level"]) for one in found)
+    failed = levels["fail"]
+    if json:
+        counts = {level: levels[level] for level in STYLES}
+        print_json({"ok": not failed, "counts": counts, "checks": found})
+    else:
+        say()
+        say(f"To fix before the first mailout: {failed}." if failed else "Nothing stands in the way.")
+    raise typer.Exit(1 if failed else 0)
+
+
+def _parts() -> Iterator[Part]:
+    """Settings that are wrong are shown as such; whom they lead to cannot be asked then."""
+    yield Part("Python", checked("packages", version_checks))
+    home = None
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        yield Part("Settings", _wrong(error))
+    else:
+        home = settings.mailout_home
+        yield from examination.examine(settings)
+    yield Part("Prefect", checked("server", partial(prefect_checks, home=home)))
+
+
+def _wrong(error: SettingsError) -> Iterator[Check]:
+    """One line a setting, with its remedy in it."""
+    for line in error.message.splitlines():
+        name, named, rest = line.partition(": ")
+        problem, _, remedy = rest.partition(". ")
+        if named:
+            yield Check(name, "fail", problem, remedy or error.remedy or "")
+        else:
+            yield Check("settings", "fail", line, error.remedy or "")
+
+
+def _show(check: Check) -> None:
+    first, *more = lines(check, out.width if out.is_terminal else None)
+    shown = Text(first)
+    shown.stylize(STYLES[check.level], 2, 2 + len(check.level))
+    out.print(shown)
+    for line in more:
+        say(line)
+
+
+def lines(check: Check, width: int | None = None) -> list[str]:
+    """As a person reads it; `width` None: whoever reads it (a file, grep) wants whole lines."""
+    end = "" if check.message.endswith((".", "?")) else "."
+    said = f"  {check.level:<4}  {check.name}: {check.message}{end}"
+    remedy = check.remedy if check.level != "ok" else ""
+    if width is None:
+        return [said, INDENT + remedy] if remedy else [said]
+    fold = textwrap.TextWrapper(max(width, 40), subsequent_indent=INDENT, break_on_hyphens=False)
+    fold.break_long_words = False  # an address that is cut in two cannot be copied
+    shown = fold.wrap(said)
+    fold.initial_indent = INDENT
+    return shown + fold.wrap(remedy)

@@ -1,0 +1,109 @@
+"""`mailout events`: what SES has reported, applied now; and SES's list of addresses it no longer serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from cli.engine import open_engine
+from cli.output import Json, print_json, say
+from mailout import wiring
+from mailout.audience.addresses import address_of
+from mailout.engine import Engine
+from mailout.errors import NotFound, UsageError
+from mailout.feedback import ingest, suppression
+from mailout.reporting.phrases import count
+
+PATIENCE = 3
+"""Seconds that a person at a terminal waits for the queue; the flow waits longer."""
+
+app = typer.Typer(
+    help="Apply what SES has reported of your mails; exchange lists of dead addresses with it.",
+    invoke_without_command=True,
+    epilog="Example: mailout events --json",
+    rich_markup_mode=None,
+    add_completion=False,
+)
+suppressed = typer.Typer(
+    help="SES's own list of addresses that it no longer delivers to.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(suppressed, name="suppression")
+
+
+@app.callback(invoke_without_command=True)
+def events(context: typer.Context, json: Json = False) -> None:
+    """Apply what SES has reported: take what waits in SQS and in the gateway's inbox to its place."""
+    if context.invoked_subcommand is not None:
+        return
+    engine = open_engine()
+    queue = wiring.event_queue(engine.settings)
+    topics = engine.settings.sns_topic_arns
+    taken = 0 if queue is None else ingest.poll(engine.store, queue, topics, wait=PATIENCE)
+    applied = ingest.ingest(engine.store, engine.settings.bounce_policy)
+    if json:
+        print_json({"from_queue": taken, **asdict(applied)})
+        return
+    if queue is not None:
+        say(f"{count(taken, 'message')} from the queue.")
+    if not applied.events and not applied.problems:
+        say("Nothing waits.")
+        return
+    say(f"{count(applied.events, 'event')} applied, {count(applied.statuses, 'subscriber')} changed.")
+    if applied.confirmed or applied.revoked:
+        say(
+            f"{count(applied.confirmed, 'message')} proved to be sent,"
+            f" {applied.revoked:,} rejected after all."
+        )
+    if applied.strangers:
+        say(f"{count(applied.strangers, 'event')} of mail that is not ours.")
+    if applied.problems:
+        say(f"{count(applied.problems, 'message')} could not be used; {applied.dead:,} are dead letters.")
+
+
+@suppressed.command("pull", epilog="Example: mailout events suppression pull")
+def pull(json: Json = False) -> None:
+    """Take over from SES who has bounced or complained."""
+    engine = open_engine()
+    listed, changed = suppression.pull(engine.store, wiring.suppression_list(engine.settings))
+    if json:
+        print_json({"listed": listed, "changed": changed})
+        return
+    say(f"{count(listed, 'address', 'addresses')} on SES's list, {count(changed, 'subscriber')} changed.")
+
+
+@suppressed.command("push", epilog="Example: mailout events suppression push ana@example.org")
+def push(
+    emails: Annotated[
+        list[str] | None, typer.Argument(help="These; without any, all who complained or are dead.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Tell SES whom it should not serve any more. It allows about one address a second."""
+    engine = open_engine()
+    there = wiring.suppression_list(engine.settings)
+    told = 0
+    for email, reason in _named(engine, emails) if emails else suppression.to_push(engine.store):
+        there.put(email, reason)
+        told += 1
+    if json:
+        print_json({"told": told})
+        return
+    say(f"SES was told of {count(told, 'address', 'addresses')}.")
+
+
+def _named(engine: Engine, emails: list[str]) -> Iterator[tuple[str, suppression.Reason]]:
+    """Those that a person named, known to us or not: SES has two reasons only, and they want no mail."""
+    addresses = {email: address_of(email) for email in emails}
+    if wrong := [email for email, address in addresses.items() if address is None]:
+        raise UsageError(f"{wrong[0]} is no address.", remedy="Correct it; nobody was told of so far.")
+    for address in filter(None, addresses.values()):
+        try:
+            known = suppression.reason_for(engine.store.subscriber(address))
+        except NotFound:
+            known = None
+        yield address, known or suppression.Reason.COMPLAINT

@@ -1,0 +1,76 @@
+"""`mailout gateway`: the HTTP side, on its own."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.engine import read_settings
+from cli.output import note
+from cli.processes.listening import listen
+from cli.processes.prefect_api import environment, headers
+from gateway.app import create_app
+from gateway.prefect_events import Emitter
+from gateway.server import server_for
+from mailout import wiring
+from mailout.settings import Settings
+
+log = logging.getLogger("mailout.gateway")
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command(epilog="Example: mailout gateway --host 0.0.0.0 --port 8080")
+def gateway(
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port.")] = 8080,
+) -> None:
+    """Serve requests to send, SES events, the unsubscribe page, pictures and the queue, until it is stopped.
+
+    Put TLS in front of it.
+    """
+    settings = read_settings(logging.INFO)
+    for missing in _missing(settings):
+        note(f"mailout: {missing}")
+    listening = listen("--host, --port", host, port)
+    store = wiring.open_store(settings)
+    certificates = wiring.sns_certificates(settings)
+    try:
+        served = create_app(
+            settings,
+            store,
+            certificates=certificates,
+            confirm=wiring.sns_topics(settings).confirm,
+            emitter=_emitter(settings.mailout_home),
+            page_lookup=wiring.page_lookup(settings),
+        )
+        log.info("The gateway listens on %s, port %d.", host, listening.getsockname()[1])
+        server_for(served, trusted_proxies=settings.trusted_proxies).run(sockets=[listening])
+    except KeyboardInterrupt:  # the server has ended; it raises the signal again
+        return
+    finally:
+        listening.close()
+        certificates.close()
+        store.close()
+
+
+def _missing(settings: Settings) -> list[str]:
+    """What will be refused for want of a setting; better said now than found out later."""
+    missing = []
+    if not settings.sns_topic_arns:
+        missing.append("SNS_TOPIC_ARNS is not set: every event will be refused.")
+    if settings.unsubscribe_secret is None:
+        missing.append("UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.")
+    if settings.api_token is None:
+        missing.append("API_TOKEN is not set: nothing can be sent, watched or changed over HTTP.")
+    return missing
+
+
+def _emitter(home: Path) -> Emitter | None:
+    """Prefect's API and its key, from the variables that Prefect itself reads."""
+    env = environment(home)
+    url = env.get("PREFECT_API_URL")
+    return Emitter(url, headers=headers(env)) if url else None

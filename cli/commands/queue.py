@@ -1,0 +1,188 @@
+"""`mailout queue`: what waits, why, and what a person can do about it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.confirm import Yes, confirm
+from cli.engine import open_engine
+from cli.names import find_mailout, find_message
+from cli.output import Json, print_json, say
+from cli.show import ALL_PAUSED, mailout_dict, show_mailout, show_mailouts
+from mailout.delivery.protocol import Timing
+from mailout.delivery.states import State
+from mailout.engine import Engine
+from mailout.errors import UsageError
+from mailout.queue import actions
+from mailout.queue.actions import Verdict
+from mailout.queue.mailout import Mailout
+from mailout.reporting.phrases import count
+
+app = typer.Typer(
+    help="What waits and what was sent: list, pause, cancel, retry, settle.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="A mailout: its id or the beginning of it, its Markdown file or Notion page."
+    ),
+]
+MaybeId = Annotated[
+    str | None, typer.Argument(metavar="[ID]", help="A mailout, as `queue list` shows it; or use --all.")
+]
+
+
+@app.command("list", epilog="Example: mailout queue list --json")
+def list_(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 100,
+    json: Json = False,
+) -> None:
+    """All mailouts: what is sent, what waits and why."""
+    engine = open_engine()
+    mailouts = engine.store.mailouts(limit=limit)
+    if json:
+        forecasts = engine.queue_forecast.snapshot().forecasts
+        print_json([mailout_dict(mailout, forecasts.get(mailout.id)) for mailout in mailouts])
+        return
+    if engine.store.all_paused():
+        say(f"{ALL_PAUSED}\n")
+    if mailouts:
+        show_mailouts(engine, mailouts)
+    else:
+        say("The queue is empty. The first mailout: mailout send FILE.md --test")
+
+
+@app.command("show", epilog="Example: mailout queue show 3f2a")
+def show(id: Id, json: Json = False) -> None:
+    """One mailout: how it stands, why it waits, what to do."""
+    engine = open_engine()
+    _show(engine, find_mailout(engine, id), json)
+
+
+@app.command("cancel", epilog="Example: mailout queue cancel 3f2a")
+def cancel(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> None:
+    """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed."""
+    engine = open_engine()
+    found = actions.require_open(find_mailout(engine, id))
+    confirm(f"Cancel “{found.subject}”? {_left(found)} will not get it.", yes)
+    mailout = actions.cancel(engine.store, found.id)
+    engine.pages.tell(mailout.id)
+    _show(engine, mailout, json)
+
+
+@app.command("pause", epilog="Example: mailout queue pause 3f2a, or: mailout queue pause --all")
+def pause(
+    id: MaybeId = None,
+    all_: Annotated[bool, typer.Option("--all", help="Everything, also what comes later.")] = False,
+    json: Json = False,
+) -> None:
+    """Hold a mailout (or everything) until somebody resumes it. What is in hand is finished."""
+    engine = open_engine()
+    if _everything(id, all_):
+        _switch(engine, True, json)
+        return
+    _show(engine, actions.pause(engine.store, find_mailout(engine, id or "").id), json)
+
+
+@app.command("resume", epilog="Example: mailout queue resume 3f2a, or: mailout queue resume --all")
+def resume(
+    id: MaybeId = None,
+    all_: Annotated[bool, typer.Option("--all", help="Undo `pause --all`.")] = False,
+    json: Json = False,
+) -> None:
+    """Let a mailout (or everything) go on, whatever it waited for."""
+    engine = open_engine()
+    if _everything(id, all_):
+        _switch(engine, False, json)
+        return
+    _show(engine, actions.resume(engine.store, find_mailout(engine, id or "").id), json)
+    _goes_on(json)
+
+
+@app.command("retry", epilog="Example: mailout queue retry 3f2a")
+def retry(id: Id, json: Json = False) -> None:
+    """Try the failed messages of a mailout again, and no others."""
+    engine = open_engine()
+    mailout = find_mailout(engine, id)
+    retried = actions.retry(engine.store, mailout.id)
+    engine.report(mailout.id)
+    if not json:
+        say(f"{count(retried, 'message')} will be tried again.")
+    _show(engine, engine.store.mailout(mailout.id), json)
+    _goes_on(json)
+
+
+@app.command("settle", epilog="Example: mailout queue settle 3f2a --as sent")
+def settle(
+    id: Id,
+    verdict: Annotated[
+        Verdict, typer.Option("--as", help="What became of them; `pending` sends them again.")
+    ],
+    message: Annotated[
+        list[str] | None,
+        typer.Option("--message", help="Only this one: its id, or its recipient's address. May be repeated."),
+    ] = None,
+    yes: Annotated[bool, Yes] = False,
+    json: Json = False,
+) -> None:
+    """Say what became of messages in doubt.
+
+    Those that were handed over and never answered for.
+    """
+    engine = open_engine()
+    mailout = find_mailout(engine, id)
+    actions.require_here(mailout)
+    chosen = [find_message(engine, mailout, name, (State.UNKNOWN,)) for name in message] if message else None
+    doubtful = len(chosen) if chosen else mailout.ledger.unknown
+    if not doubtful:
+        raise UsageError("No message of it is in doubt: there is nothing to settle.")
+    twice = "Who got it already will get it twice. " if verdict is Verdict.PENDING else ""
+    confirm(
+        f"{twice}Settle {count(doubtful, 'message')} of “{mailout.subject}” as {verdict.value}?",
+        yes,
+    )
+    actions.settle(engine.store, mailout.id, verdict, Timing.of(engine.settings.lock_seconds), chosen)
+    engine.report(mailout.id)
+    _show(engine, engine.store.mailout(mailout.id), json)
+    if verdict is Verdict.PENDING:
+        _goes_on(json)
+
+
+def _left(mailout: Mailout) -> str:
+    if mailout.frozen_at is None:
+        return "Nobody has got it yet; they"
+    return f"{count(mailout.ledger.pending, 'person', 'people')} who have not got it yet"
+
+
+def _everything(id: str | None, all_: bool) -> bool:
+    if all_ == (id is not None):
+        raise UsageError(
+            "It is one mailout or everything.", remedy="Name one as `queue list` shows it, or say --all."
+        )
+    return all_
+
+
+def _switch(engine: Engine, paused: bool, json: bool) -> None:
+    engine.store.pause_all(paused)
+    if json:
+        print_json({"all_paused": paused})
+    else:
+        say(ALL_PAUSED if paused else "Sending goes on.")
+
+
+def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
+    if json:
+        print_json(mailout_dict(mailout, engine.queue_forecast.forecast(mailout.id)))
+    else:
+        show_mailout(engine, mailout)
+
+
+def _goes_on(json: bool) -> None:
+    if not json:
+        say("\nWhere the queue runs it goes on within a minute; or now: mailout send, with its page or file.")

@@ -1,0 +1,183 @@
+"""`mailout send`: one mailout, from the source to the report."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.confirm import Yes, confirm
+from cli.engine import open_engine
+from cli.output import Json, note, print_json
+from cli.processes import prefect_home
+from cli.progress import showing
+from cli.show import show_reports
+from mailout import examination, wiring
+from mailout.engine import Engine
+from mailout.errors import NotFound, UsageError
+from mailout.intake.mailouts import Announcement
+from mailout.queue.mailout import Mailout, MailoutOutcome, Status
+from mailout.reporting.phrases import count
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+DONE, FAILED, DEFERRED = 0, 1, 75
+GO_ON = "Nothing is lost and nothing goes out twice: the same command goes on with the rest."
+
+
+@app.command(epilog="Example: mailout send examples/newsletter.md --test")
+def send(
+    ref: Annotated[
+        str, typer.Argument(metavar="REF", help="A Markdown file, or a Notion page (its id or address).")
+    ],
+    test: Annotated[
+        bool | None,
+        typer.Option(
+            "--test/--real",
+            help="Only to TEST_EMAILS, or for real. Without it: as the page or file says.",
+        ),
+    ] = None,
+    direct: Annotated[
+        bool,
+        typer.Option("--direct", help="Without Prefect: starts at once, and leaves no run to look at."),
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Rehearse it once more, although it has not changed.")
+    ] = False,
+    yes: Annotated[bool, Yes] = False,
+    json: Json = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log, and Prefect's.")] = False,
+) -> None:
+    """Send one mailout to everyone who should have it, once.
+
+    Stop it with Ctrl-C whenever you like: what is in hand is finished, and the same command goes on with the
+    rest. Exit codes: 0 sent, 1 failed, 2 wrong usage or settings, 75 it has to wait (it says for what).
+    """
+    engine = open_engine(verbose=verbose)
+    if again and not engine.rehearses:
+        raise UsageError(
+            "A mailout to people goes out once; --again is for rehearsals.",
+            remedy="To send to those that failed: mailout queue retry. For a trial: --test.",
+        )
+    id = engine.validate(ref, test, again=again)
+    about = engine.announcement(ref, test)
+    if about is not None:
+        _ask_first(engine, about, yes)
+    stop = Stop(engine)
+    first = "Preparing" if direct else starting(engine.settings.mailout_home)
+    with showing(engine.settings, id, first=first, quiet=json), stop.on_signals(id):
+        if direct:
+            engine.deliver(engine.enqueue(ref, test).id)
+        else:
+            run_flow(engine, ref, test)
+    finish(engine, id, json=json, stopped_by=stop.signal)
+
+
+def _ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
+    """What would stop it now is said first: nobody should agree to what cannot be."""
+    for check in examination.what_stops_sending(engine.settings):
+        if check.level == "fail":
+            raise UsageError(f"{check.name}: {check.message}.", remedy=check.remedy or None)
+        note(f"{check.name}: {check.message}. {check.remedy}".rstrip())
+    sender = f"{about.from_name} <{about.from_email}>" if about.from_name else about.from_email
+    people = count(about.people, "person", "people")
+    confirm(f"“{about.subject}” goes to {people} through Amazon SES, from {sender}. Send it?", yes)
+
+
+def starting(home: Path) -> str:
+    if prefect_home.is_new(home):
+        return "Starting Prefect; the first time it builds its database, about 20 seconds"
+    return "Starting Prefect, about 10 seconds"
+
+
+def run_flow(engine: Engine, ref: str, test: bool | None) -> str:
+    """The flow `send_mailout` in this process; the id of its run. An error inside it is raised here."""
+    home = engine.settings.mailout_home.absolute()
+    prefect_home.prepare(home)
+    prefect_home.start_server(home)
+    from prefect.exceptions import FailedRun
+
+    from flows.send_mailout import send_mailout
+
+    wiring.use(engine)
+    state: Any = send_mailout(ref, test, return_state=True)
+    ended = state.result(raise_on_failure=False)
+    # What a failed run has to say the store tells better.
+    if isinstance(ended, BaseException) and not isinstance(ended, FailedRun):
+        raise ended
+    return str(state.state_details.flow_run_id)
+
+
+class Stop:
+    """Ctrl-C and SIGTERM: the first finishes what is in hand, the second ends it there and then."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.signal: int | None = None
+
+    def __call__(self, number: int, frame: object) -> None:
+        again, self.signal = self.signal is not None, number
+        if again or not self._engine.stop():
+            raise Stopped(number)
+        note("\nStopping: what is in hand is finished first.")
+
+    @contextmanager
+    def on_signals(self, id: str) -> Iterator[None]:
+        before = {
+            number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        }
+        try:
+            yield
+        except Stopped:
+            with suppress(NotFound):  # not written down yet
+                self._engine.store.release(id)
+            note(f"\nStopped. {GO_ON}")
+            raise
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class Stopped(KeyboardInterrupt):
+    """Stopped while nothing was being sent."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None) -> None:
+    """Say how it stands, and end with the exit code for it."""
+    reports = engine.report(id)
+    mailout = reports.summary.mailout
+    if json:
+        print_json(reports.summary.to_dict() | {"csv": str(reports.csv), "html": str(reports.html)})
+    elif not _is_on_its_way(mailout):
+        show_reports(engine, reports)
+    if _is_on_its_way(mailout):
+        so_far = f"{mailout.ledger.sent:,} of {mailout.ledger.recipients:,} sent"
+        if engine.store.all_paused():
+            note(f"Everything is paused ({so_far}). To go on: mailout queue resume --all, then send again.")
+        else:
+            note(f"Stopped ({so_far}). {GO_ON}")
+        if not reports.written:
+            note(f"The report is written by the next run, or now: mailout status {id} --report")
+        if stopped_by is not None:
+            raise typer.Exit(128 + stopped_by)
+    raise typer.Exit(exit_code(mailout))
+
+
+def _is_on_its_way(mailout: Mailout) -> bool:
+    """Begun, not over, and waiting for nothing: somebody stopped it, or another process sends it."""
+    open_ = mailout.status in (Status.PROCESSING, Status.PENDING)
+    return open_ and mailout.started_at is not None and mailout.defer_reason is None
+
+
+def exit_code(mailout: Mailout) -> int:
+    if mailout.status is Status.COMPLETED:
+        return DONE if mailout.outcome is MailoutOutcome.SENT else FAILED
+    return FAILED if mailout.status is Status.CANCELLED else DEFERRED

@@ -1,0 +1,127 @@
+"""`mailout status`: everything at a glance, one mailout, or one message."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from cli.engine import open_engine
+from cli.names import find_mailout, find_message
+from cli.output import Json, print_json, say
+from cli.show import ALL_PAUSED, mailout_dict, message_dict, show_files, show_mailouts
+from mailout.audience.addresses import LEFT_OUT
+from mailout.delivery.states import State
+from mailout.engine import Engine, Reports
+from mailout.errors import UsageError
+from mailout.queue.actions import require_here
+from mailout.reporting.codes import remedy_of
+from mailout.reporting.plain import summary_lines
+from mailout.reporting.summary import summarise
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+RECENT = 10
+
+
+@app.command(epilog="Example: mailout status newsletter.md --message ana@example.org")
+def status(
+    id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="A mailout: its id or the beginning of it, its Markdown file or Notion page."
+        ),
+    ] = None,
+    message: Annotated[
+        str | None,
+        typer.Option("--message", help="One message of it: its id, or the recipient's address."),
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Write the CSV and the report page of the mailout.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """How things stand: everything at a glance, one mailout, or one message with all its steps."""
+    engine = open_engine()
+    mailout = find_mailout(engine, id) if id else None
+    if report and mailout is None:
+        raise UsageError("--report needs a mailout.", remedy="For example: mailout status letter.md --report")
+    if message:
+        if mailout:
+            require_here(mailout)
+        _message(engine, find_message(engine, mailout, message), json)
+    elif mailout:
+        if report:
+            require_here(mailout)
+        _mailout(engine, mailout.id, json, engine.report(mailout.id) if report else None)
+    else:
+        _overview(engine, json)
+
+
+def _overview(engine: Engine, json: bool) -> None:
+    people = engine.store.subscriber_counts()
+    mailouts = engine.store.mailouts(limit=RECENT)
+    paused = engine.store.all_paused()
+    left_out = engine.store.left_out()
+    if json:
+        forecasts = engine.queue_forecast.snapshot().forecasts
+        print_json(
+            {
+                "subscribers": dict(people),
+                "left_out": dict(left_out),
+                "all_paused": paused,
+                "mailouts": [mailout_dict(m, forecasts.get(m.id)) for m in mailouts],
+            }
+        )
+        return
+    say("Subscribers: " + ", ".join(f"{n:,} {name}" for name, n in people.items()))
+    for reason, n in left_out.items():
+        say(f"  {n:,} active ones get no mail: {LEFT_OUT[reason]}")
+    if paused:
+        say(ALL_PAUSED)
+    say()
+    if mailouts:
+        show_mailouts(engine, mailouts)
+    else:
+        say("No mailouts yet. The first one: mailout send FILE.md --test")
+
+
+def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> None:
+    found = engine.store.mailout(id)
+    alone = found.goes_on_by(engine.store.now(), engine.settings.lock_seconds)
+    forecast = engine.queue_forecast.forecast(id) if alone is None else None  # nobody is there to keep to it
+    summary = reports.summary if reports else summarise(engine.store, id, forecast=forecast)
+    summary = replace(summary, goes_on_by=alone)
+    errors = engine.store.errors(id, limit=20)
+    if json:
+        problems = {"problems": [{"code": e.code, "message": e.message} for e in errors]}
+        files = {"csv": str(reports.csv), "html": str(reports.html)} if reports else {}
+        print_json(summary.to_dict() | problems | files)
+        return
+    if engine.store.all_paused():
+        say(f"{ALL_PAUSED}\n")
+    say(f"Mailout {id}")
+    say("\n".join(summary_lines(summary, engine.limits.timezone)))
+    for code, text in dict.fromkeys((e.code, e.message) for e in errors):
+        say(f"To look at: {text} ({code})")
+    if reports:
+        say()
+        show_files(reports)
+
+
+def _message(engine: Engine, id: str, json: bool) -> None:
+    row = engine.store.message(id)
+    events = engine.store.message_events(id)
+    if json:
+        print_json(message_dict(row, events))
+        return
+    say(f"Message {id} to {row['email']}: {row['state']}, attempts: {row['attempts']}")
+    if row["error_message"]:
+        say(f"{row['error_code']}: {row['error_message']}")
+        if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
+            say(f"  {remedy}")
+    say()
+    for event in events:
+        about = ", ".join(f"{name} {value}" for name, value in event["metadata"].items() if value is not None)
+        say(f"  {event['created_at']}  {event['type']:<16}  {about}")

@@ -1,0 +1,207 @@
+"""`mailout subscribers`: the list of people, in and out."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli import subscriber_import
+from cli.commands import forget
+from cli.engine import open_engine
+from cli.output import Json, note, print_json, say
+from cli.subscriber_import import writing
+from mailout.audience.addresses import TRIM, Dropped, normalise
+from mailout.audience.plan import IN_WORDS
+from mailout.audience.port import SubscriberRow
+from mailout.audience.status import PRIORITY
+from mailout.engine import Engine
+from mailout.errors import UsageError
+from mailout.reporting.rows import safe
+from mailout.time_format import iso
+
+app = typer.Typer(
+    help="The people on your list: import, export, add one, look one up.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")
+
+
+@app.command("export", epilog="Example: mailout subscribers export --out people.csv")
+def export(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write; without it, to the terminal.")
+    ] = None,
+) -> None:
+    """Write everybody as CSV, in the form that `import` reads."""
+    engine = open_engine()
+    written = 0
+    attributes = sorted({name for row in _everybody(engine) for name in row["attributes"]})
+    with writing(out) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow((*COLUMNS, *map(safe, attributes)))
+        for row in _everybody(engine):
+            values = [row["attributes"].get(name) for name in attributes]
+            writer.writerow(map(_cell, (*(row[name] for name in COLUMNS), *values)))
+            written += 1
+    if out is not None:
+        note(f"{written:,} people written to {out}.")
+
+
+def _everybody(engine: Engine) -> Iterator[Mapping[str, Any]]:
+    after = ""
+    while page := engine.store.subscribers(after=after, limit=1000):
+        yield from page
+        after = page[-1]["email_norm"]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return safe("|".join(value) if isinstance(value, list | tuple) else str(value))
+
+
+@app.command("list", epilog="Example: mailout subscribers list --status unsubscribed --search shop")
+def list_(
+    status: Annotated[
+        str | None, typer.Option("--status", help="Only these: active, unsubscribed or bounced.")
+    ] = None,
+    search: Annotated[
+        str | None, typer.Option("--search", help="A part of the address or of the name.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="How many at most.", min=1)] = 100,
+    json: Json = False,
+) -> None:
+    """Who is on the list, by address."""
+    if status is not None and status not in PRIORITY:
+        raise UsageError(f"There is no status {status}.", remedy=f"There are: {', '.join(PRIORITY)}.")
+    found = open_engine().store.subscribers(limit=limit + 1, status=status, search=search)
+    people = [_with_times(person) for person in found[:limit]]
+    if json:
+        print_json(people)
+        return
+    for person in people:
+        say("  ".join((f"{person['email']:<40}", f"{person['status']:<12}", _name(person))).rstrip())
+    if not people:
+        note("Nobody.")
+    if len(found) > limit:
+        note(f"There are more than these {limit:,}: --limit shows more, --search fewer.")
+
+
+def _name(person: Mapping[str, Any]) -> str:
+    known = person["attributes"]
+    return known.get("name") or " ".join(filter(None, map(known.get, ("first_name", "last_name"))))
+
+
+@app.command("add", epilog="Example: mailout subscribers add ana@example.org --name Ana --list newsletter")
+def add(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address.")],
+    name: Annotated[str | None, typer.Option("--name", help="The person's name.")] = None,
+    list_key: Annotated[str | None, typer.Option("--list", help="Put the person on this list, too.")] = None,
+    signed_up: Annotated[
+        bool,
+        typer.Option(
+            "--signed-up", help="They asked for it themselves: also after having left or been forgotten."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Add one person. Who has unsubscribed or bounced stays so."""
+    norm = _address(email)
+    store = open_engine().store
+    row = SubscriberRow(
+        email.strip(TRIM),
+        norm,
+        attributes={"name": name} if name else {},
+        lists=[list_key] if list_key else [],
+    )
+    counts = store.import_subscribers([row], own_sign_up=signed_up)
+    if counts.forgotten:
+        raise UsageError(
+            f"{norm} asked to be forgotten.", remedy="If they have signed up again themselves: --signed-up."
+        )
+    if signed_up:
+        store.resubscribe(norm, None)
+    person = _with_times(store.subscriber(norm))
+    if json:
+        print_json(person)
+    elif person["status"] == "active":
+        say(f"{norm} is {'added' if counts.added else 'on the list'}.")
+    else:
+        say(f"{norm} is {person['status']} and stays so.")
+
+
+@app.command("unsubscribe", epilog="Example: mailout subscribers unsubscribe ana@example.org")
+def unsubscribe(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address, in capitals or not.")],
+    list_key: Annotated[
+        str | None, typer.Option("--list", help="From this list only; without it, from everything.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Take a person off the list, as their own unsubscribe would. Imports do not bring them back."""
+    norm = _address(email)
+    store = open_engine().store
+    store.normalise_addresses()
+    store.unsubscribe(norm, list_key)
+    if json:
+        print_json({"email": norm, "list": list_key})
+        return
+    say(f"{norm} gets no more mail{f' of the list {list_key}' if list_key else ''}.")
+
+
+@app.command("show", epilog="Example: mailout subscribers show ana@example.org")
+def show(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address, in capitals or not.")],
+    json: Json = False,
+) -> None:
+    """One person: status, lists, and everything the import knew."""
+    norm = _address(email)
+    engine = open_engine()
+    engine.store.normalise_addresses()
+    person = _with_times(engine.store.subscriber(norm))
+    if json:
+        print_json(person)
+        return
+    say(person["email"], style="bold")
+    say(f"  {'status':<14}  {person['status']}, since {person['status_updated_at']}")
+    facts = {name: person.get(name) for name in FACTS}
+    if person["email_norm"] != person["email"]:
+        facts["written to"] = person["email_norm"]
+    for name, value in facts.items():
+        if value:
+            say(f"  {name:<14}  {value}")
+    for entry in person["lists"]:
+        left = f" (left {iso(entry['unsubscribed_at'])})" if entry["unsubscribed_at"] else ""
+        say(f"  {'list':<14}  {entry['list_key']}{left}")
+    for ocd_id in person["ocd_ids"]:
+        say(f"  {'ocd_id':<14}  {ocd_id}")
+    for name, value in person["attributes"].items():
+        say(f"  {name:<14}  {value}")
+
+
+FACTS = ("from_name", "bounce_type", "bounce_subtype", "created_at", "left_at", "complained_at")
+TIMES = ("created_at", "status_updated_at", "left_at", "complained_at")
+
+
+def _with_times(person: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(person) | {name: iso(person[name]) for name in TIMES}
+
+
+def _address(email: str) -> str:
+    norm = normalise(email)
+    if isinstance(norm, Dropped):
+        raise UsageError(
+            f"{email} is no address: {IN_WORDS[norm]}.", remedy="Give it as it stands in the list."
+        )
+    return norm
+
+
+app.command("import", epilog=subscriber_import.EXAMPLE)(subscriber_import.import_)
+app.command("forget", epilog=forget.EXAMPLE)(forget.forget)

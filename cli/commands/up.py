@@ -1,0 +1,283 @@
+"""`mailout up`: everything on one machine: Prefect's server, deployments, workers, the gateway."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Annotated
+
+import httpx
+import typer
+
+from cli.cut_off import found_cut_off
+from cli.deploy import POOL, deploy
+from cli.engine import read_settings
+from cli.output import note, say
+from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string, for_own_server
+from cli.processes import prefect_home
+from cli.processes.listening import require_free
+from cli.processes.prefect_api import environment
+from cli.processes.stale_runs import clear_stale_runs
+from cli.processes.supervisor import Supervisor
+from cli.show import near
+from flows.orphans import LOCK
+from mailout import wiring
+from mailout.errors import MailoutError, SettingsError, UsageError
+from mailout.settings import Settings
+from mailout.store import Store
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+PROJECT = Path(__file__).resolve().parents[2]
+LOOK_EVERY = 0.5
+START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 180.0, 60.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What runs where."""
+
+    workers: int
+    host: str
+    port: int
+    prefect_port: int
+    own_server: bool
+    only_workers: bool
+
+    @property
+    def gateway(self) -> str:
+        """Its address, seen from this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+
+@app.command(epilog="Example: mailout up --workers 2 --host 0.0.0.0 --port 8080")
+def up(
+    workers: Annotated[int, typer.Option("--workers", min=1, max=32, help="How many workers.")] = 1,
+    host: Annotated[
+        str, typer.Option("--host", help="The address that the gateway listens on.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The gateway's port.")] = 8080,
+    prefect_port: Annotated[
+        int, typer.Option("--prefect-port", min=1, max=65535, help="The port of Prefect's pages and API.")
+    ] = 4200,
+    only_workers: Annotated[
+        bool,
+        typer.Option("--only-workers", help="One more machine that sends: no gateway, nothing is deployed."),
+    ] = False,
+) -> None:
+    """Run everything on this machine: Prefect with its pages, the flows on their schedules, the gateway.
+
+    With PREFECT_API_URL set, that server (or Prefect Cloud) is used and none is started. Ctrl-C ends it all:
+    what is in hand is finished first.
+    """
+    settings = read_settings()
+    own_server = not environment().get("PREFECT_API_URL")
+    plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
+    home = settings.mailout_home.absolute()
+    store = wiring.open_store(settings)
+    try:
+        with _alone(home):
+            _require_possible(plan)
+            for line in found_cut_off(store, socket.gethostname(), settings.lock_seconds):
+                note(line)
+            _run(settings, home, plan, store)
+    finally:
+        store.close()
+    note("Stopped.")
+
+
+def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
+    """Until somebody ends it."""
+    supervisor = Supervisor(home / "logs", _environment(home, plan), note)
+    with _stopping() as stop:
+        try:
+            _start(supervisor, plan, stop)
+            if not stop.is_set():
+                _show(settings, supervisor, plan)
+            while not stop.wait(LOOK_EVERY):
+                supervisor.look_after()
+            note("\nStopping: what is in hand is finished first.")
+        finally:
+            _stop(supervisor, store)
+
+
+def _environment(home: Path, plan: Plan) -> dict[str, str]:
+    """What all parts are told. A setting of the environment stands."""
+    prefect_home.prepare(home)
+    for name in ("NO_PROXY", "no_proxy"):  # the parts speak to each other, whatever the way out is
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "::1"]))
+    paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    ours = {
+        "PREFECT_API_URL": f"http://127.0.0.1:{plan.prefect_port}/api",
+        "PREFECT_SERVER_UI_API_URL": "/api",
+        # The queue makes a run every minute: without this its history would grow for ever.
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
+        # In its memory, a holder of a slot would be forgotten at a restart, and the slot stay taken for ever.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+        "PREFECT_WORKER_QUERY_SECONDS": "5",
+    }
+    told = {name: value for name, value in environment(home).items() if value}
+    if plan.own_server:
+        told |= for_own_server(home, told)
+        # Of the pages that it serves itself; a page from elsewhere must not even read an answer.
+        origins = [f"http://{host}:{plan.prefect_port}" for host in ("127.0.0.1", "localhost")]
+        ours["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = ",".join(origins)
+    told[LOCK] = str(home / "up.lock")
+    named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+    logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
+    return ours | told | named | logged
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """One a home: a second one would share the first one's database of Prefect, and stop its senders when it
+    ends. The lock goes with the process, however that ends."""
+    with (home / "up.lock").open("a+") as file:
+        if not _locked(file):
+            time.sleep(LOOK_EVERY)  # a run of an earlier one may just be looking whether it is still up
+            if not _locked(file):
+                raise UsageError(
+                    f"mailout is up already, with {near(home)} as its home.",
+                    remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
+                )
+        yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _require_possible(plan: Plan) -> None:
+    if plan.only_workers and plan.own_server:
+        raise SettingsError(
+            "PREFECT_API_URL: is missing.", remedy="--only-workers needs the server that it works for."
+        )
+    if not plan.only_workers:
+        require_free("--host, --port", plan.host, plan.port)
+    if plan.own_server:
+        require_free("--prefect-port", "127.0.0.1", plan.prefect_port)
+
+
+# ── starting ──
+
+
+def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
+    """The gateway at once, since people wait for it; then the server, to which all the others speak."""
+    python = [sys.executable, "-m"]
+    if not plan.only_workers:
+        gateway = ["cli", "gateway", "--host", plan.host, "--port", str(plan.port)]
+        supervisor.start("gateway", [*python, *gateway])
+    if plan.own_server:
+        note("Starting Prefect; the first time it builds its database, about 20 seconds.")
+        supervisor.start("prefect", [*python, "prefect", "server", "start", "--port", str(plan.prefect_port)])
+    url = supervisor.env["PREFECT_API_URL"].rstrip("/")
+    if not plan.own_server and not _answers(f"{url}/health"):
+        note(f"Waiting for Prefect's server at {url}, which does not answer yet.")
+    _wait(supervisor, stop, f"{url} does not answer", lambda: _answers(f"{url}/health"))
+    if not plan.only_workers and not stop.is_set():
+        deploy(supervisor.env, supervisor.logs / "deploy.log")
+    if plan.own_server and not stop.is_set():
+        clear_stale_runs(supervisor.env)
+    for number in range(1, plan.workers + 1):
+        if not stop.is_set():
+            name = f"{socket.gethostname()}-{number}"
+            command = ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", name]
+            supervisor.start(f"worker-{number}", [*python, *command], ends_first=True)
+    if not plan.only_workers:
+        _wait(supervisor, stop, "The gateway does not answer", lambda: _answers(f"{plan.gateway}/health"))
+
+
+def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: Callable[[], bool]) -> None:
+    until = time.monotonic() + START_SECONDS
+    while not ready():
+        if time.monotonic() > until:
+            raise MailoutError(f"{otherwise}.", remedy=f"Its log is in {supervisor.logs}.")
+        supervisor.look_after()
+        if stop.wait(LOOK_EVERY):
+            return
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5).status_code < 500
+    except httpx.TransportError:
+        return False
+
+
+def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
+    prefect = supervisor.env["PREFECT_API_URL"].removesuffix("/api")
+    folder = near(settings.mailout_home / "outbox")
+    mail = "Amazon SES" if settings.mailout_transport == "ses" else folder
+    say("mailout is up.", style="bold")
+    say(f"  Prefect   {prefect}   runs and schedules; start a flow by hand there")
+    if plan.own_server:
+        say(f"            {_password(supervisor.env)}")
+    if not plan.only_workers:
+        say(f"  gateway   {plan.gateway}   /send-mailout, /webhooks/notion, /ses-events, /unsubscribe")
+    say(f"  workers   {plan.workers}, each flow run in a process of its own")
+    say(f"  mail      goes to {mail}")
+    say(f"  logs      {near(supervisor.logs)}")
+    say("Ctrl-C ends it all.")
+    sys.stdout.flush()
+
+
+def _password(env: Mapping[str, str]) -> str:
+    """How to open Prefect's pages. Not the string itself: what is said here may end in a log."""
+    home = Path(env["MAILOUT_HOME"])
+    if env[OF_SERVER] == auth_string(home):
+        return f"its pages ask for a password: the line in {near(home / FILE)}"
+    return f"its pages ask for a password: what {OF_SERVER} or {OF_CLIENT} says"
+
+
+# ── stopping ──
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Set by Ctrl-C and SIGTERM; a second one does not wait any more."""
+    stop = threading.Event()
+
+    def on_signal(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {n: signal.signal(n, on_signal) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(supervisor: Supervisor, store: Store) -> None:
+    """Senders through the store, for a worker that is ended gives its flow no time; then workers, then the
+    server, which must hear how the runs ended."""
+    try:
+        _stop_senders(store)
+    finally:
+        workers = [part for part in supervisor.parts if part.ends_first]
+        supervisor.stop(workers, STOP_SECONDS)
+        supervisor.stop(list(supervisor.parts), STOP_SECONDS)
+
+
+def _stop_senders(store: Store) -> None:
+    """Those of this machine: others may share the store, and even the mailout."""
+    until = time.monotonic() + SENDERS_SECONDS
+    while time.monotonic() < until and store.stop_machine(socket.gethostname()):
+        time.sleep(LOOK_EVERY)

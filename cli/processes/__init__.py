@@ -1,0 +1,1 @@
+"""What starts processes or talks to Prefect."""

@@ -1,0 +1,137 @@
+"""Prefect in this process: a home of its own under `MAILOUT_HOME`, and its embedded server.
+
+Everything is in the environment before `prefect` is imported for the first time: it reads its settings once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+
+from cli.prefect_auth import FILE, auth_string, for_own_server, for_server_at
+from cli.processes.orphan_guard import OrphanGuard
+from cli.processes.prefect_api import LETS_IN, client, environment
+from mailout.errors import MailoutError, SettingsError
+
+INSTEAD = "To send without Prefect: --direct."
+SERVER = "prefect.server.api.server:create_app"
+
+OURS = "# Read by every prefect command with this PREFECT_HOME: nothing reports home"
+PROFILE = """\
+{ours}, and no server
+# that is started here answers without the string in {file}.
+active = "mailout"
+
+[profiles.mailout]
+PREFECT_SERVER_ANALYTICS_ENABLED = "false"
+PREFECT_SERVER_API_AUTH_STRING = {auth}
+"""
+
+
+def prepare(home: Path) -> Path:
+    """Set Prefect up before it is imported; what the environment says already stands."""
+    chosen = Path(os.environ.setdefault("PREFECT_HOME", str(home / "prefect")))
+    chosen.mkdir(parents=True, exist_ok=True)
+    if not environment().get("PREFECT_API_URL"):
+        _write_profile(chosen / "profiles.toml", home)
+    os.environ.setdefault("PREFECT_SERVER_ALLOW_EPHEMERAL_MODE", "true")
+    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    os.environ.setdefault("PREFECT_LOGGING_EXTRA_LOGGERS", "mailout")  # our own log, in the run's
+    # The server keeps the run's log; what the terminal shows of it is for our own handler to say.
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    return chosen
+
+
+def _write_profile(path: Path, home: Path) -> None:
+    """For `prefect server start` by hand. What somebody has changed stays as it is."""
+    if path.exists() and not path.read_text(encoding="utf-8").startswith(OURS):
+        return
+    wanted = PROFILE.format(ours=OURS, file=home / FILE, auth=json.dumps(auth_string(home)))
+    if not path.exists() or path.read_text(encoding="utf-8") != wanted:
+        beside = path.with_name(f".profiles-{os.getpid()}.toml")  # somebody may be reading it
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+            file.write(wanted)
+        beside.replace(path)
+
+
+def isolate() -> None:
+    """Forget what the environment wants of Prefect: the demo is the same on every machine."""
+    for name in [name for name in os.environ if name.startswith("PREFECT_")]:
+        del os.environ[name]
+
+
+def is_new(home: Path) -> bool:
+    """Whether the server will have to build its database first."""
+    return not (home / "prefect" / "prefect.db").exists()
+
+
+def start_server(home: Path) -> None:
+    """Prefect's embedded server, unless `PREFECT_API_URL` names one. It ends with this process.
+
+    Not before: what the flow had to say is still on its way to the server when the flow is over.
+    """
+    from prefect.context import refresh_global_settings_context
+    from prefect.server.api.server import SubprocessASGIServer
+    from prefect.settings import get_current_settings
+
+    url, env = get_current_settings().api.url, environment()
+    os.environ.update(for_server_at(url, home, env) if url else for_own_server(home, env))
+    refresh_global_settings_context()
+    if url:
+        _require_answer(environment() | {"PREFECT_API_URL": url})
+        return
+    watchman = OrphanGuard()
+    atexit.register(watchman.dismiss)  # the last of three: before it, Prefect's own stops the server
+    atexit.register(watchman.tell, [])
+
+    class OutOfReach(SubprocessASGIServer):
+        """The same server in a session of its own: Ctrl-C in a terminal reaches every process of the
+        session, and a flow that ends needs its server to say so."""
+
+        def _run_uvicorn_command(self) -> subprocess.Popen[bytes]:
+            options = f"--host 127.0.0.1 --port {self.port} --log-level error --lifespan on"
+            server = subprocess.Popen(
+                [sys.executable, "-m", "uvicorn", "--factory", SERVER, *options.split()],
+                env={
+                    **os.environ,
+                    **get_current_settings().to_environment_variables(exclude_unset=True),
+                    "PREFECT_UI_ENABLED": "0",
+                    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.address,
+                    "PREFECT__SERVER_EPHEMERAL": "1",
+                    "PREFECT__SERVER_FINAL": "1",
+                },
+                start_new_session=True,
+            )
+            watchman.tell([[server.pid]])  # who kills us does not get at another session
+            return server
+
+    # Prefect keeps one embedded server a process and finds this one when it looks for its own.
+    try:
+        OutOfReach().start()
+    except RuntimeError as error:
+        raise MailoutError(f"Prefect's server did not start: {error}", remedy=INSTEAD) from error
+
+
+def _require_answer(env: Mapping[str, str]) -> None:
+    """Any answer but a refusal will do; Prefect itself would end in a hundred lines of traceback."""
+    url = env["PREFECT_API_URL"]
+    try:
+        with client(env) as api:
+            if api.get("admin/version").status_code == httpx.codes.UNAUTHORIZED:
+                raise SettingsError(
+                    f"The Prefect server at {url} does not let us in.", remedy=f"Set {LETS_IN}."
+                )
+    except httpx.HTTPError as error:
+        raise SettingsError(
+            f"PREFECT_API_URL: the Prefect server at {url} does not answer ({error}).",
+            remedy=f"Start it, or unset PREFECT_API_URL. {INSTEAD}",
+        ) from error

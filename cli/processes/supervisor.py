@@ -1,0 +1,145 @@
+"""Keeps processes running: each in a session of its own, its output in a file, started again when it dies.
+
+A session of its own, because Ctrl-C in a terminal reaches every process of the terminal's session at once,
+and the parts have to end in order. So nothing would end them if we were killed: the orphan guard does it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cli.log_rotation import rotate, rotate_large
+from cli.processes.orphan_guard import OrphanGuard
+
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+WELL_AFTER = 60.0
+"""A process that ran this long was healthy: its next death counts as the first."""
+
+
+@dataclass
+class Part:
+    """One process and all that it starts."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    ends_first: bool = False  # it needs the others to end well
+    process: subprocess.Popen[bytes] | None = None
+    groups: set[int] = field(default_factory=set)  # of this process and of those before it
+    deaths: int = 0
+    started_at: float = 0.0
+    restart_at: float = 0.0
+
+    @property
+    def runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+class Supervisor:
+    """`tell` gets a line for whatever a person should know."""
+
+    def __init__(self, logs: Path, env: Mapping[str, str], tell: Callable[[str], None]) -> None:
+        self.parts: list[Part] = []
+        self.logs = logs
+        self.env = dict(env)
+        self._tell = tell
+        self._orphan_guard: OrphanGuard | None = None
+        logs.mkdir(parents=True, exist_ok=True)
+
+    def start(self, name: str, command: Sequence[str], *, ends_first: bool = False) -> Part:
+        log = self.logs / f"{name}.log"
+        rotate(log)
+        part = Part(name, command, log, ends_first)
+        self.parts.append(part)
+        self._spawn(part)
+        return part
+
+    def look_after(self) -> None:
+        """Start again what has died, each time a little later. To be called every now and then."""
+        now = time.monotonic()
+        rotate_large(self.logs)
+        if self._orphan_guard is not None and not self._orphan_guard.lives:
+            self._tell_orphan_guard()
+        for part in self.parts:
+            if part.runs:
+                continue
+            if part.process is not None:
+                code, part.process = part.process.returncode, None
+                part.groups = {group for group in part.groups if _signal(group, 0)}
+                self._tell_orphan_guard()
+                part.deaths = 1 if now - part.started_at > WELL_AFTER else part.deaths + 1
+                wait = min(FIRST_WAIT * 2 ** (part.deaths - 1), LONGEST_WAIT)
+                part.restart_at = now + wait
+                self._tell(f"{part.name} ended ({_how(code)}); again in {wait:.0f} s. See {part.log}")
+            elif now >= part.restart_at:
+                self._spawn(part)
+
+    def stop(self, parts: Sequence[Part], patience: float) -> None:
+        """Ask them to end, wait, and leave nothing of theirs behind.
+
+        Only they themselves are asked: a flow run that got the signal, too, would take itself for cancelled.
+        """
+        for part in parts:
+            if part.process is not None:
+                part.process.terminate()
+        until = time.monotonic() + patience
+        for part in parts:
+            if part.process is not None:
+                try:
+                    part.process.wait(max(0.1, until - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    self._tell(f"{part.name} does not end; it is ended.")
+        for part in parts:
+            for group in part.groups:
+                _signal(group, signal.SIGKILL)
+            if part.process is not None:
+                part.process.wait()
+                part.process = None
+            if part in self.parts:
+                self.parts.remove(part)
+        self._tell_orphan_guard()
+
+    def _spawn(self, part: Part) -> None:
+        with part.log.open("ab") as log:
+            part.process = subprocess.Popen(
+                part.command,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        part.groups.add(part.process.pid)
+        part.started_at = time.monotonic()
+        self._tell_orphan_guard()
+
+    def _tell_orphan_guard(self) -> None:
+        """Workers end before the server that they speak to."""
+        if self._orphan_guard is not None and not self._orphan_guard.lives:
+            self._orphan_guard.dismiss()
+            self._orphan_guard = None
+        self._orphan_guard = self._orphan_guard or OrphanGuard()
+        stages = [[part for part in self.parts if part.ends_first is first] for first in (True, False)]
+        self._orphan_guard.tell([[group for part in parts for group in part.groups] for parts in stages])
+        if not self.parts:
+            self._orphan_guard.dismiss()
+            self._orphan_guard = None
+
+
+def _signal(group: int, number: int) -> bool:
+    """Whether anybody is left of it."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _how(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name

@@ -1,0 +1,1 @@
+"""Journals as files: what a session did, kept on this machine."""

@@ -1,0 +1,100 @@
+"""How much may begin now, and how fast: the counters of the limits, the provider's quota, the pace."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from mailout.adapters.sqlite.ledger import Charges, minute_key
+from mailout.delivery.pacing import PaceState, reserve
+from mailout.delivery.protocol import Bucket, Pace, Step
+
+
+def capacity_left(
+    tx: sqlite3.Connection, step: Step, now: float, company: str | None, charges: Charges
+) -> tuple[int, str | None]:
+    """How many more the counters allow, and which of them is the tightest.
+
+    What this very step gives back is free again: a limit would end a run short of it otherwise.
+    """
+    capacity, limited = step.want, None
+    for bucket in step.buckets:
+        if bucket.limit is None or not bucket.starts_at <= now < bucket.ends_at:
+            continue
+        for scope in ("all", company):
+            row = tx.execute(
+                "SELECT n FROM usage WHERE scope = ? AND kind = ? AND key = ?",
+                (scope, bucket.kind, bucket.key),
+            ).fetchone()
+            left = bucket.limit - (row["n"] if row else 0)
+            left -= charges[scope, bucket.kind, bucket.key] if scope else 0
+            if left < capacity:
+                capacity, limited = max(0, left), bucket.kind
+    quota = quota_left(tx, step.pace.scope, charges)
+    if quota is not None and quota < capacity:
+        capacity, limited = quota, "quota"
+    return capacity, limited
+
+
+def company_room(tx: sqlite3.Connection, step: Step, now: float, charges: Charges) -> dict[str, int]:
+    """How many more each company may begin; those without an entry: as many as all together."""
+    capacity: dict[str, int] = {}
+    for bucket in step.buckets:
+        if bucket.limit is None or not bucket.starts_at <= now < bucket.ends_at:
+            continue
+        for row in tx.execute(
+            "SELECT scope, n FROM usage WHERE scope <> 'all' AND kind = ? AND key = ?",
+            (bucket.kind, bucket.key),
+        ):
+            left = bucket.limit - row["n"] - charges[row["scope"], bucket.kind, bucket.key]
+            capacity[row["scope"]] = max(0, min(left, capacity.get(row["scope"], left)))
+    return capacity
+
+
+def quota_left(tx: sqlite3.Connection, scope: str, charges: Charges | None = None) -> int | None:
+    """What the provider had, less what was begun here since it was asked (by the minute)."""
+    row = tx.execute("SELECT available, asked_at FROM provider_quota WHERE scope = ?", (scope,)).fetchone()
+    if row is None or row["available"] is None:
+        return None
+    begun: int = tx.execute(
+        "SELECT coalesce(sum(n), 0) AS begun FROM usage WHERE scope = 'all' AND kind = 'minute' AND key >= ?",
+        (minute_key(row["asked_at"]),),
+    ).fetchone()["begun"]
+    begun += sum(
+        n
+        for (_, kind, key), n in (charges or {}).items()
+        if kind == "minute" and key >= minute_key(row["asked_at"])
+    )
+    available: int = row["available"]
+    return max(0, available - begun)
+
+
+def read_pace(tx: sqlite3.Connection, scope: str) -> PaceState:
+    row = tx.execute("SELECT next_at, factor, factor_at FROM pace WHERE scope = ?", (scope,)).fetchone()
+    return PaceState(*row) if row else PaceState()
+
+
+def write_pace(tx: sqlite3.Connection, scope: str, state: PaceState) -> None:
+    tx.execute(
+        "INSERT INTO pace (scope, next_at, factor, factor_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (scope) DO UPDATE SET"
+        " next_at = excluded.next_at, factor = excluded.factor, factor_at = excluded.factor_at",
+        (scope, state.next_at, state.factor, state.factor_at),
+    )
+
+
+def begin_warmup(tx: sqlite3.Connection, step: Step, now: float) -> None:
+    """The day on which an account's first message left stays the first."""
+    tx.execute(
+        "UPDATE pace SET first_day = ? WHERE scope = ? AND first_day IS NULL",
+        (bucket_key(step.buckets, "day", now), step.pace.scope),
+    )
+
+
+def slow_down(tx: sqlite3.Connection, pace: Pace, now: float) -> None:
+    """A step that begins nothing may still be the one that tells of a throttle."""
+    write_pace(tx, pace.scope, reserve(read_pace(tx, pace.scope), pace, now, 0).state_after(0))
+
+
+def bucket_key(buckets: Sequence[Bucket], kind: str, now: float) -> str | None:
+    return next((b.key for b in buckets if b.kind == kind and b.starts_at <= now < b.ends_at), None)

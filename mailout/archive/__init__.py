@@ -1,0 +1,1 @@
+"""Old mailouts leave the store for an archive."""

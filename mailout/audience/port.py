@@ -1,0 +1,70 @@
+"""What the audience needs of the store: subscribers and their lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberRow:
+    """One subscriber as an import writes it: checked and normalised."""
+
+    email: str  # as written, trimmed
+    email_norm: str  # lower-case, punycode: the key
+    status: str = "active"
+    from_name: str | None = None
+    bounce_type: str | None = None
+    bounce_subtype: str | None = None
+    ocd_ids: Sequence[str] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    lists: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCounts:
+    """What an import changed."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    kept_status: int = 0  # the file said less than the store knew
+    forgotten: int = 0  # erased at their own request: an import does not bring them back
+
+
+class Subscribers(Protocol):
+    """The list, with a status that imports never lower."""
+
+    def import_subscribers(self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False) -> ImportCounts:
+        """Who was forgotten stays away, unless it is that person's own sign-up."""
+        ...
+
+    def subscriber(self, email_norm: str) -> Mapping[str, Any]: ...
+    def subscribers(
+        self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        """By `email_norm`, one page: ask again after the last one's.
+
+        `search` is a part of the address or of the name, in any case.
+        """
+        ...
+
+    def subscriber_counts(self) -> Mapping[str, int]: ...
+    def anybody_on(self, list_key: str) -> bool:
+        """Whether a mailout to this list would reach anybody."""
+        ...
+
+    def audience_size(self, list_key: str | None) -> int:
+        """How many would get a mailout to this list, or (None) to everybody."""
+        ...
+
+    def normalise_addresses(self) -> int:
+        """Bring into our form what others wrote straight into the table; how many can now be written to."""
+        ...
+
+    def left_out(self) -> Mapping[str, int]:
+        """How many active ones get no mail because of their address, by reason."""
+        ...
+
+    def set_status(self, email_norm: str, status: str) -> None: ...

@@ -1,0 +1,1 @@
+"""What `mailout doctor` checks; the vendors' own checks are with their adapters."""

@@ -1,0 +1,58 @@
+"""Where a subscriber stands after what was heard of them: any order of the same news ends in the same state.
+
+The status follows its priority (`bounced > unsubscribed > active`). Among news of the same status the latest
+counts, and a bounce brings its type along. A complaint stays on record for good: who complained is not asked
+back, whatever else they do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mailout.audience.status import PRIORITY
+from mailout.feedback.model import Heard
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberState:
+    """The columns of `subscribers` that feedback may change."""
+
+    status: str = "active"
+    status_updated_at: float | None = None
+    bounce_type: str | None = None
+    bounce_subtype: str | None = None
+    complained_at: float | None = None
+
+
+def with_soft(
+    hard: SubscriberState, soft: SubscriberState | None
+) -> tuple[SubscriberState, SubscriberState | None]:
+    """What a subscriber's status is, and what it would be without soft bounces (None: the same).
+
+    Three messages that bounced softly, with no delivery between them, end mail as a permanent bounce does;
+    but a delivery that is reported late takes it back, so what was there before must not be lost.
+    """
+    if soft is None or hard.status == "bounced":
+        return hard, None
+    return replace(soft, complained_at=hard.complained_at), hard
+
+
+def after(known: SubscriberState, heard: Heard) -> SubscriberState:
+    if heard.complained:
+        known = replace(known, complained_at=max(known.complained_at or heard.at, heard.at))
+    rank, incoming = PRIORITY[known.status], PRIORITY[heard.status]
+    if incoming < rank or (incoming == rank and _weight(heard) <= _weight(known)):
+        return known
+    moved = replace(known, status=heard.status, status_updated_at=heard.at)
+    if heard.status != "bounced":
+        return moved
+    return replace(moved, bounce_type=heard.bounce_type, bounce_subtype=heard.bounce_subtype)
+
+
+def _weight(news: SubscriberState | Heard) -> tuple[float, str, str]:
+    """The later one counts; of two at the same moment, always the same one."""
+    at = news.at if isinstance(news, Heard) else news.status_updated_at
+    moment = float("-inf") if at is None else at
+    if news.status != "bounced":
+        return moment, "", ""
+    return moment, news.bounce_type or "", news.bounce_subtype or ""

@@ -1,0 +1,1 @@
+"""From a request to a mailout in the queue."""

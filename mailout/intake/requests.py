@@ -1,0 +1,193 @@
+"""Mailouts that are asked for: by a page whose status says so, or from outside, over HTTP."""
+
+from __future__ import annotations
+
+import logging
+
+from mailout import ids
+from mailout.error_log import ErrorRecord
+from mailout.errors import (
+    Abort,
+    MailoutError,
+    NotFound,
+    SettingsError,
+    SourceRefused,
+    SourceUnavailable,
+    StoreError,
+)
+from mailout.intake.mailouts import MailoutIntake
+from mailout.page_status.port import PageReporter
+from mailout.queue.mailout import Mailout
+from mailout.queue.port import Request
+
+log = logging.getLogger("mailout.requests")
+
+RECENT = 7 * 86_400.0
+"""What was set to done longer ago is history: it may come from before this database had a `sent_at`."""
+SET_TO_DONE = "set_to_done_by_hand"
+DONE_BY_HAND = "Send means done; to send, set Ready."
+EVENT_SECONDS = 30.0
+"""How long a request's own event may take to start its flow; after that the queue takes it up."""
+
+
+def answer(intake: MailoutIntake, request: Request) -> Mailout | None:
+    """Take up what was asked for; None: its page does not ask to be sent, or not yet.
+
+    Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
+    asked again in a minute. Killed in between, it is taken up again, as the same mailout. What nobody
+    foresaw counts as refused: it would come again every minute.
+    """
+    try:
+        mailout = (
+            _take_up_if_ready(intake, request.ref)
+            if request.if_ready
+            else intake.enqueue(request.ref, request.test)
+        )
+    except _NotYet:
+        return None
+    except (StoreError, SourceUnavailable):
+        raise
+    except Exception as error:
+        if not isinstance(error, Abort):  # an abort has been written down
+            _write_down(intake, request.ref, error)
+        intake.store.answered(request)
+        raise
+    intake.store.answered(request)
+    return mailout
+
+
+def still_asked(intake: MailoutIntake, request: Request) -> bool:
+    """Whether it waits for an answer. An event may be so late that the queue has found the request first."""
+    return request in intake.store.asked(waiting=0)
+
+
+def enqueue_requested(intake: MailoutIntake) -> list[Mailout]:
+    """Requests whose event was lost, or whose flow died before it had read them.
+
+    What goes wrong with one is no reason for the queue to stop.
+    """
+    taken = []
+    for request in intake.store.asked(waiting=EVENT_SECONDS):
+        try:
+            mailout = answer(intake, request)
+        except StoreError:
+            raise
+        except MailoutError as error:
+            log.warning("%s was asked for and is not sent: %s", request.ref, error)
+        except Exception:
+            log.exception("%s was asked for and is not sent", request.ref)
+        else:
+            taken += [] if mailout is None else [mailout]
+    return taken
+
+
+def enqueue_ready(intake: MailoutIntake) -> list[Mailout]:
+    """Write every page that asks for it into the queue; what could not be told before is told first.
+
+    A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
+    just now is asked again in a minute.
+    """
+    intake.pages.tell_due()
+    reporter = intake.pages.reporter
+    if reporter is None or intake.pages.away:
+        return []
+    try:
+        refs = reporter.ready(intake.store.now())
+    except StoreError:
+        raise
+    except MailoutError as error:
+        log.warning("Notion was not asked for new mailouts: %s", error)
+        return []
+    _point_out_done_by_hand(intake, reporter)
+    told_later = _told_later(intake)
+    taken = []
+    for ref in refs:
+        try:
+            mailout = None if ref in told_later else _enqueue(intake, ref)
+        except (SourceUnavailable, SourceRefused) as error:
+            log.warning("%s could not be read: %s", ref, error)
+        else:
+            taken += [] if mailout is None else [mailout]
+    return taken
+
+
+class _NotYet(Exception):
+    """The page asks to be sent later, and nobody but its request will think of it."""
+
+
+def _take_up_if_ready(intake: MailoutIntake, ref: str) -> Mailout | None:
+    """The one page that was asked for, if it asks to be sent. An outage is raised: the request then waits."""
+    reporter = intake.pages.reporter
+    if reporter is None:
+        raise SettingsError("NOTION_TOKEN: is missing, and this is a Notion page.", remedy="Set it.")
+    intake.pages.tell_due()
+    if intake.pages.away:
+        raise SourceUnavailable("Notion was away a moment ago.")
+    if ref in _told_later(intake):
+        return None
+    ready_at = reporter.ready_at(ref)
+    if ready_at is None:
+        return None
+    if ready_at > intake.store.now():
+        if reporter.finds_ready:
+            return None
+        raise _NotYet
+    return _enqueue(intake, ref)
+
+
+def _told_later(intake: MailoutIntake) -> set[str]:
+    """A page that is still to be told how it went asks no more, whatever it says."""
+    return {intake.store.mailout(id).ref for id in intake.store.due_reports()}
+
+
+def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> None:
+    """Whoever sets a page to done means to send it, and waits in vain: once, an error and a line say so."""
+    store = intake.store
+    try:
+        for ref in reporter.done_by_hand(store.now() - RECENT):
+            if _is_known(intake, ref) or any(e.code == SET_TO_DONE for e in store.errors(ref)):
+                continue
+            reporter.note(ref, DONE_BY_HAND)
+            store.record_errors([ErrorRecord(SET_TO_DONE, DONE_BY_HAND, "content", mailout=ref)])
+    except StoreError:
+        raise
+    except MailoutError as error:
+        log.warning("Notion was not asked for pages that were set to done: %s", error)
+    intake.pages.tell_errors()
+
+
+def _is_known(intake: MailoutIntake, ref: str) -> bool:
+    try:
+        return intake.store.mailout(ids.mailout_id(ref)).ref == ref
+    except NotFound:
+        return False
+
+
+def _enqueue(intake: MailoutIntake, ref: str) -> Mailout | None:
+    """None: it must not be sent, and was told so."""
+    try:
+        mailout = intake.enqueue(ref)
+    except (StoreError, SourceUnavailable, SourceRefused):
+        raise
+    except MailoutError as error:
+        log.warning("%s is not sent: %s", ref, error)
+        if not isinstance(error, Abort):  # an abort has been written down
+            _write_down(intake, ref, error)
+            intake.pages.refuse(ref)
+        return None
+    except Exception as error:
+        log.exception("%s is not sent", ref)
+        _write_down(intake, ref, error)
+        intake.pages.refuse(ref)
+        return None
+    told = intake.pages.tell(mailout.id)
+    if mailout.is_test and not told:
+        # It would ask again every minute, and every answer would be another mail.
+        intake.store.cancel(mailout.id)
+        raise SourceUnavailable("It is not tried out: its page could not be told.")
+    return mailout
+
+
+def _write_down(intake: MailoutIntake, ref: str, error: Exception) -> None:
+    said = str(error) if isinstance(error, MailoutError) else f"{type(error).__name__}: {error}"
+    intake.store.record_errors([ErrorRecord("cannot_be_sent", said, "content", mailout=ref)])

@@ -1,0 +1,1 @@
+"""A mailout's Notion page and the errors database, kept up to date."""

@@ -1,0 +1,154 @@
+"""What the queue needs of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from mailout.content.notion.links import page_id_of
+from mailout.delivery.port import Outbox
+from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """One member of an audience that is handed in instead of read from `subscribers`."""
+
+    email: str
+    from_name: str | None = None
+    content_hash: str | None = None  # None: the mailout's own
+    variables: Mapping[str, str] = field(default_factory=dict)
+    recipient_id: str | None = None
+
+
+class How(StrEnum):
+    """What exactly is asked for."""
+
+    AS_WRITTEN = "as_written"  # a test or not, as the page or file says
+    TEST = "test"  # to TEST_EMAILS alone
+    REAL = "real"
+    IF_READY = "if_ready"  # only if the page is Ready and its time has come
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The same one, asked for again within a minute, is one."""
+
+    ref: str
+    how: How = How.AS_WRITTEN
+
+    @classmethod
+    def of(cls, ref: str, test: bool | None = None, if_ready: bool = False) -> Request:
+        """A page has one name here, whether its id or its address was given."""
+        ref = page_id_of(ref) or ref
+        if if_ready:
+            return cls(ref, How.IF_READY)
+        if test is None:
+            return cls(ref)
+        return cls(ref, How.TEST if test else How.REAL)
+
+    @property
+    def test(self) -> bool | None:
+        return {How.TEST: True, How.REAL: False}.get(self.how)
+
+    @property
+    def if_ready(self) -> bool:
+        return self.how is How.IF_READY
+
+
+class Queue(Protocol):
+    """Mailouts: `campaign_queue`, the single source of truth."""
+
+    def enqueue(self, new: NewMailout) -> Mailout:
+        """Write it down, or find it: the same id is the same mailout."""
+        ...
+
+    def mailout(self, id: str) -> Mailout: ...
+    def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
+        """In the order in which they would be taken up, then the newest first."""
+        ...
+
+    def due_mailouts(self, stale: float) -> Sequence[Mailout]:
+        """What may be taken up now: pending and due, or processing with nobody seen for `stale` s."""
+        ...
+
+    def start(self, id: str, worker: str) -> Mailout:
+        """Take it up, if it is due: PROCESSING. One that is not due, or done, comes back as it is."""
+        ...
+
+    def defer(
+        self, id: str, reason: DeferReason, until: float | None, note: str | None = None
+    ) -> Mailout: ...
+    def resume(self, id: str) -> Mailout:
+        """It waits for nothing but its turn; what held it for a person is acknowledged."""
+        ...
+
+    def release(self, id: str) -> Mailout:
+        """Whoever sent it has stopped: PENDING again, unless another one is sending it."""
+        ...
+
+    def cancel(self, id: str) -> Mailout: ...
+    def discard_unbegun(self, id: str) -> bool:
+        """Let go of a mailout that was cancelled before its first message, so that it may be sent after all.
+        False: something of it was begun, or it is not cancelled."""
+        ...
+
+    def complete(self, id: str) -> Mailout:
+        """COMPLETED, if nothing is pending or in flight; else it comes back as it is."""
+        ...
+
+    def same_content(self, id: str, since: float) -> Mailout | None:
+        """The latest real mailout from another page that took the same to the same list, and began first."""
+        ...
+
+    def needing_a_person(self) -> Sequence[Mailout]:
+        """Those that wait for one, and those with messages in doubt (unless cancelled); the oldest first."""
+        ...
+
+    def last_turns(self) -> Mapping[str, float]:
+        """When each company last sent."""
+        ...
+
+    def next_test_run(self, ref: str) -> int: ...
+    def pause_all(self, paused: bool) -> None: ...
+    def all_paused(self) -> bool: ...
+    def set_content(self, id: str, content_hash: str, subject: str, *, replace: bool = False) -> Mailout:
+        """Freeze what is sent. The first one stays: editing the page later changes nothing.
+
+        `replace`: another one, as long as it waits and no message of it has been tried.
+        """
+        ...
+
+    def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
+        """When the latest test of this page or file (or of this content) had gone out to somebody."""
+        ...
+
+    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
+        """Write the next part of the audience; how many, or None once all are in."""
+        ...
+
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
+        """Write an audience that was handed in, whole. A replay adds nobody twice."""
+        ...
+
+
+class Requests(Protocol):
+    """What was asked for from outside: written down first, so that a lost event costs a minute at most."""
+
+    def ask(self, request: Request, *, repeat: float) -> bool:
+        """Write it down; False: it was asked for less than `repeat` seconds ago."""
+        ...
+
+    def asked(self, waiting: float) -> Sequence[Request]:
+        """Those that nobody has answered for so many seconds, the oldest first."""
+        ...
+
+    def answered(self, request: Request) -> None:
+        """It is in the queue, or was refused for good."""
+        ...
+
+
+class QueueStore(Outbox, Queue, Requests, Protocol):
+    """What decisions about the queue read and change."""
