@@ -36,7 +36,7 @@ from mailout.settings import Settings, load_settings
 from mailout.store import Store
 
 if TYPE_CHECKING:
-    from mailout.adapters.notion import NotionConfig, NotionPages
+    from mailout.adapters.notion import NotionConfig, NotionDatabases, NotionPages
     from mailout.adapters.sns_certificates import SnsCertificates
     from mailout.adapters.sns_topics import SnsTopics
     from mailout.adapters.sqs import SqsQueue
@@ -189,6 +189,13 @@ def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
     from mailout.adapters.notion import NotionPages
 
     return NotionPages(_notion_config(settings), clock)
+
+
+def notion_databases(settings: Settings, clock: Clock | None = None) -> NotionDatabases:
+    """Makes the databases to write in."""
+    from mailout.adapters.notion import NotionDatabases
+
+    return NotionDatabases(_notion_config(settings), clock or SystemClock())
 
 
 def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str], object] | None:

@@ -118,7 +118,7 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         return
     say(f"Message {id} to {row['email']}: {row['state']}, attempts: {row['attempts']}")
     if row["error_message"]:
-        say(f"{row['error_code']}: {row['error_message']}")
+        say(f"{row['error_message']} ({row['error_code']})")
         if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
             say(f"  {remedy}")
     say()

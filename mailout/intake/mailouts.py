@@ -27,6 +27,7 @@ from mailout.queue.holds import needs_a_test
 from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
 from mailout.queue.port import Recipient
 from mailout.redact import redact
+from mailout.setting_values import is_of_this_machine
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.taking_up")
@@ -234,6 +235,7 @@ class MailoutIntake:
         if is_test:
             self._test_recipients()
             return
+        self._require_way_out()
         self.store.normalise_addresses()
         if not self.store.subscriber_counts()["active"]:
             raise UsageError(
@@ -244,6 +246,15 @@ class MailoutIntake:
             raise UsageError(
                 f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
                 remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
+            )
+
+    def _require_way_out(self) -> None:
+        """People must be able to leave: an address of this machine is for trying things out."""
+        if not self.rehearses and is_of_this_machine(self.settings.unsubscribe_base_url or ""):
+            raise Abort(
+                AbortCode.FOOTER_ENV_MISSING,
+                "UNSUBSCRIBE_BASE_URL is an address of this machine: nobody who gets the letter could leave.",
+                remedy="Set it to the gateway's /unsubscribe, as the world reaches it.",
             )
 
     def _id(self, source_mailout: SourceMailout, is_test: bool) -> str:
@@ -288,7 +299,7 @@ class MailoutIntake:
         if not parsed.addresses:
             raise Abort(
                 AbortCode.TEST_EMAILS_EMPTY,
-                "a test run goes to TEST_EMAILS, and there is no valid address in it.",
+                "A test run goes to TEST_EMAILS, and there is no valid address in it.",
                 remedy="Set TEST_EMAILS to one or more addresses, separated by commas.",
             )
         return [Recipient(address) for address in parsed.addresses]

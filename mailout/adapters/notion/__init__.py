@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from mailout.adapters.notion.databases import NotionDatabases
 from mailout.adapters.notion.pages import NotionPages
 from mailout.adapters.notion.source import NotionConfig, NotionSource
 
-__all__ = ["NotionConfig", "NotionPages", "NotionSource"]
+__all__ = ["NotionConfig", "NotionDatabases", "NotionPages", "NotionSource"]
