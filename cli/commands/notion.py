@@ -42,8 +42,8 @@ def init(
 ) -> None:
     """Make the two databases under a page, and write their ids into .env.
 
-    First make an integration (notion.so/my-integrations) that may read, update and insert content and
-    comment, and share the page with it: ••• → Connections. A database that .env names already is left as it is.
+    First make an integration (notion.so/my-integrations) that may read, update and insert content
+    and comment, and share the page with it: ••• → Connections. A database that .env names already stays.
     """
     settings = read_settings()
     settings = _with_token(settings)

@@ -146,7 +146,9 @@ class MailoutIntake:
             if source_mailout.kind is Kind.NOTION:
                 already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)
-                self.pages.refuse(source_mailout.ref, already_sent=already_sent, rehearsed=rehearsed)
+                self.pages.refuse(
+                    source_mailout.ref, str(abort), already_sent=already_sent, rehearsed=rehearsed
+                )
             else:
                 self.pages.tell_errors()
             raise

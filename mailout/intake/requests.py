@@ -173,12 +173,12 @@ def _enqueue(intake: MailoutIntake, ref: str) -> Mailout | None:
         log.warning("%s is not sent: %s", ref, error)
         if not isinstance(error, Abort):  # an abort has been written down
             _write_down(intake, ref, error)
-            intake.pages.refuse(ref)
+            intake.pages.refuse(ref, str(error))
         return None
     except Exception as error:
         log.exception("%s is not sent", ref)
         _write_down(intake, ref, error)
-        intake.pages.refuse(ref)
+        intake.pages.refuse(ref, "Something went wrong that mailout does not know: its log says more.")
         return None
     told = intake.pages.tell(mailout.id)
     if mailout.is_test and not told:

@@ -10,7 +10,8 @@ from typing import Any
 from notion_client import Client
 
 from mailout.adapters.notion.calls import NotionCalls
-from mailout.adapters.notion.source import ERROR_PROPERTIES, STATUS_NOTE, NotionConfig
+from mailout.adapters.notion.notes import STATUS_NOTE
+from mailout.adapters.notion.source import ERROR_PROPERTIES, NotionConfig
 from mailout.clock import Clock
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import KINDS, PropertyNames, StatusNames
@@ -73,7 +74,7 @@ def _create(body: Mapping[str, Any], api: Client) -> Any:
 
 
 def mailout_properties(names: PropertyNames, statuses: StatusNames) -> dict[str, Any]:
-    """Every property that a mailout can have. The status is a select: the API makes no options of a status."""
+    """Every property that a mailout can have. The status is a select: the API makes no status options."""
     made = {str(getattr(names, one.name)): _property(one.name, statuses) for one in fields(names)}
     return made | {STATUS_NOTE: {"rich_text": {}}}
 
