@@ -17,6 +17,7 @@ from mailout.engine import Engine, Reports
 from mailout.errors import UsageError
 from mailout.queue.actions import require_here
 from mailout.reporting.codes import remedy_of
+from mailout.reporting.phrases import count
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.summary import summarise
 
@@ -77,7 +78,7 @@ def _overview(engine: Engine, json: bool) -> None:
         return
     say("Subscribers: " + ", ".join(f"{n:,} {name}" for name, n in people.items()))
     for reason, n in left_out.items():
-        say(f"  {n:,} active ones get no mail: {LEFT_OUT[reason]}")
+        say(f"  {count(n, 'active one gets', 'active ones get')} no mail: {LEFT_OUT[reason]}")
     if paused:
         say(ALL_PAUSED)
     say()

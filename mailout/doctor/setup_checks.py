@@ -111,10 +111,15 @@ def disk_check(free: int) -> Check:
 def people_checks(active: int, left_out: Mapping[str, int]) -> Iterator[Check]:
     """Is there anybody to write to, and who is there in vain?"""
     if active:
-        yield Check("subscribers", "ok", f"{active:,} are active")
+        yield Check("subscribers", "ok", f"{active:,} {'is' if active == 1 else 'are'} active")
     else:
         remedy = "Import some: mailout subscribers import FILE.csv"
         yield Check("subscribers", "warn", "nobody is on the list yet", remedy)
     for reason, n in left_out.items():
         remedy = "Look at `email_problem` in the table subscribers, and correct the address."
-        yield Check("subscribers", "warn", f"{n:,} active ones get no mail: {LEFT_OUT[reason]}", remedy)
+        yield Check(
+            "subscribers",
+            "warn",
+            f"{n:,} active {'one gets' if n == 1 else 'ones get'} no mail: {LEFT_OUT[reason]}",
+            remedy,
+        )
