@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from mailout import ids, wiring
 from mailout.audience.port import SubscriberRow
@@ -101,7 +102,7 @@ def test_a_test_says_so_in_its_subject_and_has_the_letters_hash(engine_for: Buil
 def test_pictures_that_readers_could_not_see_stop_a_mailout_to_people(
     engine_for: Build, letter: Path
 ) -> None:
-    (letter.parent / "boat.png").write_bytes(b"a picture")
+    Image.new("RGB", (2, 2)).save(letter.parent / "boat.png")
     letter.write_text(letter.read_text("utf-8") + "\n![A boat](boat.png)\n", encoding="utf-8")
     engine = engine_for(people=True)
     with pytest.raises(Abort) as stopped:
