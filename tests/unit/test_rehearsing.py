@@ -113,7 +113,7 @@ def test_pictures_that_readers_could_not_see_stop_a_mailout_to_people(
     ]
     assert engine.store.mailouts() == []
     engine_for(people=False).intake.enqueue(str(letter))
-    engine_for(people=True, PUBLIC_URL="https://mail.example.org").enqueue(str(letter))
+    engine_for(people=True, PUBLIC_URL="https://mail.example.org").intake.enqueue(str(letter))
 
 
 def test_with_require_test_only_what_was_tested_is_sent(engine_for: Build, letter: Path) -> None:
