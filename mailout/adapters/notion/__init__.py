@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.databases import NotionDatabases
 from mailout.adapters.notion.pages import NotionPages
-from mailout.adapters.notion.source import NotionConfig, NotionSource
+from mailout.adapters.notion.source import NotionSource
 
 __all__ = ["NotionConfig", "NotionDatabases", "NotionPages", "NotionSource"]
