@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from typing import Annotated, Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 
 
@@ -35,12 +37,34 @@ Json = Annotated[
 
 
 def say(text: str = "", style: str | None = None) -> None:
-    out.print(text, style=style)
+    out.print(folded(text, out), style=style)
 
 
 def note(text: str) -> None:
     """Beside the data: a warning, or what goes on meanwhile."""
-    err.print(text)
+    err.print(folded(text, err))
+
+
+def folded(text: str, console: Console) -> str:
+    """On a terminal, lines end between words; elsewhere a line is as long as it is."""
+    if not console.is_terminal:
+        return text
+    return "\n".join(_fold(line, max(console.width, 40)) for line in text.split("\n"))
+
+
+def _fold(line: str, width: int) -> str:
+    indent = line[: len(line) - len(line.lstrip())]
+    return (
+        line
+        if cell_len(line) <= width
+        else textwrap.fill(
+            line,
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,  # a path or an address that is cut in two cannot be copied
+            break_on_hyphens=False,
+        )
+    )
 
 
 def print_json(data: Any) -> None:
@@ -53,10 +77,10 @@ def say_error(message: str, code: str, exit_code: int) -> None:
         sys.stderr.write(json.dumps(data, ensure_ascii=False) + "\n")
         return
     for line in message.splitlines():
-        sys.stderr.write(f"mailout: {line}\n")
+        note(f"mailout: {line}")
 
 
 def aside(text: str) -> None:
     """One dim line on stderr, for a person; whoever asked for JSON gets JSON alone."""
     if not _as_json:
-        err.print(text, style="dim")
+        err.print(folded(text, err), style="dim")
