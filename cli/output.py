@@ -8,7 +8,6 @@ import textwrap
 from typing import Annotated, Any
 
 import typer
-from rich.cells import cell_len
 from rich.console import Console
 
 
@@ -46,25 +45,15 @@ def note(text: str) -> None:
 
 
 def folded(text: str, console: Console) -> str:
-    """On a terminal, lines end between words; elsewhere a line is as long as it is."""
+    """On a terminal, sentences end between words; elsewhere a line is as long as it is.
+
+    What is indented is there to be copied, a path or a command, and stays whole.
+    """
     if not console.is_terminal:
         return text
-    return "\n".join(_fold(line, max(console.width, 40)) for line in text.split("\n"))
-
-
-def _fold(line: str, width: int) -> str:
-    indent = line[: len(line) - len(line.lstrip())]
-    return (
-        line
-        if cell_len(line) <= width
-        else textwrap.fill(
-            line,
-            width,
-            subsequent_indent=indent,
-            break_long_words=False,  # a path or an address that is cut in two cannot be copied
-            break_on_hyphens=False,
-        )
-    )
+    fold = textwrap.TextWrapper(max(console.width, 40), break_long_words=False, break_on_hyphens=False)
+    lines = text.split("\n")
+    return "\n".join(line if line[:1] in ("", " ") else fold.fill(line) for line in lines)
 
 
 def print_json(data: Any) -> None:
