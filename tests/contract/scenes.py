@@ -45,7 +45,7 @@ def freeze(store: Store, id: str, *, chunk: int = 20_000) -> int:
 
 
 def mailout(store: Store, *emails: str, ref: str = "page", **fields: Any) -> str:
-    """A mailout to these subscribers, frozen and taken up."""
+    """A mailout to these subscribers, frozen and started."""
     list_key = fields.get("list_key")
     subscribe(store, *emails, lists=(list_key,) if list_key else ())
     id = enqueue(store, ref, **fields)

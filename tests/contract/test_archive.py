@@ -270,7 +270,7 @@ def test_a_store_that_was_set_back_does_not_spoil_the_archive_there_is(
 
 
 def test_two_machines_archive_a_mailout_once(store: Store, factory: StoreFactory, folder: Path) -> None:
-    """Both into one shared folder: the loser takes nothing of the winner's with him."""
+    """Both into one shared folder: the loser removes nothing of the winner's."""
     id = over(store, factory)
     seen: list[list[Archived | Kept]] = []
 
