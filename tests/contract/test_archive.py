@@ -421,8 +421,6 @@ def test_nothing_moves_between_the_mark_and_the_end(
     assert hear(store, reject).revoked == 0
     with pytest.raises(StoreError, match="archived mailout"):
         store.retry_failed(id)
-    with pytest.raises(StoreError, match="archived mailout"):
-        store.revoke(ann, "REJECTED", "")
     assert store.mailout(id) == before
     archive(store, folder)
     assert [row["event_type"] for row in store.delivery_events(message_id=ann.id)] == ["rejected"]
