@@ -7,16 +7,16 @@ import sqlite3
 from collections.abc import Sequence
 
 from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.queue import get_mailout, only_row
 from mailout.ids import message_id
 from mailout.queue.mailout import Status
 from mailout.queue.port import Recipient
 
-_CHUNK = """SELECT s.email_norm, s.from_name FROM subscribers s
+_CHUNK = f"""SELECT s.email_norm, s.from_name FROM subscribers s
     WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began
-      AND (:list_key IS NULL OR EXISTS (SELECT 1 FROM subscriptions l
-           WHERE l.email = s.email_norm AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))
-    ORDER BY s.email_norm LIMIT :chunk"""
+      AND {on_list("s.email_norm")}
+    ORDER BY s.email_norm LIMIT :chunk"""  # noqa: S608 (constants)
 
 
 class SqliteFreezing:

@@ -170,7 +170,7 @@ class SqliteQueue:
     def same_content(self, id: str, since: float) -> Mailout | None:
         rows = self.db.read(
             "SELECT other.* FROM campaign_queue this JOIN campaign_queue other"
-            " ON other.content_hash = this.content_hash AND other.list_key IS this.list_key"
+            " ON other.content_hash = this.content_hash AND coalesce(other.list_key, 'general') = coalesce(this.list_key, 'general')"
             " AND other.ref <> this.ref AND NOT other.is_test AND NOT other.is_rehearsal"
             " WHERE this.id = :id AND other.status <> 'CANCELLED'"
             " AND (other.status = 'PROCESSING' OR other.sent + other.unknown > 0)"
