@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mailout.alerts.sender import AlertSender
 from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
-from mailout.content.port import MediaStore, Source
+from mailout.content.port import Kind, MediaStore, Source
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
 from mailout.delivery.options import CallTime, Ended, Observer, Observers, RunReport, SenderOptions
@@ -26,6 +26,7 @@ from mailout.delivery.sender import Sender
 from mailout.delivery.store_retry import wait_for_store
 from mailout.delivery.throttling import Throttling
 from mailout.errors import HomeUnwritable, MailoutError, StoreError, UsageError
+from mailout.intake.articles import ArticleIntake
 from mailout.intake.mailouts import MailoutIntake
 from mailout.page_status.port import PageReporter
 from mailout.page_status.updates import PageReports
@@ -121,6 +122,8 @@ class Engine(MailoutIntake):
         mailout = self.store.mailout(id)
         if mailout.frozen_at is None and mailout.is_test:
             self.store.freeze_recipients(id, self._test_recipients())
+        elif mailout.frozen_at is None and mailout.kind is Kind.ARTICLE:
+            ArticleIntake(self).freeze(mailout)
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since the queue took it up, too
             while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK) is not None:
@@ -151,6 +154,7 @@ class Engine(MailoutIntake):
         allowance = wait_for_store(self.ask_provider, self.clock)
         if allowance is not None and allowance.refused is not None:
             return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
+        options = wait_for_store(lambda: self._options(allowance), self.clock)
         part = CsvPart(self.reports, self.worker, self.clock)
         watchers: list[Observer] = [part, OutcomeLog(), *([observer] if observer else [])]
         self._sender = Sender(
@@ -159,7 +163,7 @@ class Engine(MailoutIntake):
             self._composer(mailout),
             self._journals,
             self.clock,
-            wait_for_store(lambda: self._options(allowance), self.clock),
+            replace(options, retry=mailout.retry_plan or options.retry),
             Observers(watchers),
             self._throttling,
         )
@@ -215,7 +219,7 @@ class Engine(MailoutIntake):
             self.store.content,
             footer=self.footer(),
             tokens=self.tokens(),
-            from_email=self._from_email(),
+            from_email=self.from_email(),
             from_name=mailout.from_name or self.settings.from_name or "",
             reply_to=self.settings.reply_to,
             list_key=mailout.list_key,

@@ -19,6 +19,7 @@ from mailout.content.model import Content
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.delivery.port import REHEARSING, Transport
+from mailout.delivery.protocol import RetryPlan
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
 from mailout.intake.port import IntakeStore
@@ -108,7 +109,7 @@ class MailoutIntake:
         else:
             people = self.store.audience_size(source_mailout.list_key)
         name = source_mailout.from_name or self.settings.from_name
-        return Announcement(source_mailout.document.subject, people, name, self._from_email())
+        return Announcement(source_mailout.document.subject, people, name, self.from_email())
 
     def _rehearse(self, source_mailout: SourceMailout, again: bool) -> Mailout:
         self._check_ready(False, source_mailout.list_key)
@@ -214,7 +215,8 @@ class MailoutIntake:
                 from_name=source_mailout.from_name,
                 is_test=is_test,
                 is_rehearsal=self.rehearses,
-                scheduled_at=None if is_test else self._time_to_take_it_back(),
+                scheduled_at=None if is_test else self.time_to_take_it_back(),
+                retry_plan=RetryPlan(self.settings.max_attempts, self.settings.retry_delays),
             )
         )
         self.store.put_content(content)
@@ -224,13 +226,13 @@ class MailoutIntake:
         )
         return self.store.set_content(mailout.id, content.hash, content.subject)
 
-    def _time_to_take_it_back(self) -> float | None:
+    def time_to_take_it_back(self) -> float | None:
         delay = self.settings.send_delay
         return self.store.now() + delay if delay else None
 
     def _check_ready(self, is_test: bool, list_key: str | None) -> None:
         """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
-        self._from_email()
+        self.from_email()
         if is_test:
             self._test_recipients()
             return
@@ -303,7 +305,7 @@ class MailoutIntake:
             unsubscribe_secret=secret.get_secret_value() if secret else None,
         )
 
-    def _from_email(self) -> str:
+    def from_email(self) -> str:
         if not self.settings.from_email:
             raise SettingsError(
                 "FROM_EMAIL: is missing.", remedy="Set it to the address that letters come from."

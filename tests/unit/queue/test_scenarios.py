@@ -460,7 +460,7 @@ def test_a_store_that_is_away_ends_the_run_and_loses_nothing(folder: Path) -> No
 
 def test_a_delay_leaves_time_to_take_it_back(folder: Path) -> None:
     made = drive(folder, SEND_DELAY="600")
-    id = made.add("letter", 5, scheduled_at=made.engine._time_to_take_it_back())
+    id = made.add("letter", 5, scheduled_at=made.engine.time_to_take_it_back())
     assert made.run().ended == []
     waits = made.store.mailout(id)
     assert (waits.scheduled_at, waits.ledger.recipients) == (NOON + 600, 5)
