@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 
 import polars as pl
 
@@ -26,22 +27,24 @@ class Variants:
 
     def keys(self, members: Sequence[Member]) -> pl.Series:
         """Of each member, the key of their variant."""
+        rows = pl.select(row=pl.int_range(len(members), dtype=pl.UInt32))
+        counts = pl.Series([len(one.ocd_ids) for one in members], dtype=pl.UInt32)
+        flat = list(chain.from_iterable(one.ocd_ids for one in members))  # a Series of lists takes far longer
         places = pl.DataFrame(
             {
-                "row": pl.Series(range(len(members)), dtype=pl.UInt32),
-                "place": pl.Series([list(one.ocd_ids) for one in members], dtype=pl.List(pl.String)),
+                "row": rows["row"].repeat_by(counts).explode(empty_as_null=False),
+                "place": pl.Series(flat, dtype=pl.String),
             }
         )
         keys = (
             places.lazy()
-            .explode("place")
             .join(self._numbered.lazy(), on="place")
             .group_by("row")
             .agg(pl.col("scope").unique().sort())
             .with_columns(key=pl.col("scope").cast(pl.List(pl.String)).list.join(" "))
             .select("row", "key")
         )
-        found = places.lazy().select("row").join(keys, on="row", how="left", maintain_order="left").collect()
+        found = rows.lazy().join(keys, on="row", how="left", maintain_order="left").collect()
         return found["key"].fill_null(EVERYWHERE)
 
     def article(self, key: str) -> Article | Missing:
