@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import media, metrics, progress, requests, ses_events, unsubscribe
+from gateway import articles, media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
 from gateway.edge import ANSWER_SECONDS, Edge
@@ -21,7 +21,6 @@ from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
-from mailout import wiring
 from mailout.errors import StoreError
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
@@ -39,11 +38,11 @@ class _App(FastAPI):
 def create_app(
     settings: Settings,
     store: Store,
+    queue_forecast: QueueForecast,
     *,
     certificates: Certificates,
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
-    queue_forecast: QueueForecast | None = None,
     page_lookup: PageLookup | None = None,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> FastAPI:
@@ -70,9 +69,9 @@ def create_app(
     wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
+    app.include_router(articles.router(settings, store, emitter, wrong))
     app.include_router(unsubscribe.router(settings, store))
     app.include_router(media.router(settings.mailout_home / "media"))
-    queue_forecast = queue_forecast or wiring.queue_forecast(settings, store)
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
 

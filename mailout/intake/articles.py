@@ -14,6 +14,7 @@ from mailout import ids
 from mailout.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
 from mailout.content.article import document_of
 from mailout.content.checks import GMAIL_CLIPS, check_content
+from mailout.content.from_settings import footer_of, from_email_of
 from mailout.content.layout import render
 from mailout.content.model import Content
 from mailout.content.port import Kind
@@ -21,11 +22,11 @@ from mailout.content.slices import Article, Missing, Slice, live
 from mailout.delivery.protocol import ARTICLE_RETRIES
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, NotFound, UsageError
-from mailout.intake.mailouts import MailoutIntake
-from mailout.intake.port import ArticleBatch, Member
+from mailout.intake.port import ArticleBatch, IntakeStore, Member
 from mailout.intake.variants import Variants
 from mailout.queue.mailout import Mailout, NewMailout
 from mailout.queue.port import Recipient
+from mailout.settings import Settings
 
 log = logging.getLogger("mailout.articles")
 
@@ -126,9 +127,10 @@ class Census:
 class ArticleIntake:
     """What `MailoutIntake` is for letters: whatever would stop a batch stops it before the queue."""
 
-    def __init__(self, intake: MailoutIntake) -> None:
-        self._intake = intake
-        self._store = intake.store
+    def __init__(self, settings: Settings, store: IntakeStore, *, rehearses: bool) -> None:
+        self._settings = settings
+        self._store = store
+        self._rehearses = rehearses  # what is sent is written to a folder and reaches nobody
 
     def live_slices(self, article_key: str) -> list[Slice]:
         """Those that would be sent now, in the order of the body; there is one at least."""
@@ -177,7 +179,7 @@ class ArticleIntake:
         known = self.known(order)
         if known is not None:
             return known
-        self._intake.from_email()
+        from_email_of(self._settings)
         self._store.normalise_addresses()
         audience = self.read_filter(order.audience_filter)
         slices = self.live_slices(order.article_key)
@@ -203,7 +205,7 @@ class ArticleIntake:
 
     def known(self, order: ArticleOrder) -> Mailout | None:
         """The batch as it was asked for before. Another article under its id is refused."""
-        if self._intake.rehearses:
+        if self._rehearses:
             id = self.id_of(order, self.live_slices(order.article_key))
         else:
             id = ids.article_id(order.campaign_tag, order.send_batch_id)
@@ -221,7 +223,7 @@ class ArticleIntake:
         return mailout
 
     def id_of(self, order: ArticleOrder, slices: Sequence[Slice]) -> str:
-        if not self._intake.rehearses:
+        if not self._rehearses:
             return ids.article_id(order.campaign_tag, order.send_batch_id)
         content = json.dumps([[asdict(one) for one in slices], dict(order.audience_filter)], sort_keys=True)
         return ids.article_rehearsal_id(order.campaign_tag, order.send_batch_id, ids.uuid_of(content))
@@ -261,7 +263,7 @@ class ArticleIntake:
                 f"a slice shows {document.media[0].source}, and slices have no folder to look in.",
                 remedy="Give the picture's https:// address.",
             )
-        return render(document, self._intake.footer())
+        return render(document, footer_of(self._settings))
 
     def _members(
         self, audience: AudienceFilter, *, after: str = "", existed_at: float | None = None
@@ -309,14 +311,15 @@ class ArticleIntake:
         )
 
     def _new(self, id: str, order: ArticleOrder, audience: AudienceFilter, census: Census) -> NewMailout:
+        delay = self._settings.send_delay  # time to take it back
         return NewMailout(
             id=id,
             kind=Kind.ARTICLE,
             ref=order.article_key,
             subject=census.variants[0].title,
             list_key=audience.list_key,
-            is_rehearsal=self._intake.rehearses,
-            scheduled_at=self._intake.time_to_take_it_back(),
+            is_rehearsal=self._rehearses,
+            scheduled_at=self._store.now() + delay if delay else None,
             campaign_tag=order.campaign_tag,
             send_batch_id=order.send_batch_id,
             actor=order.actor,

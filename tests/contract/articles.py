@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mailout import wiring
 from mailout.audience.port import SubscriberRow
 from mailout.content.slices import PublishStatus, Slice, slice_id
 from mailout.engine import Engine
 from mailout.intake.articles import ArticleOrder
 from mailout.settings import Settings
 from mailout.store import Store
-from mailout.wiring import limits_of
 from tests.clocks import FakeClock
 from tests.unit.delivery.sending import ListTransport, MemoryJournals
 
@@ -76,14 +76,12 @@ def engine_on(store: Store, clock: FakeClock, home: Path, **transport: Any) -> E
         unsubscribe_secret="a secret of some length",
         send_rate_per_sec=0,
     )
-    return Engine(
-        settings=settings,
+    return wiring.build(
+        settings,
+        clock,
         store=store,
         transport=ListTransport(clock, **transport),
         journals=MemoryJournals(),
-        media=None,  # type: ignore[arg-type]  # articles keep none
-        source_of=lambda ref: (_ for _ in ()).throw(AssertionError(ref)),
-        clock=clock,
-        limits=limits_of(settings),
         worker="test",
+        inline=True,  # a call moves the virtual clock
     )

@@ -15,10 +15,9 @@ from mailout.content.slices import PublishStatus, Slice, assemble, live
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import ARTICLE_RETRIES, Outcome, OutcomeKind
 from mailout.delivery.states import State
-from mailout.engine import Engine
 from mailout.errors import NotFound, StoreError, UsageError
 from mailout.intake import articles
-from mailout.intake.articles import ArticleIntake, ArticleOrder, BatchUsed
+from mailout.intake.articles import ArticleOrder, BatchUsed
 from mailout.intake.port import Member, SliceCounts
 from mailout.intake.variants import Variants
 from mailout.queue import dead_letters
@@ -52,12 +51,12 @@ REJECTED = Outcome(OutcomeKind.PERMANENT, code="MESSAGE_REJECTED", category="PER
 class World:
     """An engine over one store, and what it has sent."""
 
-    def __init__(self, store: Store, clock: FakeClock, home: Path) -> None:
+    def __init__(self, store: Store, clock: FakeClock, home: Path, **transport: str) -> None:
         self.store, self.clock, self.home = store, clock, home
         self.mails: dict[str, Mail] = {}
         self.answers: dict[str, Outcome] = {}  # to whom, instead of accepting
         self.starts: list[float] = []
-        self.engine = engine_on(store, clock, home, answer=self._answer)
+        self.engine = engine_on(store, clock, home, answer=self._answer, **transport)
 
     def _answer(self, mail: Mail, nth: int) -> Outcome | None:
         self.starts.append(self.clock.monotonic())
@@ -67,7 +66,7 @@ class World:
         return None
 
     def send(self, wanted: ArticleOrder | None = None) -> Mailout:
-        mailout = ArticleIntake(self.engine).enqueue(wanted or order())
+        mailout = self.engine.intake.articles.enqueue(wanted or order())
         assert mailout is not None
         self.engine.deliver(mailout.id)
         return self.store.mailout(mailout.id)
@@ -295,7 +294,7 @@ def test_everybody_is_counted_before_anything_is_sent(world: World, store: Store
             )
         ]
     )
-    census = ArticleIntake(world.engine).census("budget", {})
+    census = world.engine.intake.articles.census("budget", {})
     assert [(one.recipients, one.title) for one in census.variants] == [
         (1, "The budget"),
         (1, "The budget in Upper Arlington"),
@@ -309,7 +308,7 @@ def test_everybody_is_counted_before_anything_is_sent(world: World, store: Store
         f"4 {ARLINGTON}",
     ]
     assert store.mailouts() == []
-    assert ArticleIntake(world.engine).census("budget", {"state": "OH"}).no_slices == 0
+    assert world.engine.intake.articles.census("budget", {"state": "OH"}).no_slices == 0
 
 
 def test_who_matches_no_slice_is_skipped_and_counted(world: World, store: Store) -> None:
@@ -341,7 +340,7 @@ def test_a_filter_that_nobody_knows_is_refused(audience: dict[str, str], world: 
 
 
 def test_an_empty_audience_writes_nothing(world: World, store: Store, factory: StoreFactory) -> None:
-    assert ArticleIntake(world.engine).enqueue(order(audience_filter={"state": "TX"})) is None
+    assert world.engine.intake.articles.enqueue(order(audience_filter={"state": "TX"})) is None
     assert store.mailouts() == []
     assert factory.raw("SELECT * FROM campaign_runs") == []
 
@@ -374,25 +373,23 @@ def test_a_batch_id_stands_for_one_article_and_one_audience(world: World, store:
     store.import_slices([part(1, None, "Text.", article_key="other", title="T")])
     for other in (order(article_key="other"), order(audience_filter={"state": "OH"})):
         with pytest.raises(BatchUsed):
-            ArticleIntake(world.engine).enqueue(other)
+            world.engine.intake.articles.enqueue(other)
     assert world.send(order(campaign_tag="autumn")).ledger.sent == 2
 
 
 def test_slices_that_are_edited_afterwards_change_nothing(world: World, store: Store) -> None:
-    mailout = ArticleIntake(world.engine).enqueue(order())
+    mailout = world.engine.intake.articles.enqueue(order())
     assert mailout is not None
     store.import_slices([replace(one, body_md="Edited.", title="Edited") for one in SLICES])
     world.engine.deliver(mailout.id)
     assert "Edited" not in world.text(UNA) + world.text(CLEO)
 
 
-def test_a_rehearsal_uses_nothing_up(
-    world: World, store: Store, factory: StoreFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(Engine, "rehearses", True)
-        rehearsed = world.send()
-        assert world.send().id == rehearsed.id
+def test_a_rehearsal_uses_nothing_up(world: World, store: Store, factory: StoreFactory) -> None:
+    folder = World(store, world.clock, world.home, name="folder")
+    rehearsed = folder.send()
+    assert folder.send().id == rehearsed.id
+    assert len(folder.mails) == 2
     assert rehearsed.is_rehearsal
     assert factory.raw("SELECT * FROM delivery_history") == []
     assert factory.raw("SELECT * FROM campaign_runs") == []
@@ -406,7 +403,7 @@ def test_freezing_goes_on_where_it_was_killed(
     dies_after: int, world: World, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(articles, "CHUNK", 1)
-    mailout = ArticleIntake(world.engine).enqueue(order())
+    mailout = world.engine.intake.articles.enqueue(order())
     assert mailout is not None
     parts = 0
     freeze_part = store.freeze_part
@@ -422,7 +419,7 @@ def test_freezing_goes_on_where_it_was_killed(
         patch.setattr(store, "freeze_part", dying, raising=False)
         if dies_after < 4:
             try:
-                world.engine.freeze(mailout.id)
+                world.engine.sending.freeze(mailout.id)
             except StoreError:
                 assert store.mailout(mailout.id).frozen_at is None
     store.import_slices([replace(one, body_md="Edited.") for one in SLICES])
@@ -436,7 +433,7 @@ def test_freezing_goes_on_where_it_was_killed(
 def test_who_comes_between_the_census_and_the_freezing_gets_a_variant_of_their_own(
     world: World, store: Store
 ) -> None:
-    mailout = ArticleIntake(world.engine).enqueue(order())
+    mailout = world.engine.intake.articles.enqueue(order())
     assert mailout is not None
     subscribe(store, "fay@example.org", ocd_ids=(US, OHIO, FRANKLIN))
     world.engine.deliver(mailout.id)

@@ -123,8 +123,9 @@ class SqliteArticles:
                 "existed_at": existed_at,
             },
         )
-        places = json.loads(f"[{','.join(row['ocd_ids'] for row in rows)}]")  # once: a call a row takes longer
-        return [Member(row["email_norm"], row["from_name"], own) for row, own in zip(rows, places, strict=True)]
+        # All at once: a call for each row would take longer.
+        places = json.loads(f"[{','.join(ocd_ids for _, _, ocd_ids in rows)}]")
+        return [Member(email, name, own) for (email, name, _), own in zip(rows, places, strict=True)]
 
     def anybody_has(self, attribute: str) -> bool:
         found = self.db.read(
