@@ -153,3 +153,7 @@ class NotFound(StoreError):
     """There is no such thing in the store."""
 
     exit_code = 2
+
+    @classmethod
+    def dead_letter(cls, id: str) -> NotFound:
+        return cls(f"There is no dead letter {id}.", remedy="`mailout dead-letters list` shows them.")
