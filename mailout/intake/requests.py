@@ -32,8 +32,7 @@ EVENT_SECONDS = 30.0
 
 
 def answer(intake: MailoutIntake, request: Request) -> Mailout | None:
-    """Enqueue what was asked for; None: its page does not ask to be sent, or not yet, or an article has nobody
-    to go to.
+    """Enqueue what was asked for; None: its page does not ask to be sent (yet), or an article has no reader.
 
     Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
     asked again in a minute. Killed in between, it is enqueued again, as the same mailout. What nobody
@@ -58,7 +57,7 @@ def _enqueue_requested(intake: MailoutIntake, request: Request) -> Mailout | Non
     if request.how is How.ARTICLE:
         return intake.articles.enqueue(ArticleOrder.from_ref(request.ref))
     if request.if_ready:
-        return _take_up_if_ready(intake, request.ref)
+        return _enqueue_if_ready(intake, request.ref)
     return intake.enqueue(request.ref, request.test)
 
 
@@ -179,12 +178,12 @@ def _enqueue(intake: MailoutIntake, ref: str) -> Mailout | None:
         log.warning("%s is not sent: %s", ref, error)
         if not isinstance(error, Abort):  # an abort has been written down
             _write_down(intake, ref, error)
-            intake.pages.refuse(ref)
+            intake.pages.refuse(ref, str(error))
         return None
     except Exception as error:
         log.exception("%s is not sent", ref)
         _write_down(intake, ref, error)
-        intake.pages.refuse(ref)
+        intake.pages.refuse(ref, "Something went wrong that mailout does not know: its log says more.")
         return None
     told = intake.pages.tell(mailout.id)
     if mailout.is_test and not told:
