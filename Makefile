@@ -8,7 +8,7 @@ export DO_NOT_TRACK := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install demo demo-ses test check format docs bench lock clean
+.PHONY: help install demo demo-ses test test-quick check format docs bench lock clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ demo-ses: $(VENV)/.run  ## the same through a stand-in for Amazon SES on this ma
 
 test: $(VENV)/.dev  ## every test
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(ARGS)
+
+test-quick: $(VENV)/.dev  ## the unit tests: no Prefect, no Postgres, no browser
+	@$(BIN)/python -m pytest -n 2 tests/unit $(ARGS)
 
 check: $(VENV)/.dev  ## lint, format, types, direction of imports
 	@$(BIN)/ruff check .

@@ -180,3 +180,7 @@ class NotFound(StoreError):
 
     exit_code = 2
     code = "not_found"
+
+    @classmethod
+    def dead_letter(cls, id: str) -> NotFound:
+        return cls(f"There is no dead letter {id}.", remedy="`mailout dead-letters list` shows them.")

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from cli.output import Json, out, print_json, say
 from cli.processes.prefect_checks import prefect_checks
-from cli.versions import version_checks
 from cli.where import require_place, say_where
 from mailout import examination
 from mailout.doctor.checks import Check, Part, checked
@@ -29,7 +28,7 @@ INDENT = " " * 8
 def doctor(json: Json = False) -> None:
     """Ask everything a mailout needs; say what is wrong and how to fix it.
 
-    Python and its packages, the settings, the store, SES with SNS, SQS and the DNS, Notion, Prefect.
+    The settings, the store, SES with SNS, SQS and the DNS, Notion, Prefect.
     Nothing is sent. Exit codes: 0 nothing stands in the way, 1 something does.
     """
     found = []
@@ -53,7 +52,6 @@ def doctor(json: Json = False) -> None:
 
 def _parts() -> Iterator[Part]:
     """Settings that are wrong are shown as such; whom they lead to cannot be asked then."""
-    yield Part("Python", checked("packages", version_checks))
     home = None
     try:
         settings = load_settings()

@@ -13,8 +13,10 @@ from mailout.content.layout import render
 from mailout.content.media import keep_media
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind, MediaStore, Source, SourceMailout
+from mailout.delivery.protocol import RetryPlan
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
+from mailout.intake.articles import ArticleIntake
 from mailout.intake.port import IntakeStore
 from mailout.intake.reading import Announcement, Reading, Rendered
 from mailout.intake.refusals import AlreadyRehearsed, already_rehearsed, already_sent, cancelled
@@ -49,6 +51,7 @@ class MailoutIntake:
         self._source_of = source_of
         self._test_emails = test_emails
         self._validated: dict[str, Reading] = {}
+        self.articles = ArticleIntake(settings, store, rehearses=rehearses)
 
     def enqueue(self, ref: str, test: bool | None = None) -> Mailout:
         """Read the source, refuse what must not be sent, and write the mailout into the queue."""
@@ -202,6 +205,7 @@ class MailoutIntake:
                 is_test=is_test,
                 is_rehearsal=self.rehearses,
                 scheduled_at=None if is_test else self._time_to_take_it_back(),
+                retry_plan=RetryPlan(self._settings.max_attempts, self._settings.retry_delays),
             )
         )
         self.store.put_content(content)

@@ -266,7 +266,7 @@ def begun(mailout: Commands, count: int, then: State | None) -> list[str]:
 
 @pytest.fixture
 def waiting(mailout: Commands) -> Commands:
-    """A mailout to three people, taken up, of which nothing has left."""
+    """A mailout to three people, started, of which nothing has left."""
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
     engine = wiring.build(load_settings(env=mailout.settings))
     id = engine.intake.enqueue(str(mailout.letter())).id
