@@ -20,13 +20,17 @@ $(VENV)/.run: requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run requirements-dev.lock pyproject.toml
-	@echo "Installing what the tests need into $(VENV)."
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-dev.lock
+$(VENV)/.command: $(VENV)/.run pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-install: $(VENV)/.dev  ## build .venv with everything in it
+$(VENV)/.dev: $(VENV)/.command requirements-dev.lock
+	@echo "Installing what the tests need into $(VENV)."
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-dev.lock
+	@touch $@
+
+install: $(VENV)/.command  ## build .venv with the command mailout and what it needs
+	@echo "Installed. Next: source $(BIN)/activate, then: mailout init"
 
 demo: $(VENV)/.run  ## send the shipped newsletter to made-up people, into a folder
 	@$(BIN)/python -m cli demo $(ARGS)

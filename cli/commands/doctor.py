@@ -12,9 +12,10 @@ from rich.text import Text
 
 from cli.output import Json, out, print_json, say
 from cli.processes.prefect_checks import prefect_checks
+from cli.where import require_place, say_where
 from mailout import examination
 from mailout.doctor.checks import Check, Part, checked
-from mailout.errors import SettingsError
+from mailout.errors import SettingsError, UsageError
 from mailout.settings import load_settings
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -54,9 +55,13 @@ def _parts() -> Iterator[Part]:
     home = None
     try:
         settings = load_settings()
+        require_place(settings)
     except SettingsError as error:
         yield Part("Settings", _wrong(error))
+    except UsageError as error:
+        yield Part("Settings", [Check("folder", "fail", error.message, error.remedy or "")])
     else:
+        say_where(settings)
         home = settings.mailout_home
         yield from examination.examine(settings)
     yield Part("Prefect", checked("server", partial(prefect_checks, home=home)))

@@ -92,8 +92,8 @@ class Outbox(Protocol):
         """A person's word on UNKNOWN messages (all, or these): SENT, FAILED or PENDING."""
         ...
 
-    def retry_failed(self, mailout_id: str) -> int:
-        """FAILED messages wait again, with all their attempts before them. How many."""
+    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
+        """FAILED messages (all, or these) wait again, with all their attempts before them. How many."""
         ...
 
     def message(self, id: str) -> Mapping[str, Any]: ...

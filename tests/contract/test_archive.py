@@ -124,7 +124,7 @@ def test_many_pages_make_parts_and_nobody_is_missing(
 def test_archives_of_several_mailouts_read_as_one_table(
     store: Store, factory: StoreFactory, folder: Path
 ) -> None:
-    """README's one line: a type that differs from archive to archive would stop it."""
+    """The one line in docs/archive.md: a type that differs from archive to archive would stop it."""
     over(store, factory, ref="first")
     factory.set_now(NOON)
     empty = enqueue(store, "second")

@@ -113,13 +113,13 @@ class SqliteOutbox:
             move.write()
             return len(rows)
 
-    def retry_failed(self, mailout_id: str) -> int:
+    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
         with self.db.write() as tx:
             move = Transitions(tx, self.db.clock.now())
             cancelled = tx.execute(
                 "SELECT 1 FROM campaign_queue WHERE id = ? AND status = 'CANCELLED'", (mailout_id,)
             ).fetchone()
-            rows = [] if cancelled else _chosen(tx, mailout_id, State.FAILED, None)
+            rows = [] if cancelled else _chosen(tx, mailout_id, State.FAILED, ids)
             for row in rows:
                 move.retry(row)
             move.write()

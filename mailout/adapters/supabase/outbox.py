@@ -57,8 +57,11 @@ class SupabaseOutbox:
             return int(self.rpc("mailout_settle", {**params, "after": 0, "most": len(chosen)})["moved"])
         return self._in_parts("mailout_settle", params)
 
-    def retry_failed(self, mailout_id: str) -> int:
-        return self._in_parts("mailout_retry_failed", {"campaign_id": mailout_id})
+    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
+        if ids is None:
+            return self._in_parts("mailout_retry_failed", {"campaign_id": mailout_id})
+        params = {"campaign_id": mailout_id, "after": 0, "most": len(ids), "ids": list(ids)}
+        return int(self.rpc("mailout_retry_failed", params)["moved"])
 
     def _in_parts(self, name: str, params: Mapping[str, Any]) -> int:
         """A transaction for each part, by `seq`: asked again, it goes on where it was stopped."""
