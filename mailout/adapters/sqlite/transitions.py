@@ -48,10 +48,12 @@ class Transitions:
         self._ledger_changes.count(rows, State.SUPPRESSED)
 
     def refuse(self, row: sqlite3.Row, code: str, message: str) -> None:
-        """PENDING → VALIDATION_FAILED, without an attempt."""
+        """PENDING → VALIDATION_FAILED: received, which counts as an attempt, and never called."""
         self._to(
             row,
             State.VALIDATION_FAILED,
+            attempts=row["attempts"] + 1,
+            attempt_at=self.now,
             error_code=code,
             error_category="VALIDATION_ERROR",
             error_message=message,
