@@ -134,11 +134,17 @@ begin
 end $$;
 comment on function mailout_uncharged is 'What surely-not-sent attempts give back to the counters they were charged to.';
 
+create or replace function mailout_took(begun timestamptz, at timestamptz, age double precision) returns integer
+language sql immutable set search_path = public as $$
+    select round(1000 * extract(epoch from greatest(begun, at - make_interval(secs => age)) - begun))::integer
+$$;
+comment on function mailout_took is 'Milliseconds from RECEIVED to the end of an attempt, not of the call alone.';
+
 create or replace function mailout_record(reports mailout_report[], at timestamptz) returns void
 language plpgsql set search_path = public as $$
 begin
     update email_outbox o
-    set state = 'SENT', ses_message_id = r.message_id, duration_ms = r.duration_ms,
+    set state = 'SENT', ses_message_id = r.message_id, duration_ms = mailout_took(o.attempt_at, at, r.age),
         sent_at = greatest(o.attempt_at, at - make_interval(secs => r.age)),
         next_attempt_at = null, unknown_at = null,
         charged_hour = case when not r.uncharge then o.charged_hour end,
@@ -168,7 +174,7 @@ begin
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state = 'SENT_ATTEMPT' and r.state = 'UNKNOWN';
     update email_outbox o
-    set state = r.state, duration_ms = r.duration_ms, unknown_at = null,
+    set state = r.state, duration_ms = mailout_took(o.attempt_at, at, r.age), unknown_at = null,
         error_code = r.code, error_category = r.category, error_message = r.message, original_code = r.original_code,
         charged_hour = case when not r.uncharge then o.charged_hour end,
         charged_day = case when not r.uncharge then o.charged_day end,
@@ -180,7 +186,8 @@ begin
             mailout_remember(o, at, o.epoch, jsonb_build_object(
                 'type', r.state, 'errorCode', r.code, 'errorCategory', r.category, 'errorMessage', r.message,
                 'originalCode', r.original_code, 'willRetry', true, 'nextAttemptNumber', o.attempts + 1,
-                'backoffDelay', round(coalesce(r.retry_in, 0) * 1000), 'durationMs', r.duration_ms))
+                'backoffDelay', round(coalesce(r.retry_in, 0) * 1000),
+                'durationMs', mailout_took(o.attempt_at, at, r.age)))
             else o.history end
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and not r.give_back

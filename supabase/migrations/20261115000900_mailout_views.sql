@@ -1,12 +1,5 @@
 -- One truth, each seed's vocabulary. `security_invoker`: a view shows nobody more than its tables do.
 
-create or replace function mailout_duration(o email_outbox) returns integer
-language sql immutable set search_path = public as $$
-    select round(1000 * extract(epoch from case when o.state = 'SENT' then o.sent_at
-        when o.state in ('FAILED', 'VALIDATION_FAILED') then o.failed_at end - o.attempt_at))::integer
-$$;
-comment on function mailout_duration is 'Milliseconds from RECEIVED to the end of a message.';
-
 create or replace view email_logs with (security_invoker = true) as
 select o.id as outbox_id,
        o.company_id,
@@ -18,7 +11,7 @@ select o.id as outbox_id,
        o.error_code,
        o.error_message as error_reason,
        o.attempts,
-       mailout_duration(o) as duration_ms,
+       o.duration_ms,
        coalesce(o.request_id, o.campaign_id::text, o.id::text) as request_id,  -- what asked for it
        o.created_at,
        o.sent_at,
@@ -49,11 +42,11 @@ select o.id, o.seq, 1000000,
             else o.attempt_at end,
        o.attempts,
        case o.state
-           when 'SENT' then jsonb_build_object('sesMessageId', o.ses_message_id, 'durationMs', mailout_duration(o),
+           when 'SENT' then jsonb_build_object('sesMessageId', o.ses_message_id, 'durationMs', o.duration_ms,
                                                'attempt', o.attempts)
            else jsonb_build_object('errorCode', o.error_code, 'errorCategory', o.error_category,
                                    'errorMessage', o.error_message, 'originalCode', o.original_code,
-                                   'willRetry', false, 'durationMs', mailout_duration(o), 'attempt', o.attempts)
+                                   'willRetry', false, 'durationMs', o.duration_ms, 'attempt', o.attempts)
        end
 from email_outbox o
 cross join lateral (select (o.history -> -1 ->> 'epoch')::integer as epoch, o.history -> -1 ->> 'type' as type) told

@@ -12,8 +12,7 @@ SELECT o.id AS outbox_id,
        o.error_code,
        o.error_message AS error_reason,
        o.attempts,
-       CAST(round(1000 * (CASE o.state WHEN 'SENT' THEN o.sent_at WHEN 'FAILED' THEN o.failed_at
-                              WHEN 'VALIDATION_FAILED' THEN o.failed_at END - o.attempt_at)) AS INTEGER) AS duration_ms,  -- from RECEIVED to the end
+       o.duration_ms,
        coalesce(o.request_id, o.campaign_id, o.id) AS request_id,  -- what asked for it
        strftime('%Y-%m-%dT%H:%M:%fZ', o.created_at, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', o.sent_at, 'unixepoch') AS sent_at,
@@ -44,12 +43,11 @@ SELECT o.id, o.seq, 1000000,
             ELSE o.attempt_at END,
        o.attempts,
        CASE o.state
-           WHEN 'SENT' THEN json_object('sesMessageId', o.ses_message_id, 'durationMs',
-                                        CAST(round(1000 * (o.sent_at - o.attempt_at)) AS INTEGER), 'attempt', o.attempts)
+           WHEN 'SENT' THEN json_object('sesMessageId', o.ses_message_id, 'durationMs', o.duration_ms,
+                                        'attempt', o.attempts)
            ELSE json_object('errorCode', o.error_code, 'errorCategory', o.error_category,
                             'errorMessage', o.error_message, 'originalCode', o.original_code,
-                            'willRetry', json('false'), 'durationMs',
-                            CAST(round(1000 * (o.failed_at - o.attempt_at)) AS INTEGER), 'attempt', o.attempts)
+                            'willRetry', json('false'), 'durationMs', o.duration_ms, 'attempt', o.attempts)
        END
 FROM email_outbox o
 WHERE o.state IN ('SENT_ATTEMPT', 'SENT', 'FAILED', 'VALIDATION_FAILED', 'UNKNOWN');
