@@ -15,6 +15,7 @@ from mailout import wiring
 from mailout.engine import Engine
 from mailout.intake.requests import enqueue_ready, enqueue_requested
 from mailout.queue_run import QueueRun
+from mailout.single_mail_run import send_what_waits
 from tasks.logs import redacted
 
 
@@ -36,6 +37,7 @@ def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
+    send_what_waits(engine)
     turns = QueueRun(engine, Delivery(), look=lambda: (enqueue_ready(engine), enqueue_requested(engine)))
     with let_go_if_ended(turns.in_hand):
         ended = turns.run()

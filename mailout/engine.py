@@ -16,7 +16,7 @@ from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
 from mailout.content.port import MediaStore, Source
 from mailout.content.tokens import Tokens
-from mailout.delivery.compose import Composer
+from mailout.delivery.compose import Composer, SingleComposer
 from mailout.delivery.options import CallTime, Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.port import REHEARSING, Allowance, Journals, Transport
@@ -173,6 +173,39 @@ class Engine(MailoutIntake):
         self._call_times[id] = self._call_times.get(id, CallTime()) + report.call_time
         self._warn_if_concurrency_too_low(id)
         return report
+
+    def send_single_mails(
+        self, seconds: float, observer: Observer | None = None, *, until_idle: bool = False
+    ) -> RunReport:
+        """Send what programs hand in, as it comes, for so long. No window holds: a receipt is for now."""
+        allowance = wait_for_store(self.ask_provider, self.clock)
+        if allowance is not None and allowance.refused is not None:
+            return RunReport(Ended.REFUSED, None, outcome=allowance.refused)
+        watchers: list[Observer] = [OutcomeLog(), *([observer] if observer else [])]
+        composer = SingleComposer(
+            self.store.content,
+            footer=self.footer,
+            tokens=self.tokens() if self.settings.unsubscribe_keys else None,
+            from_email=self._from_email(),
+            from_name=self.settings.from_name or "",
+            reply_to=self.settings.reply_to,
+        )
+        self._sender = Sender(
+            self.store,
+            self._transport,
+            composer,
+            self._journals,
+            self.clock,
+            wait_for_store(lambda: self._options(allowance), self.clock),
+            Observers(watchers),
+            self._throttling,
+        )
+        try:
+            return self._sender.run(
+                None, deadline=self.clock.monotonic() + seconds, until_idle=until_idle
+            )
+        finally:
+            self._sender = None
 
     def _let_go(self, id: str) -> None:
         """The next look of the queue takes it up at once, instead of when its lease has run out."""

@@ -40,7 +40,7 @@ def check_document(document: Document) -> None:
     """A subject, a body, and every picture kept."""
     _require_subject(document.subject)
     _require_flat(document.html_body)
-    if not document.text_body.strip() and not _shows_anything(document.html_body):
+    if not document.text_body.strip() and not shows_anything(document.html_body):
         raise Abort(
             AbortCode.EMPTY_BODY,
             "there is nothing in the body, neither words nor a picture.",
@@ -114,7 +114,7 @@ def _too_deep() -> Abort:
     return _invalid(f"the HTML is nested more than {MAX_DEPTH} deep.")
 
 
-def _shows_anything(html: str) -> bool:
+def shows_anything(html: str) -> bool:
     return bool(plain_text(html).strip()) or bool(re.search(r"<img\b", html, re.IGNORECASE))
 
 

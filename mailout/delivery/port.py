@@ -33,6 +33,7 @@ class Mail:
     content: Content
     values: Mapping[str, str]  # fills the content's marks
     unsubscribe_url: str | None  # None: a transactional mail
+    headers: Mapping[str, str] = field(default_factory=dict)  # its sender's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,10 @@ class Outbox(Protocol):
 
     def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
         """An event says that an accepted message was then rejected."""
+        ...
+
+    def has_single_mails(self, session: str) -> bool:
+        """Whether a step of this idle session would have something to do: a mail is due, or it must stop."""
         ...
 
     def message(self, id: str) -> Mapping[str, Any]: ...

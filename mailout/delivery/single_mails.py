@@ -1,4 +1,4 @@
-"""A mail without a mailout: what it is, what became of handing it in, and the part of the store that keeps it."""
+"""A mail without a mailout: what it is, what became of handing it in, and what the store does with it."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def new_token(company: str, scopes: Sequence[Scope], limit_per_minute: int | Non
 
 
 def hash_of(token: str) -> str:
-    """A token is long and random: a plain hash cannot be turned back, and is quick enough for each request."""
+    """A token is long and random: a plain hash of it cannot be turned back."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

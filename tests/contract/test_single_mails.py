@@ -197,9 +197,7 @@ def test_a_token_is_known_by_its_hash_until_it_is_revoked(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("kind", "limits"), [("hour", (2, None)), ("day", (None, 2))])
-def test_a_companys_own_limit_holds(
-    store: Store, kind: str, limits: tuple[int | None, int | None]
-) -> None:
+def test_a_companys_own_limit_holds(store: Store, kind: str, limits: tuple[int | None, int | None]) -> None:
     """Above or below the one for every company, and also where there is none."""
     store.add_company("acme")
     with pytest.raises(NotFound):

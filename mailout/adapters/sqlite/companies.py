@@ -10,7 +10,7 @@ from mailout.errors import NotFound
 from mailout.intake.companies import Company, KnownRecipient, Scope, Token
 
 _COMPANY = "id, limit_per_hour, limit_per_day, created_at"
-_TOKEN = "id, company_id, token_hash, scopes, limit_per_minute, created_at, revoked_at"
+_KNOWN = "id, company_id, token_hash, scopes, limit_per_minute, created_at, revoked_at"
 _RECIPIENT = "company_id, id, external_id, email, name, deleted_at, created_at, updated_at"
 
 
@@ -45,16 +45,24 @@ class SqliteCompanies:
             tx.execute(
                 "INSERT INTO api_tokens (token_hash, company_id, created_at, id, scopes, limit_per_minute)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
-                (token.token_hash, token.company_id, now, token.id, ",".join(token.scopes),
-                 token.limit_per_minute),
+                (
+                    token.token_hash,
+                    token.company_id,
+                    now,
+                    token.id,
+                    ",".join(token.scopes),
+                    token.limit_per_minute,
+                ),
             )
 
     def token(self, token_hash: str) -> Token | None:
-        rows = self.db.read(f"SELECT {_TOKEN} FROM api_tokens WHERE token_hash = ?", (token_hash,))  # noqa: S608
+        rows = self.db.read(f"SELECT {_KNOWN} FROM api_tokens WHERE token_hash = ?", (token_hash,))  # noqa: S608
         return _token(rows[0]) if rows else None
 
     def tokens(self) -> Sequence[Token]:
-        return [_token(row) for row in self.db.read(f"SELECT {_TOKEN} FROM api_tokens ORDER BY company_id, id")]  # noqa: S608
+        return [
+            _token(row) for row in self.db.read(f"SELECT {_KNOWN} FROM api_tokens ORDER BY company_id, id")
+        ]  # noqa: S608
 
     def revoke_token(self, id: str) -> bool:
         with self.db.write() as tx:
@@ -77,8 +85,15 @@ class SqliteCompanies:
                 " email = excluded.email, name = excluded.name, updated_at = excluded.updated_at,"
                 " created_at = CASE WHEN deleted_at IS NULL THEN created_at ELSE excluded.created_at END,"
                 " deleted_at = NULL",
-                (recipient.company_id, before["id"] if before else recipient.id, recipient.email,
-                 recipient.external_id, recipient.name, now, now),
+                (
+                    recipient.company_id,
+                    before["id"] if before else recipient.id,
+                    recipient.email,
+                    recipient.external_id,
+                    recipient.name,
+                    now,
+                    now,
+                ),
             )
             return before is None or before["deleted_at"] is not None
 

@@ -20,9 +20,11 @@ IN_TURN = f"""
 WITH RECURSIVE company (id) AS (
     SELECT min(i.company_id) {DUE}
     UNION ALL
-    SELECT (SELECT min(i.company_id) {DUE} AND i.company_id > company.id) FROM company WHERE company.id IS NOT NULL
+    SELECT (SELECT min(i.company_id) {DUE} AND i.company_id > company.id)
+    FROM company WHERE company.id IS NOT NULL
 )
-SELECT o.seq, row_number() OVER (PARTITION BY o.company_id ORDER BY coalesce(o.next_attempt_at, 0), o.seq) AS turn
+SELECT o.seq, row_number() OVER (
+    PARTITION BY o.company_id ORDER BY coalesce(o.next_attempt_at, 0), o.seq) AS turn
 FROM company
 JOIN email_outbox o ON o.seq IN (
     SELECT i.seq {DUE} AND i.company_id = company.id AND coalesce(i.next_attempt_at, 0) <= :now
@@ -88,7 +90,7 @@ class SqliteSingleMails:
         with self.db.reading() as tx:
             now = self.db.clock.now()
             (since,) = tx.execute(
-                f"SELECT min(coalesce(i.next_attempt_at, i.created_at)) {DUE}"  # noqa: S608 (a constant)
+                f"SELECT min(coalesce(i.next_attempt_at, i.created_at)) {DUE}"
                 " AND coalesce(i.next_attempt_at, 0) <= ? AND i.is_rehearsal = ?",
                 (now, rehearsal),
             ).fetchone()
@@ -99,7 +101,7 @@ class SqliteSingleMails:
         rows = self.db.read(
             "SELECT s.closed_at IS NOT NULL OR s.stop_requested"
             " OR EXISTS (SELECT 1 FROM switches WHERE name = 'all_paused') OR EXISTS ("
-            f"SELECT 1 {DUE} AND coalesce(i.next_attempt_at, 0) <= ? AND i.is_rehearsal = (s.transport = ?))"  # noqa: S608 (a constant)
+            f"SELECT 1 {DUE} AND coalesce(i.next_attempt_at, 0) <= ? AND i.is_rehearsal = (s.transport = ?))"
             " FROM sender_sessions s WHERE s.id = ?",
             (self.db.clock.now(), REHEARSING, session),
         )
@@ -141,9 +143,9 @@ def _recipient(tx: sqlite3.Connection, mail: SingleMail, now: float) -> tuple[bo
     if mail.recipient_id is None and mail.external_id is None:
         return True, None
     row = tx.execute(
-        "SELECT id, external_id, email, deleted_at FROM recipients WHERE company_id = ? AND"
-        + (" id = ?" if mail.recipient_id is not None else " external_id = ?"),
-        (mail.company_id, mail.recipient_id or mail.external_id),
+        "SELECT id, external_id, email, deleted_at FROM recipients WHERE company_id = :company"
+        " AND CASE WHEN :id IS NULL THEN external_id = :external ELSE id = :id END",
+        {"company": mail.company_id, "id": mail.recipient_id, "external": mail.external_id},
     ).fetchone()
     if row is None and mail.recipient_id is None and mail.external_id is not None:
         id = recipient_id(mail.company_id, mail.external_id)

@@ -63,7 +63,10 @@ class Transitions:
     def accept(self, rows: Sequence[sqlite3.Row], results: Sequence[Result]) -> None:
         """→ SENT with SES's id and the call's time, all at once: it is what nearly every message does."""
         accepted = [
-            (row["seq"], result.provider_message_id, self._took_ms(row, result), self._answered_at(row, result))
+            (
+                *(row["seq"], result.provider_message_id),
+                *(self._took_ms(row, result), self._answered_at(row, result)),
+            )
             for row, result in zip(rows, results, strict=True)
         ]
         self.tx.execute(

@@ -170,7 +170,9 @@ def test_real_mail_passes(mail: str) -> None:
     require_inert(mail)
 
 
-@pytest.mark.parametrize("part", ["<!--[if mso]><a ", "<!--[if mso]><", "<style>/*", "<p style='\\", "<!--[if"])
+@pytest.mark.parametrize(
+    "part", ["<!--[if mso]><a ", "<!--[if mso]><", "<style>/*", "<p style='\\", "<!--[if"]
+)
 def test_broken_mail_is_judged_in_no_time(part: str) -> None:
     try:
         require_inert(part * 20_000)
