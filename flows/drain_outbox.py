@@ -27,7 +27,7 @@ def drain_outbox(seconds: float = 3600.0) -> State[Any]:
     Args:
         seconds: How long this run goes on; shortly before its end it asks for the next one.
     """
-    run = SingleMailRun(wiring.engine(), _ask_for_next)
+    run = SingleMailRun(wiring.engine().sending, _ask_for_next)
     if not run.take_over():
         return Completed(message="Another run sends them.", name="Not needed")
     went_on = send_single_mails(run, seconds)

@@ -25,7 +25,6 @@ from gateway.refusals import RefusalLog
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from gateway.single_mail_watch import SingleMailWatch
-from mailout import wiring
 from mailout.delivery.port import REHEARSING
 from mailout.errors import StoreError
 from mailout.queue.snapshot import QueueForecast
@@ -44,11 +43,11 @@ class _App(FastAPI):
 def create_app(
     settings: Settings,
     store: Store,
+    queue_forecast: QueueForecast,
     *,
     certificates: Certificates,
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
-    queue_forecast: QueueForecast | None = None,
     page_lookup: PageLookup | None = None,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> FastAPI:
@@ -84,7 +83,6 @@ def create_app(
     app.include_router(unsubscribe.router(settings, store))
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
-    queue_forecast = queue_forecast or wiring.queue_forecast(settings, store)
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
 

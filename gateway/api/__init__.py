@@ -8,7 +8,7 @@ from gateway.access import WrongTokens
 from gateway.api import recipients, single_mails
 from gateway.api.callers import Callers
 from gateway.api.problems import Problem, answer_problem
-from mailout.content.footer import Footer
+from mailout.content.from_settings import footer_of
 from mailout.delivery.port import REHEARSING
 from mailout.intake.single_mails import SingleMailIntake
 from mailout.settings import Settings
@@ -19,17 +19,7 @@ BATCH = "/v1/email/send-batch"
 
 def include(app: FastAPI, settings: Settings, store: Store, wrong: WrongTokens) -> None:
     callers = Callers(store, wrong)
-    secret = settings.unsubscribe_secret
-
-    def footer() -> Footer:
-        return Footer.required(
-            org_name=settings.org_name,
-            org_address=settings.org_address,
-            unsubscribe_base_url=settings.unsubscribe_base_url,
-            unsubscribe_secret=secret.get_secret_value() if secret else None,
-        )
-
-    intake = SingleMailIntake(footer, settings.mailout_transport == REHEARSING)
+    intake = SingleMailIntake(lambda: footer_of(settings), settings.mailout_transport == REHEARSING)
     app.include_router(single_mails.router(store, callers, intake))
     app.include_router(recipients.router(store, callers))
     app.add_exception_handler(Problem, answer_problem)

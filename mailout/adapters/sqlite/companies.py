@@ -62,7 +62,7 @@ class SqliteCompanies:
     def tokens(self) -> Sequence[Token]:
         return [
             _token(row) for row in self.db.read(f"SELECT {_KNOWN} FROM api_tokens ORDER BY company_id, id")
-        ]  # noqa: S608
+        ]
 
     def revoke_token(self, id: str) -> bool:
         with self.db.write() as tx:
