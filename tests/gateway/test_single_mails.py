@@ -1,4 +1,4 @@
-"""`/v1`: single mails handed in once and durably, refused with a code and a place, told only to their company."""
+"""`/v1`: single mails are handed in once, refused with a code and a place, told only to their company."""
 
 from __future__ import annotations
 

@@ -60,9 +60,8 @@ class SqliteCompanies:
         return _token(rows[0]) if rows else None
 
     def tokens(self) -> Sequence[Token]:
-        return [
-            _token(row) for row in self.db.read(f"SELECT {_KNOWN} FROM api_tokens ORDER BY company_id, id")
-        ]
+        rows = self.db.read(f"SELECT {_KNOWN} FROM api_tokens ORDER BY company_id, id")  # noqa: S608
+        return [_token(row) for row in rows]
 
     def revoke_token(self, id: str) -> bool:
         with self.db.write() as tx:

@@ -99,7 +99,7 @@ class SqliteSingleMails:
 
     def has_single_mails(self, session: str) -> bool:
         rows = self.db.read(
-            "SELECT s.closed_at IS NOT NULL OR s.stop_requested"
+            "SELECT s.closed_at IS NOT NULL OR s.stop_requested"  # noqa: S608 (constants)
             " OR EXISTS (SELECT 1 FROM switches WHERE name = 'all_paused') OR EXISTS ("
             f"SELECT 1 {DUE} AND coalesce(i.next_attempt_at, 0) <= ? AND i.is_rehearsal = (s.transport = ?))"
             " FROM sender_sessions s WHERE s.id = ?",
