@@ -36,6 +36,7 @@ ENDS_BY_ITSELF = VOID | {
 TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembed", "noframes", "plaintext"})
 """Browsers take what is in these for text, up to the end tag."""
 
+
 def check_document(document: Document) -> None:
     """A subject, a body, and every picture kept."""
     _require_subject(document.subject)

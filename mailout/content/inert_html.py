@@ -30,9 +30,9 @@ NAMESPACED = re.compile(r"(?:v|o|w|m|st1):[a-z][a-z0-9]*")
 IN_COMMENTS = ELEMENTS | {"xml", "noscript"}  # as MJML writes it for Outlook
 
 _ATTRIBUTES = """abbr accesskey align alink alt axis background bgcolor border bordercolor cellpadding
-cellspacing char charoff charset cite class clear color cols colspan compact content contenteditable coords crossorigin
-datetime decoding dir disabled download draggable editable face fetchpriority for frame headers height
-hidden href hreflang hspace http-equiv id integrity is itemid itemprop itemref itemscope itemtype label
+cellspacing char charoff charset cite class clear color cols colspan compact content contenteditable coords
+crossorigin datetime decoding dir disabled download draggable editable face fetchpriority for frame headers
+height hidden href hreflang hspace http-equiv id integrity is itemid itemprop itemref itemscope itemtype label
 lang language leftmargin link loading longdesc loop marginheight marginwidth media name noshade nowrap
 open placeholder prefix property readonly referrerpolicy rel rev role rows rowspan rules scope shape size
 sizes span spellcheck src srcset start style summary tabindex target text title topmargin translate type

@@ -34,9 +34,7 @@ _OURS = re.compile(r"X-(?:Mailout|SES|AMZN?)\b", re.IGNORECASE)
 class Code(StrEnum):
     """Why a mail is refused at the door."""
 
-    INVALID_PAYLOAD = (
-        "INVALID_PAYLOAD"  # missing, of the wrong type, too long, contradictory
-    )
+    INVALID_PAYLOAD = "INVALID_PAYLOAD"  # missing, of the wrong type, too long, contradictory
     INVALID_EMAIL = "INVALID_EMAIL"  # no address
     INVALID_TEMPLATE = "INVALID_TEMPLATE"  # the HTML or the subject
     RECIPIENT_NOT_FOUND = "RECIPIENT_NOT_FOUND"  # not there, deleted, another company's, another address

@@ -1,4 +1,4 @@
-"""Single mails: requests a second through the real gateway on one core, and from the request to the transport."""
+"""Single mails: requests a second through the gateway on one core, and from request to transport."""
 
 from __future__ import annotations
 

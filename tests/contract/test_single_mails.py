@@ -318,7 +318,12 @@ def test_a_forgotten_person_leaves_no_mail_behind(store: Store, factory: StoreFa
     store.accept_single_mails([mail("b"), mail("c", email="bo@example.org")])
     store.forget("ana@example.org", "forgotten")
     row = store.message(transactional_id("acme", "a"))
-    assert (row["email"], row["headers"], row["reply_to"], row["content_id"]) == ("forgotten", None, None, None)
+    assert (row["email"], row["headers"], row["reply_to"], row["content_id"]) == (
+        "forgotten",
+        None,
+        None,
+        None,
+    )
     assert factory.raw("SELECT subject FROM contents") == [{"subject": "Your receipt"}]
     assert len(Sender(store, None).begin(5)) == 1
     assert verdict(store, mail("a")) is not Verdict.ACCEPTED

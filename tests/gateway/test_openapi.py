@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -35,12 +33,12 @@ OPERATIONS = [
 
 
 @pytest.fixture
-def described(open_gateway: Open, store: SqliteStore) -> Iterator[tuple[object, str, str]]:
+def described(open_gateway: Open, store: SqliteStore) -> tuple[schemathesis.BaseSchema, str, str]:
     text, token = new_token("acme", tuple(Scope), None)
     store.add_token(token)
     client = open_gateway(unsubscribe_base_url="https://x.y/unsubscribe")
     document = client.get("/openapi.json").json()
-    yield schemathesis.openapi.from_dict(document), str(client.base_url), text
+    return schemathesis.openapi.from_dict(document), str(client.base_url), text
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
@@ -66,4 +64,3 @@ def test_the_description_is_true(
         )
 
     run()
-
