@@ -17,6 +17,7 @@ from mailout.doctor.checks import Check
 from mailout.error_log import ErrorLog
 from mailout.feedback.port import Feedback
 from mailout.intake.companies import Companies
+from mailout.intake.port import Articles
 from mailout.metrics.port import Counts
 from mailout.page_status.port import DueReports
 from mailout.queue.port import Queue, Requests
@@ -34,6 +35,7 @@ class Store(
     Alerts,
     Counts,
     Archives,
+    Articles,
     SingleMails,
     Companies,
     Protocol,

@@ -127,8 +127,7 @@ class SingleMailIntake:
         try:
             check_content(content)
         except Abort as error:
-            said = str(error).removeprefix(f"{error.code}: ")
-            faults.append(Fault(Code.INVALID_TEMPLATE, "html", said))
+            faults.append(Fault(Code.INVALID_TEMPLATE, "html", error.message.rstrip(".")))
             return None
         if given.category is Category.MARKETING:
             footer = self.footer()
