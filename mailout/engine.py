@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
 from mailout.content.port import MediaStore, Source
 from mailout.content.tokens import Tokens
+from mailout.content.variables import attributes_of, variables_of
 from mailout.delivery.compose import Composer
 from mailout.delivery.options import CallTime, Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
@@ -123,11 +124,18 @@ class Engine(MailoutIntake):
             self.store.freeze_recipients(id, self._test_recipients())
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since the queue took it up, too
-            while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK) is not None:
+            attributes = self._attributes(mailout)
+            while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK, attributes=attributes) is not None:
                 log.info("%d recipients are in the outbox", self.store.mailout(id).ledger.recipients)
             for problem, n in self.store.left_out().items():
                 log.warning("active subscribers who get no mail: %d (%s)", n, LEFT_OUT[problem])
         return self.store.mailout(id)
+
+    def _attributes(self, mailout: Mailout) -> Sequence[str]:
+        """What the content needs to know of its readers."""
+        if mailout.content_hash is None:
+            return ()
+        return attributes_of(variables_of(self.store.content(mailout.content_hash)))
 
     # ── send ──
 

@@ -11,9 +11,12 @@ import typer
 from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from cli.show import near
+from mailout.audience.addresses import address_of
 from mailout.content.document import Problem
-from mailout.content.model import UNSUBSCRIBE_URL
+from mailout.content.model import UNSUBSCRIBE_URL, Content
+from mailout.content.variables import filled, placeholders, required_of, variables_of
 from mailout.delivery.preview import write_preview
+from mailout.engine import Engine
 from mailout.errors import Abort, MailoutError, UsageError
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -27,6 +30,10 @@ def preview(
         str, typer.Argument(metavar="REF", help="A Markdown file, or a Notion page (its id or address).")
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder to write to; it is made if need be.")],
+    reader: Annotated[
+        str | None,
+        typer.Option("--as", metavar="EMAIL", help="As this subscriber gets it; else variables are [name]."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write the mail as a recipient would get it: HTML, text, an .eml file, and what to fix.
@@ -37,17 +44,22 @@ def preview(
     source_mailout = engine.source_mailout(ref)
     document, content = engine.draft(source_mailout)
     refusals = list(engine.refusals(source_mailout))
-    link = engine.footer().url(engine.tokens().make(SOMEBODY, source_mailout.list_key))
     settings = engine.settings
+    from_name = source_mailout.from_name or settings.from_name or ""
+    to, values = SOMEBODY, placeholders(variables_of(content))
+    if reader is not None:
+        to, values, from_name = _as_reader(engine, content, reader, from_name)
+    link = engine.footer().url(engine.tokens().make(to, source_mailout.list_key))
+    values |= {"email": to, "from_name": from_name or settings.from_email or ""}
     try:
         about = write_preview(
             document,
             content,
             out,
-            {UNSUBSCRIBE_URL: link},
-            to=SOMEBODY,
+            {UNSUBSCRIBE_URL: link, **filled(variables_of(content), values)},
+            to=to,
             from_email=settings.from_email or "nobody@example.org",
-            from_name=source_mailout.from_name or settings.from_name or "",
+            from_name=from_name,
             reply_to=settings.reply_to,
             unsubscribe_url=link,
             date=engine.clock.now(),
@@ -61,6 +73,20 @@ def preview(
         print_json(about)
     else:
         _show(about)
+
+
+def _as_reader(
+    engine: Engine, content: Content, reader: str, from_name: str
+) -> tuple[str, dict[str, str], str]:
+    """Whom it goes to, what the variables are for that person, and who it is from."""
+    email = address_of(reader)
+    if email is None:
+        raise UsageError(f"{reader} is no address.", remedy="Give a subscriber's: --as ann@example.org")
+    person = engine.store.subscriber(email)
+    values = {name: str(value) for name, value in person["attributes"].items() if value is not None}
+    missing = [name for name in required_of(variables_of(content)) if not values.get(name, "").strip()]
+    values |= {name: f"[{name}]" for name in missing}
+    return email, values, person["from_name"] or from_name
 
 
 def _refusal(error: MailoutError) -> Problem:

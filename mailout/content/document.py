@@ -54,6 +54,8 @@ def cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = text[: limit - 1]
+    if head.count(MARK_OPEN) > head.count(MARK_CLOSE):  # never within a mark
+        head = head[: head.rfind(MARK_OPEN)]
     space = head.rfind(" ")
     return (head[:space] if space > limit // 2 else head).rstrip(" ,;:.–—-") + "…"
 
@@ -63,8 +65,9 @@ NOT_PROSE = re.compile(r"(- |\d+\. |> |    )|.*\n[=~-]{3}|.*\n *-+  ")
 
 
 _MARK = f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}"
+_MEDIA = f"{MARK_OPEN}media [^{MARK_CLOSE}]*{MARK_CLOSE}"
 _ADDRESS = re.compile(
-    rf" \((?:https?://|[^\s()]+@|{MARK_OPEN})[^)]*\)|(?<=\]) (?:https?://\S+|{_MARK})|{_MARK}"
+    rf" \((?:https?://|[^\s()]+@|{_MEDIA})[^)]*\)|(?<=\]) (?:https?://\S+|{_MEDIA})|{_MEDIA}"
 )
 """Where links and pictures lead, as texts have it: behind their words."""
 

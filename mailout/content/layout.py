@@ -15,6 +15,7 @@ from mailout.content.document import Document, one_line
 from mailout.content.footer import Footer
 from mailout.content.model import UNSUBSCRIBE_URL, Content, Segments, clean
 from mailout.content.plaintext import plain_text
+from mailout.content.variables import marked_for_html
 
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
@@ -50,7 +51,7 @@ def render(document: Document, footer: Footer) -> Content:
     text = TEMPLATES.get_template("layout.txt.j2").render(
         body=document.text_body.strip("\n"), footer=footer.text()
     )
-    content = Content(subject, _lines(INLINER.inline(html)), _lines(text))
+    content = Content(subject, marked_for_html(_lines(INLINER.inline(html))), _lines(text))
     _check_marks(html, content)
     check_content(content)
     return content
@@ -70,6 +71,6 @@ def _lines(text: str) -> str:
 
 def _check_marks(before: str, content: Content) -> None:
     """Inlining writes the page again; a mark lost there would be a mail that nobody can unsubscribe from."""
-    expected = Segments.of(unescape(before)).names
+    expected = Segments.of(marked_for_html(unescape(before))).names
     if sorted(content.html_segments.names) != sorted(expected) or UNSUBSCRIBE_URL not in expected:
         raise AssertionError("The layout lost a mark; its templates must keep them in attributes and text.")

@@ -29,6 +29,7 @@ from mailout.content.document import (
 from mailout.content.media import media_ref
 from mailout.content.model import clean
 from mailout.content.plaintext import plain_text
+from mailout.content.variables import Hidden, marked
 from mailout.errors import UsageError
 
 KEYS = ("id", "subject", "test", "from_name", "list")
@@ -58,11 +59,12 @@ def parse_markdown(written: str, name: str) -> MarkdownMailout:
     """`name` is the file's, for error messages. Pictures beside the file become the document's media."""
     front, body = _split(clean(written).removeprefix("\ufeff"), name)
     settings = _front_matter(front, name)
-    sieve = _Sieve()
-    html = sieve.clean(_markdown().render(body)).strip()
+    hidden = Hidden()
+    sieve = _Sieve(hidden)
+    html = hidden.show(sieve.clean(_markdown().render(hidden.hide(body))).strip())
     text = plain_text(html)
     document = Document(
-        subject=settings.subject,
+        subject=marked(settings.subject),
         html_body=html,
         text_body=text,
         preheader=preheader_of(text),
@@ -170,7 +172,8 @@ def _markdown() -> MarkdownIt:
 class _Sieve:
     """Lets through what mail may carry (raw HTML comes here too), and notes pictures and dropped links."""
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: Hidden) -> None:
+        self._hidden = hidden
         self.media: dict[str, Media] = {}
         self.problems: list[Problem] = []
 
@@ -184,9 +187,9 @@ class _Sieve:
 
     def _attribute(self, tag: str, attribute: str, value: str) -> str | None:
         if attribute == "href":
-            return self._link(value)
+            return self._link(self._hidden.in_address(value))
         if attribute == "src":
-            return self._picture(value)
+            return self._picture(self._hidden.in_address(value))
         return value if attribute not in ("cite", "longdesc") else None
 
     def _link(self, address: str) -> str | None:

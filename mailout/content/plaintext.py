@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import nh3
 
 from mailout.content.document import LINK_SCHEMES
+from mailout.content.variables import as_written
 
 _BLOCKS = """address article aside blockquote center dd details div dl dt figcaption figure footer form
 h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section summary table ul"""
@@ -222,7 +223,9 @@ def _indent(text: str, first: str, rest: str) -> str:
 
 
 def screen_width(text: str) -> int:
-    """Columns on a screen: East Asian letters and emoji take two, combining signs none."""
+    """Columns on a screen: East Asian letters and emoji take two, combining signs none. A variable counts as
+    it is written."""
+    text = as_written(text)
     return sum(
         0
         if unicodedata.combining(c) or c in "\u200d\ufe0f"

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from mailout.content.footer import Footer
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.tokens import Tokens
+from mailout.content.variables import filled, placeholders, variables_of
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed
 
@@ -38,19 +39,26 @@ class Composer:
         self._from_name = from_name
         self._reply_to = reply_to
         self._list_key = list_key
+        self._is_test = is_test
 
     def __call__(self, row: Claimed) -> Mail:
         token = self._tokens.make(row.email, self._list_key)
         url = self._footer.url(token, self._tokens.make_message(row.attempt.id))
+        content, from_name = self._content(row.content_hash), row.from_name or self._from_name
+        values = {**row.variables, UNSUBSCRIBE_URL: url}
+        if variables := variables_of(content):
+            shown = placeholders(variables) if self._is_test else row.variables
+            own = {**shown, "email": row.email, "from_name": from_name or self._from_email}
+            values |= filled(variables, own)
         return Mail(
             attempt=row.attempt,
             mailout_id=row.mailout_id,
             to=row.email,
             from_email=self._from_email,
-            from_name=row.from_name or self._from_name,
+            from_name=from_name,
             reply_to=self._reply_to,
-            content=self._content(row.content_hash),
-            values={**row.variables, UNSUBSCRIBE_URL: url},
+            content=content,
+            values=values,
             unsubscribe_url=url,
         )
 

@@ -31,9 +31,10 @@ class Envelope:
     def __init__(self, content: Content) -> None:
         # "=_" cannot stand in quoted-printable text, so no part can hold the boundary.
         boundary = f"=_{content.hash[:40]}"
+        self._subject = content.subject_segments
+        self._same_subject = None if self._subject.names else _subject(content.subject)
         self._fixed = (
-            header("Subject", unstructured(content.subject, len("Subject: ")))
-            + b"MIME-Version: 1.0\r\n"
+            b"MIME-Version: 1.0\r\n"
             + f'Content-Type: multipart/alternative;\r\n boundary="{boundary}"\r\n\r\n'.encode()
         )
         self._text_head = _part_head(boundary, "plain")
@@ -56,6 +57,7 @@ class Envelope:
                 header("X-Mailout-Message", attempt.id),
                 header("X-Mailout-Epoch", str(attempt.epoch)),
                 header("X-Mailout-Campaign", mail.mailout_id) if mail.mailout_id else b"",
+                self._same_subject or _subject(self._subject.fill(mail.values)),
                 self._fixed,
                 self._text_head,
                 *self._text.fill(mail.values),
@@ -132,6 +134,10 @@ def unstructured(text: str, column: int) -> str:
         if all(len(line) <= LINE for line in f"{' ' * column}{folded}".split("\r\n")):
             return folded
     return _encoded_words(text, column)
+
+
+def _subject(text: str) -> bytes:
+    return header("Subject", unstructured(text, len("Subject: ")))
 
 
 def display_name(name: str) -> str:

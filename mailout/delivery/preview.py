@@ -11,6 +11,7 @@ from typing import Any
 from mailout.content.checks import check_content
 from mailout.content.document import Document, Problem
 from mailout.content.model import Content
+from mailout.content.variables import as_written
 from mailout.delivery.mime import Envelope
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt
@@ -46,8 +47,8 @@ def write_preview(
     for name, data in files.items():
         (directory / name).write_bytes(data)
     return {
-        "subject": content.subject,
-        "preheader": document.preheader,
+        "subject": content.subject_segments.fill(values),
+        "preheader": as_written(document.preheader),
         "html_bytes": len(files["message.html"]),
         "text_bytes": len(files["message.txt"]),
         "message_bytes": len(message),

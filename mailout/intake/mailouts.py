@@ -6,10 +6,12 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import count
 
 from mailout import ids
 from mailout.audience.address_list import parse_address_list
+from mailout.audience.port import Lacking
 from mailout.content.checks import check_content
 from mailout.content.document import Document
 from mailout.content.footer import Footer
@@ -18,6 +20,7 @@ from mailout.content.media import keep_media
 from mailout.content.model import Content
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind, MediaStore, Source, SourceMailout
+from mailout.content.variables import as_written, required_of, variables_of
 from mailout.delivery.port import REHEARSING, Transport
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
@@ -86,12 +89,13 @@ class MailoutIntake:
         with self._aborts_written_down(source_mailout):
             if self.rehearses and not is_test:
                 self._check_ready(is_test, source_mailout.list_key)
-                id, _ = self._rehearsal(source_mailout, self.render(source_mailout)[1], again)
+                content = self._complete(source_mailout, is_test)[1]
+                id, _ = self._rehearsal(source_mailout, content, again)
                 return id
             known = None if is_test else self._known(source_mailout)
             if known is None:
                 self._check_ready(is_test, source_mailout.list_key)
-                self.render(source_mailout)
+                self._complete(source_mailout, is_test)
         return self._id(source_mailout, is_test)
 
     def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
@@ -108,11 +112,11 @@ class MailoutIntake:
         else:
             people = self.store.audience_size(source_mailout.list_key)
         name = source_mailout.from_name or self.settings.from_name
-        return Announcement(source_mailout.document.subject, people, name, self._from_email())
+        return Announcement(as_written(source_mailout.document.subject), people, name, self._from_email())
 
     def _rehearse(self, source_mailout: SourceMailout, again: bool) -> Mailout:
         self._check_ready(False, source_mailout.list_key)
-        document, content = self.render(source_mailout)
+        document, content = self._complete(source_mailout, False)
         id, known = self._rehearsal(source_mailout, content, again)
         return known or self._enqueue(id, source_mailout, document, content, is_test=False)
 
@@ -122,7 +126,7 @@ class MailoutIntake:
         """Its id, of the content too: unchanged it is rehearsed once, unless it is asked for again. One that
         was begun is gone on with."""
         if source_mailout.already_sent:
-            raise already_sent(source_mailout.document.subject)
+            raise already_sent(as_written(source_mailout.document.subject))
         for run in count(1):
             id = ids.rehearsal_id(source_mailout.ref, content.hash, run)
             try:
@@ -156,7 +160,7 @@ class MailoutIntake:
             mailout = self.store.mailout(ids.mailout_id(source_mailout.ref))
         except NotFound:
             if source_mailout.already_sent:
-                raise already_sent(source_mailout.document.subject) from None
+                raise already_sent(as_written(source_mailout.document.subject)) from None
             return None
         if mailout.status is Status.COMPLETED:
             raise already_sent(mailout.subject)
@@ -165,7 +169,7 @@ class MailoutIntake:
         if mailout.status is Status.CANCELLED:
             raise cancelled(mailout)
         if mailout.content_hash is None and source_mailout.already_sent:
-            raise already_sent(source_mailout.document.subject)
+            raise already_sent(as_written(source_mailout.document.subject))
         if mailout.content_hash and self.settings.require_test:
             return self._with_content_of(mailout, source_mailout)
         return mailout if mailout.content_hash else None
@@ -185,7 +189,9 @@ class MailoutIntake:
         _, content = self.render(source_mailout)
         if content.hash != mailout.content_hash:
             self.store.put_content(content)
-            mailout = self.store.set_content(mailout.id, content.hash, content.subject, replace=True)
+            mailout = self.store.set_content(
+                mailout.id, content.hash, as_written(content.subject), replace=True
+            )
         tested = self.store.last_test(content_hash=content.hash) is not None
         if mailout.defer_reason is DeferReason.UNTESTED and tested:
             mailout = self.store.resume(mailout.id)
@@ -193,7 +199,7 @@ class MailoutIntake:
 
     def _write_down(self, source_mailout: SourceMailout, is_test: bool) -> Mailout:
         self._check_ready(is_test, source_mailout.list_key)
-        document, content = self.render(source_mailout)
+        document, content = self._complete(source_mailout, is_test)
         id = self._id(source_mailout, is_test)
         self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
         mailout = self._enqueue(id, source_mailout, document, content, is_test=is_test)
@@ -209,7 +215,7 @@ class MailoutIntake:
                 id=id,
                 kind=source_mailout.kind,
                 ref=source_mailout.ref,
-                subject=content.subject,
+                subject=as_written(content.subject),
                 list_key=source_mailout.list_key,
                 from_name=source_mailout.from_name,
                 is_test=is_test,
@@ -222,7 +228,7 @@ class MailoutIntake:
         self.store.record_errors(
             [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in problems]
         )
-        return self.store.set_content(mailout.id, content.hash, content.subject)
+        return self.store.set_content(mailout.id, content.hash, as_written(content.subject))
 
     def _time_to_take_it_back(self) -> float | None:
         delay = self.settings.send_delay
@@ -262,12 +268,22 @@ class MailoutIntake:
         )
         return document, render(document, footer)
 
+    def _complete(self, source_mailout: SourceMailout, is_test: bool) -> tuple[Document, Content]:
+        """Rendered, and everybody has what its variables need. A test shows their names instead."""
+        document, content = self.render(source_mailout)
+        for attribute in () if is_test else required_of(variables_of(content)):
+            lacking = self.store.lacking(attribute, source_mailout.list_key)
+            if lacking.people:
+                known = self.store.subscriber(lacking.examples[0])["attributes"]
+                raise variable_missing(lacking, tuple(known))
+        return document, content
+
     def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""
         for check in (
             lambda: self._known(source_mailout) if not (source_mailout.is_test or self.rehearses) else None,
             lambda: self._check_ready(source_mailout.is_test, source_mailout.list_key),
-            lambda: self.render(source_mailout),
+            lambda: self._complete(source_mailout, source_mailout.is_test),
         ):
             try:
                 check()
@@ -328,6 +344,19 @@ def cancelled(mailout: Mailout) -> UsageError:
     return UsageError(
         f"This mailout was cancelled on its way ({mailout.id}): some people may have got it.",
         remedy="To send it all the same, give the page or file another id.",
+    )
+
+
+def variable_missing(lacking: Lacking, known: Sequence[str]) -> Abort:
+    """`known`: what the first of them has instead."""
+    people = "1 person has" if lacking.people == 1 else f"{lacking.people:,} people have"
+    more = " and others" if lacking.people > len(lacking.examples) else ""
+    meant = get_close_matches(lacking.attribute, known, n=1, cutoff=0.7)
+    hint = f" Did you mean {{{{ {meant[0]} }}}}?" if meant else ""
+    return Abort(
+        AbortCode.VARIABLE_MISSING,
+        f"{people} no value for {{{{ {lacking.attribute} }}}}: {', '.join(lacking.examples)}{more}.{hint}",
+        remedy=f"Write what they read instead: {{{{ {lacking.attribute} | friend }}}}. Or import it for them.",
     )
 
 

@@ -45,6 +45,8 @@ STOPPED: Mapping[AbortCode, str] = {
     " `UNSUBSCRIBE_SECRET`.",
     AbortCode.MEDIA_UNAVAILABLE: "Put the picture where the text says, or give it an https address; see that"
     " `PUBLIC_URL` or the bucket is right; then send again.",
+    AbortCode.VARIABLE_MISSING: "Give the variable a fallback, `{{ first_name | friend }}`, or import the"
+    " values: `mailout subscribers import`.",
     AbortCode.INVALID_TEMPLATE: "At most 512 KB and a subject of 150 characters; no script, no `javascript:`"
     " address, no event handler. Take it out, then send again.",
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.database import Database
-from mailout.audience.port import ImportCounts, SubscriberRow
+from mailout.audience.port import ImportCounts, Lacking, SubscriberRow
 from mailout.audience.status import stronger
 from mailout.errors import NotFound
 from mailout.ids import uuid_of
@@ -116,6 +116,19 @@ class SqliteSubscribers:
             {"list_key": list_key},
         )
         return int(rows[0]["n"])
+
+    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
+        lacking = (
+            "FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"
+            " AND trim(coalesce((SELECT a.value FROM json_each(s.attributes) a WHERE a.key = :attribute), ''),"
+            "  ' ' || char(9, 10, 13)) = ''"
+            " AND (:list_key IS NULL OR EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = s.email_norm"
+            "  AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))"
+        )
+        asked = {"attribute": attribute, "list_key": list_key}
+        examples = self.db.read(f"SELECT s.email_norm {lacking} ORDER BY s.email_norm LIMIT 3", asked)  # noqa: S608
+        people = self.db.read(f"SELECT count(*) AS n {lacking}", asked) if examples else [{"n": 0}]  # noqa: S608
+        return Lacking(attribute, int(people[0]["n"]), tuple(row["email_norm"] for row in examples))
 
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""

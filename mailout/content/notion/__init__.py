@@ -15,6 +15,7 @@ from mailout.content.notion.nodes import Nodes, Paragraph
 from mailout.content.notion.reading import Reader
 from mailout.content.notion.styles import STYLES
 from mailout.content.notion.text import nodes_text
+from mailout.content.variables import marked
 
 __all__ = ["Block", "page_id_of", "page_url", "render"]
 
@@ -30,7 +31,7 @@ def render(blocks: Sequence[Block], subject: str = "") -> Document:
         lost = f"only the page's first {MAX_BLOCKS} blocks are in the mail"
         problems += (Problem("content_too_long", lost),)
     return Document(
-        subject=subject,
+        subject=marked(subject),
         html_body=nodes_html(nodes) if text else "",
         text_body=text,
         preheader=preheader_of(text),

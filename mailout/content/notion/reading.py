@@ -142,7 +142,8 @@ class Reader:
         return (Callout(icon, self._spans(block), _color(block), self.nodes(block.children)),)
 
     def _code(self, block: Block) -> Iterable[Node]:
-        return (Code(self._spans(block), self._spans(block, "caption")),)
+        source = spans_of(block.data.get("rich_text"), self._shelf.host, literal=True)
+        return (Code(source, self._spans(block, "caption")),)
 
     def _equation(self, block: Block) -> Iterable[Node]:
         expression = str(block.data.get("expression") or "")

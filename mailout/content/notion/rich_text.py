@@ -11,6 +11,7 @@ from typing import Any
 
 from mailout.content.notion.links import file_name, page_url, safe_url, web_url
 from mailout.content.notion.styles import color_class
+from mailout.content.variables import marked, marked_address
 
 Host = Callable[[str, str, str], str]
 """(key, url, name) → the address that the mail carries for a file that Notion hosts."""
@@ -34,17 +35,20 @@ class Span:
 Spans = tuple[Span, ...]
 
 
-def spans_of(items: object, host: Host) -> Spans:
-    """From the API's `rich_text`. Runs without text are left out."""
+def spans_of(items: object, host: Host, *, literal: bool = False) -> Spans:
+    """From the API's `rich_text`. Runs without text are left out. `literal`: code, in which `{{ name }}` is
+    no variable."""
     if not isinstance(items, Sequence) or isinstance(items, str):
         return ()
-    spans = (_span(item, host) for item in items if isinstance(item, Mapping))
+    spans = (_span(item, host, literal) for item in items if isinstance(item, Mapping))
     return tuple(span for span in spans if span.text)
 
 
-def _span(item: Mapping[str, Any], host: Host) -> Span:
+def _span(item: Mapping[str, Any], host: Host, literal: bool) -> Span:
     style = _mapping(item, "annotations")
     text, href, image = _content(item, host)
+    if item.get("type") == "text" and not (literal or style.get("code")):
+        text = marked(text)
     return Span(
         text=text,
         href=href,
@@ -67,7 +71,7 @@ def _content(item: Mapping[str, Any], host: Host) -> tuple[str, str | None, str 
     if item.get("type") != "mention":
         text = _mapping(item, "text")
         link = href or safe_url(_mapping(text, "link").get("url"))
-        return plain or str(text.get("content") or ""), link, None
+        return plain or str(text.get("content") or ""), marked_address(link) if link else None, None
     mention = _mapping(item, "mention")
     kind = str(mention.get("type") or "")
     value = mention.get(kind)
