@@ -14,6 +14,7 @@ from pathlib import Path
 from mailout.alerts.sender import AlertSender
 from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
+from mailout.content.languages import language
 from mailout.content.port import MediaStore, Source
 from mailout.content.tokens import Tokens
 from mailout.content.variables import attributes_of, variables_of
@@ -228,6 +229,8 @@ class Engine(MailoutIntake):
             reply_to=self.settings.reply_to,
             list_key=mailout.list_key,
             is_test=mailout.is_test,
+            unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
+            test_word=language(self.settings.language or "en").test,
         )
 
     def ask_provider(self) -> Allowance | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 
 from mailout.content.model import MARK_CLOSE, MARK_OPEN
 
@@ -41,6 +42,8 @@ class Document:
     problems: tuple[Problem, ...] = ()
     media: tuple[Media, ...] = ()
     lang: str = "en"
+    language: str | None = None  # asked for by its author; None: as LANGUAGE says
+    date: date | None = None  # the letter's own, never the clock's
     styles: str = ""  # CSS for what the layout knows no look for; it goes inline with the layout's own
 
 
@@ -60,8 +63,9 @@ def cut(text: str, limit: int) -> str:
     return (head[:space] if space > limit // 2 else head).rstrip(" ,;:.–—-") + "…"
 
 
-NOT_PROSE = re.compile(r"(- |\d+\. |> |    )|.*\n[=~-]{3}|.*\n *-+  ")
-"""How lists, quotes, code, headings and tables begin in text."""
+NOT_PROSE = re.compile(r"(- |\d+\. |> |    |\[)|.*\n[=~.-]{3}|.*\n *-+  ")
+"""How lists, quotes, code, pictures, headings and tables begin in text."""
+UNDERLINE = re.compile(r"\n([=~.-])\1+(?=\n|$)")
 
 
 _MARK = f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}"
@@ -77,7 +81,7 @@ def preheader_of(text: str, limit: int = 120) -> str:
     text = _ADDRESS.sub("", text)
     paragraphs = [paragraph for paragraph in text.split("\n\n") if paragraph.strip()]
     prose = [paragraph for paragraph in paragraphs if len(paragraph) > 40 and not NOT_PROSE.match(paragraph)]
-    line = " ".join((prose or paragraphs or [""])[0].split())
+    line = " ".join(UNDERLINE.sub("", (prose or paragraphs or [""])[0]).split())
     return cut(line, limit)
 
 

@@ -187,12 +187,13 @@ def _inline(node: Element | str) -> str:
     if node.tag == "br":
         return "\n"
     if node.tag == "img":
-        return node.attributes.get("alt", "").strip()
+        alt = " ".join(node.attributes.get("alt", "").split())
+        return f"[{alt}]" if alt else ""  # in brackets, or it would read as a sentence of the letter
     words = "".join(_inline(child) for child in node.children)
     if node.tag == "a":
         return _link(words, node.attributes.get("href", ""))
-    if node.tag in ("s", "del", "strike") and words.strip():
-        return f"~~{words}~~"  # struck out, or it would say the opposite
+    if node.tag in ("s", "del", "strike"):
+        return ""  # text cannot strike words out, and leaving them in would say the opposite
     if node.tag in ("td", "th"):
         return f"{words} "
     return words

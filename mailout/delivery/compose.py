@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -14,7 +15,7 @@ from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed
 
 CONTENTS_KEPT = 256
-TEST = "[Test] "
+GENERAL = "general"
 
 
 class Composer:
@@ -31,8 +32,10 @@ class Composer:
         reply_to: str | None,
         list_key: str | None,
         is_test: bool = False,
+        test_word: str = "Test",
+        unsubscribe_mailbox: str | None = None,
     ) -> None:
-        self._content = lru_cache(CONTENTS_KEPT)(partial(_as_test, contents) if is_test else contents)
+        self._content = lru_cache(CONTENTS_KEPT)(partial(_as_test, contents, test_word) if is_test else contents)
         self._footer = footer
         self._tokens = tokens
         self._from_email = from_email
@@ -40,6 +43,8 @@ class Composer:
         self._reply_to = reply_to
         self._list_key = list_key
         self._is_test = is_test
+        self._unsubscribe_mailbox = unsubscribe_mailbox
+        self._list_id = list_id(list_key, from_email)
 
     def __call__(self, row: Claimed) -> Mail:
         token = self._tokens.make(row.email, self._list_key)
@@ -60,10 +65,19 @@ class Composer:
             content=content,
             values=values,
             unsubscribe_url=url,
+            unsubscribe_mailbox=self._unsubscribe_mailbox,
+            list_id=self._list_id,
         )
 
 
-def _as_test(contents: Callable[[str], Content], hash: str) -> Content:
+def list_id(list_key: str | None, from_email: str) -> str:
+    """RFC 2919: the list's name under the sender's domain. A mailout without a list is everybody's."""
+    label = re.sub(r"[^a-z0-9]+", "-", (list_key or GENERAL).lower()).strip("-") or GENERAL
+    domain = from_email.rpartition("@")[2]
+    return f"{label[:60]}.{domain if domain.isascii() else domain.encode('idna').decode()}"
+
+
+def _as_test(contents: Callable[[str], Content], word: str, hash: str) -> Content:
     """Nobody should take a test for the letter. Added here, so that a test has the hash of what it tests."""
     content = contents(hash)
-    return replace(content, subject=f"{TEST}{content.subject}")
+    return replace(content, subject=f"[{word}] {content.subject}")

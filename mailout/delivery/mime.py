@@ -13,6 +13,7 @@ from binascii import b2a_qp
 from collections.abc import Mapping
 from email.utils import formatdate
 from functools import lru_cache
+from urllib.parse import quote
 
 from mailout.content.document import one_line
 from mailout.content.model import Content, Segments
@@ -53,7 +54,7 @@ class Envelope:
                 header("To", f"<{_address(mail.to)}>"),
                 _date(int(date)),
                 header("Message-ID", f"<{attempt.id}.{attempt.epoch}@{_domain(domain)}>"),
-                _leave(mail.unsubscribe_url),
+                _leave(mail.unsubscribe_url, mail.unsubscribe_mailbox, mail.list_id),
                 header("X-Mailout-Message", attempt.id),
                 header("X-Mailout-Epoch", str(attempt.epoch)),
                 header("X-Mailout-Campaign", mail.mailout_id) if mail.mailout_id else b"",
@@ -196,12 +197,20 @@ def _date(second: int) -> bytes:
     return header("Date", formatdate(second))
 
 
-def _leave(url: str | None) -> bytes:
-    """RFC 8058. A transactional mail has nothing to leave."""
+def _leave(url: str | None, mailbox: str | None, list_id: str | None) -> bytes:
+    """RFC 8058 and RFC 2919. A transactional mail has nothing to leave."""
     if url is None:
         return b""
-    plain = _NEVER_IN_BRACKETS.sub("", url)
-    return header("List-Unsubscribe", f"<{plain}>") + b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+    ways = [_NEVER_IN_BRACKETS.sub("", way) for way in (url, mailbox and leave_by_mail(mailbox)) if way]
+    return (
+        (header("List-Id", f"<{_NEVER_IN_BRACKETS.sub('', list_id)}>") if list_id else b"")
+        + header("List-Unsubscribe", ", ".join(f"<{way}>" for way in ways))
+        + b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+    )
+
+
+def leave_by_mail(mailbox: str) -> str:
+    return f"mailto:{quote(mailbox, safe='@')}?subject=unsubscribe"
 
 
 def _address(email: str) -> str:

@@ -12,6 +12,7 @@ from itertools import count
 from mailout import ids
 from mailout.audience.address_list import parse_address_list
 from mailout.audience.port import Lacking
+from mailout.content.brand import Brand
 from mailout.content.checks import check_content
 from mailout.content.document import Document
 from mailout.content.footer import Footer
@@ -266,7 +267,7 @@ class MailoutIntake:
         document = keep_media(
             source_mailout.document, source_mailout.read_media, self._media, public=not self.rehearses
         )
-        return document, render(document, footer)
+        return document, render(document, footer, self.brand())
 
     def _complete(self, source_mailout: SourceMailout, is_test: bool) -> tuple[Document, Content]:
         """Rendered, and everybody has what its variables need. A test shows their names instead."""
@@ -293,7 +294,7 @@ class MailoutIntake:
     def draft(self, source_mailout: SourceMailout) -> tuple[Document, Content]:
         """As `render`, for a person to look at: pictures may be where only this machine finds them."""
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media)
-        return document, render(document, self.footer())
+        return document, render(document, self.footer(), self.brand())
 
     def _test_recipients(self) -> Sequence[Recipient]:
         parsed = parse_address_list(self.settings.test_emails)
@@ -318,6 +319,10 @@ class MailoutIntake:
             unsubscribe_base_url=settings.unsubscribe_base_url,
             unsubscribe_secret=secret.get_secret_value() if secret else None,
         )
+
+    def brand(self) -> Brand:
+        settings = self.settings
+        return Brand(settings.brand_logo, settings.brand_color, settings.brand_footer, settings.language)
 
     def _from_email(self) -> str:
         if not self.settings.from_email:

@@ -45,7 +45,12 @@ class NotionPages:
         return SourceMailout(
             kind=Kind.NOTION,
             ref=page.id,
-            document=render(self._notion.load_blocks(id), page.subject),
+            document=render(
+                self._notion.load_blocks(id),
+                page.subject,
+                preheader=page.preheader,
+                day=self._notion.day(page.send_at) if page.send_at is not None else None,
+            ),
             is_test=page.is_test,
             list_key=page.list,
             already_sent=self._was_sent(page),

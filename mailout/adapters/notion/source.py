@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from typing import Any
 
@@ -95,6 +95,10 @@ class NotionSource:
     def read(self, answer: Json) -> NotionPage:
         """What the API's JSON says of a mailout."""
         return page_of(answer, self._config.properties, self._config.zone)
+
+    def day(self, moment: float) -> date:
+        """Which day it is then, in the zone of `send_at`."""
+        return datetime.fromtimestamp(moment, self._config.zone).date()
 
     def load_blocks(self, page_id: str) -> list[Block]:
         return BlockReader(self._calls).tree(page_id)

@@ -126,8 +126,8 @@ class SqliteSubscribers:
             "  AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))"
         )
         asked = {"attribute": attribute, "list_key": list_key}
-        examples = self.db.read(f"SELECT s.email_norm {lacking} ORDER BY s.email_norm LIMIT 3", asked)  # noqa: S608
-        people = self.db.read(f"SELECT count(*) AS n {lacking}", asked) if examples else [{"n": 0}]  # noqa: S608
+        examples = self.db.read(f"SELECT s.email_norm {lacking} ORDER BY s.email_norm LIMIT 3", asked)
+        people = self.db.read(f"SELECT count(*) AS n {lacking}", asked) if examples else [{"n": 0}]
         return Lacking(attribute, int(people[0]["n"]), tuple(row["email_norm"] for row in examples))
 
     def normalise_addresses(self) -> int:
