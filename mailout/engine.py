@@ -93,6 +93,7 @@ class Engine(MailoutIntake):
         self._media = media
         self._source_of = source_of
         self._validated = {}
+        self._findings = {}
         self._left_out = set()
         self.queue_forecast = QueueForecast(
             store,

@@ -12,7 +12,7 @@ from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from cli.show import near
 from mailout.audience.addresses import address_of
-from mailout.content.document import Problem
+from mailout.content.document import Problem, told
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.variables import filled, placeholders, required_of, variables_of
 from mailout.delivery.preview import write_preview
@@ -104,7 +104,6 @@ def _show(about: Mapping[str, Any]) -> None:
     for problem in about["refusals"]:
         say(f"It would not be sent: {problem['message']} ({problem['code']})")
     for problem in about["problems"]:
-        where = f" ({problem['where']})" if problem["where"] else ""
-        say(f"To look at: {problem['message']}{where}")
+        say(f"To look at: {told(Problem(**problem))}")
     if not about["problems"] and not about["refusals"]:
         say("Nothing to fix was found.")

@@ -16,6 +16,7 @@ from cli.output import Json, note, print_json
 from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import show_reports
+from mailout.content.document import told
 from mailout import examination, wiring
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
@@ -64,6 +65,8 @@ def send(
             remedy="To send to those that failed: mailout queue retry. For a trial: --test.",
         )
     id = engine.validate(ref, test, again=again)
+    for finding in engine.findings(ref):
+        note(f"To look at: {told(finding)}")
     about = engine.announcement(ref, test)
     if about is not None:
         _ask_first(engine, about, yes)

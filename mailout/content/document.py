@@ -22,6 +22,11 @@ class Problem:
     where: str | None = None  # a block's id, a line, an address
 
 
+def told(problem: Problem) -> str:
+    """In one line: where, then what it is and what to do."""
+    return f"“{problem.where}”: {problem.message}" if problem.where else problem.message
+
+
 @dataclass(frozen=True, slots=True)
 class Media:
     """A picture or file that must be kept before the mail can point to it."""

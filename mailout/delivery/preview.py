@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mailout.content.checks import check_content
 from mailout.content.document import Document, Problem
 from mailout.content.model import Content
+from mailout.content.preflight import findings
 from mailout.content.variables import as_written
 from mailout.delivery.mime import Envelope
 from mailout.delivery.port import Mail
@@ -35,7 +35,7 @@ def write_preview(
     attempt = Attempt("preview", 0)
     mail = Mail(attempt, None, to, from_email, from_name, reply_to, content, values, unsubscribe_url)
     message = Envelope(content).splice(mail, date)
-    problems = [asdict(problem) for problem in (*document.problems, *check_content(content))]
+    problems = [asdict(problem) for problem in findings(document, content)]
     refused = [asdict(problem) for problem in refusals]
     files = {
         "message.html": content.html_segments.fill(values).encode(),

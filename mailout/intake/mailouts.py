@@ -13,14 +13,14 @@ from mailout import ids
 from mailout.audience.address_list import parse_address_list
 from mailout.audience.port import Lacking
 from mailout.content.brand import Brand
-from mailout.content.checks import check_content
-from mailout.content.document import Document
+from mailout.content.document import Document, Problem
 from mailout.content.footer import Footer
 from mailout.content.layout import render
 from mailout.content.media import keep_media
 from mailout.content.model import Content
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind, MediaStore, Source, SourceMailout
+from mailout.content.preflight import findings
 from mailout.content.variables import as_written, required_of, variables_of
 from mailout.delivery.port import REHEARSING, Transport
 from mailout.error_log import ErrorRecord
@@ -55,6 +55,7 @@ class MailoutIntake:
     _media: MediaStore
     _source_of: Callable[[str], Source]
     _validated: dict[str, tuple[SourceMailout, bool]]
+    _findings: dict[str, tuple[Problem, ...]]
 
     _transport: Transport
     _left_out: set[str]
@@ -114,6 +115,11 @@ class MailoutIntake:
             people = self.store.audience_size(source_mailout.list_key)
         name = source_mailout.from_name or self.settings.from_name
         return Announcement(as_written(source_mailout.document.subject), people, name, self._from_email())
+
+    def findings(self, ref: str) -> tuple[Problem, ...]:
+        """What to look at in a mailout that was looked over; none if it was in the queue before."""
+        source_mailout, _ = self._validated[_name(ref)]
+        return self._findings.get(source_mailout.ref, ())
 
     def _rehearse(self, source_mailout: SourceMailout, again: bool) -> Mailout:
         self._check_ready(False, source_mailout.list_key)
@@ -225,10 +231,12 @@ class MailoutIntake:
             )
         )
         self.store.put_content(content)
-        problems = [*document.problems, *check_content(content)]
+        problems = findings(document, content)
         self.store.record_errors(
             [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in problems]
         )
+        if source_mailout.kind is Kind.NOTION:
+            self.pages.tell_findings(source_mailout.ref, problems)
         return self.store.set_content(mailout.id, content.hash, as_written(content.subject))
 
     def _time_to_take_it_back(self) -> float | None:
@@ -277,6 +285,7 @@ class MailoutIntake:
             if lacking.people:
                 known = self.store.subscriber(lacking.examples[0])["attributes"]
                 raise variable_missing(lacking, tuple(known))
+        self._findings[source_mailout.ref] = findings(document, content)
         return document, content
 
     def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:

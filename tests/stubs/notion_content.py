@@ -34,6 +34,7 @@ class Workspace:
         self.children: dict[str, list[Json]] = {}
         for parent, blocks in content.get("blocks", {}).items():
             self._keep(parent, blocks)
+        self.comments: dict[str, Json] = {}
         self.calls: list[Json] = []
         self.faults: list[Json] = []
         self.hour = 1  # file addresses carry it; `expire` moves it on
@@ -68,7 +69,15 @@ class Workspace:
                 return self._query(id, body)
             case "POST", ["comments"]:
                 self._one(self.pages, body["parent"]["page_id"])
-                return {"object": "comment", "id": str(uuid.uuid4()), "rich_text": body["rich_text"]}
+                comment = {"object": "comment", "id": str(uuid.uuid4()), "on": body["parent"]["page_id"]}
+                self.comments[comment["id"]] = comment | {"rich_text": _as_read(body["rich_text"])}
+                return self.comments[comment["id"]]
+            case "GET", ["comments"]:
+                on = [one for one in self.comments.values() if one["on"] == query["block_id"][0]]
+                return {"object": "list", "results": on, "has_more": False, "next_cursor": None}
+            case "PATCH", ["comments", id]:
+                self.comments[id]["rich_text"] = _as_read(body["rich_text"])
+                return self.comments[id]
             case _:
                 raise Refused(400, "invalid_request_url", f"Invalid request URL: {'/'.join(parts)}")
 

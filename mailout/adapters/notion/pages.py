@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
 
@@ -18,6 +19,9 @@ from mailout.page_status.state import PageState, PageStatus
 
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
 """Of a page's state, what is not written under its own name."""
+
+FINDINGS = "Before this letter goes out, look at:"
+NO_FINDINGS = f"{FINDINGS} nothing any more."
 
 
 class NotionPages:
@@ -71,7 +75,11 @@ class NotionPages:
         return [page.id for page in self._notion.done_by_hand(since)] if self.finds_ready else []
 
     def note(self, ref: str, text: str) -> None:
-        self._told.add_note(ref, text)
+        self._told.notes.add(ref, text)
+
+    def show_findings(self, ref: str, findings: Sequence[str]) -> None:
+        text = "\n".join([FINDINGS, *(f"• {line}" for line in findings)]) if findings else None
+        self._told.notes.keep(ref, FINDINGS, text, NO_FINDINGS)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._told.page(ref)
@@ -84,7 +92,7 @@ class NotionPages:
             return
         if state.note is not None and page.status != self._statuses[state.status]:
             # Before the status: once that is there, the note counts as told.
-            self._told.add_note(ref, state.note)
+            self._told.notes.add(ref, state.note)
         values: dict[str, Value] = {"status": self._statuses[state.status]}
         for one in fields(state):
             value = getattr(state, one.name)

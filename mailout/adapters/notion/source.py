@@ -13,6 +13,7 @@ from notion_client import Client
 
 from mailout.adapters.notion.blocks import BlockReader
 from mailout.adapters.notion.calls import ATTEMPTS, Json, NotionCalls
+from mailout.adapters.notion.notes import PageNotes
 from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.clock import Clock
 from mailout.content.notion.blocks import Block
@@ -41,7 +42,6 @@ ERROR_PROPERTIES: Mapping[str, str] = {
 """The errors database's properties beside its title."""
 
 
-STATUS_NOTE = "status_note"
 DB_MAILOUTS = "NOTION_DB_MAILOUTS"
 
 
@@ -75,6 +75,7 @@ class NotionSource:
         )
         self._data_sources: dict[str, str] = {}  # by database
         self._warned: set[str] = set()
+        self.notes = PageNotes(self._calls, self.page, self._warn_once)
 
     @property
     def calls(self) -> int:
@@ -193,26 +194,6 @@ class NotionSource:
             )
         return tuple(skipped)
 
-    def add_note(self, page_id: str, text: str) -> None:
-        """A comment: a line within the page would become part of the letter. An integration that may not
-        comment says it in the text property `status_note`, if there is one."""
-        body = {"parent": {"page_id": page_id}, "rich_text": [{"type": "text", "text": {"content": text}}]}
-        try:
-            self._calls.make(
-                "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
-            )
-        except SourceRefused:
-            page = self.page(page_id)
-            there = (page.get("properties") or {}).get(STATUS_NOTE) or {}
-            written = property_value(str(there.get("type")), text)
-            if written is None:
-                self._warn_once([f"{STATUS_NOTE} (the integration may not comment)"])
-                return
-            self._calls.make(
-                f"updating the page {page_id}",
-                lambda api: api.pages.update(page_id, properties={STATUS_NOTE: written}),
-            )
-
     def create_error_pages(
         self, rows: Sequence[ErrorRecord], page_id: str | None = None, subject: str | None = None
     ) -> int:
@@ -329,3 +310,4 @@ def _error_properties(
     about = ", ".join(one for one in (subject or row.mailout, row.email) if one) or row.stage
     body[title] = property_value("title", f"{row.code}: {about}")
     return body
+
