@@ -54,7 +54,9 @@ class Pages:
         self._org = {"org_name": org_name, "org_address": org_address, "write_to": write_to}
         self._language = language
 
-    def show(self, page: Page, status: int = 200, *, accept_language: str = "", **values: Any) -> HTMLResponse:
+    def show(
+        self, page: Page, status: int = 200, *, accept_language: str = "", **values: Any
+    ) -> HTMLResponse:
         spoken = language(self._language) if self._language else preferred(accept_language)
         html = TEMPLATES.get_template(f"{page}.html.j2").render(
             **self._org, style=STYLE, words=spoken, say=partial(_say, spoken, self._org["org_name"]), **values

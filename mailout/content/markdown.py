@@ -35,7 +35,9 @@ from mailout.content.variables import Hidden, marked
 from mailout.errors import UsageError
 
 KEYS = ("id", "subject", "test", "from_name", "list", "preheader", "date", "language")
-BUTTON_QUOTE = re.compile(r'<blockquote>\s*<p><a href="([^"]*)">((?:(?!</?a\b|<br|<img).)*)</a></p>\s*</blockquote>')
+BUTTON_QUOTE = re.compile(
+    r'<blockquote>\s*<p><a href="([^"]*)">((?:(?!</?a\b|<br|<img).)*)</a></p>\s*</blockquote>'
+)
 """A link that is all of a quote: nobody quotes that, so it is a button."""
 ALIGNED = re.compile(r"text-align:(left|right|center)")
 
@@ -154,7 +156,8 @@ def _value(key: str, node: yaml.Node, where: str) -> str | bool | date | None:
         return _date(node.value, where)
     if key == "language" and not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z]{2,4})?", node.value):
         raise UsageError(
-            f"{where}: `language` is no language's code: {node.value!r}.", remedy="Write it as `language: en`."
+            f"{where}: `language` is no language's code: {node.value!r}.",
+            remedy="Write it as `language: en`.",
         )
     if key != "test":
         return one_line(node.value)

@@ -35,7 +35,9 @@ class Composer:
         test_word: str = "Test",
         unsubscribe_mailbox: str | None = None,
     ) -> None:
-        self._content = lru_cache(CONTENTS_KEPT)(partial(_as_test, contents, test_word) if is_test else contents)
+        self._content = lru_cache(CONTENTS_KEPT)(
+            partial(_as_test, contents, test_word) if is_test else contents
+        )
         self._footer = footer
         self._tokens = tokens
         self._from_email = from_email

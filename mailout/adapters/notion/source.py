@@ -310,4 +310,3 @@ def _error_properties(
     about = ", ".join(one for one in (subject or row.mailout, row.email) if one) or row.stage
     body[title] = property_value("title", f"{row.code}: {about}")
     return body
-

@@ -84,7 +84,10 @@ def list_headers(mail: Mail) -> list[dict[str, str]] | None:
     """RFC 8058's pair and the list's id; empty for a transactional mail; None for what no header can carry."""
     if mail.unsubscribe_url is None:
         return []
-    ways = [mail.unsubscribe_url, *([leave_by_mail(mail.unsubscribe_mailbox)] if mail.unsubscribe_mailbox else [])]
+    ways = [
+        mail.unsubscribe_url,
+        *([leave_by_mail(mail.unsubscribe_mailbox)] if mail.unsubscribe_mailbox else []),
+    ]
     leave = ", ".join(f"<{way}>" for way in ways)
     if not all(_LINK.fullmatch(way) for way in ways) or len(leave) > MAX_HEADER_VALUE:
         return None

@@ -48,7 +48,9 @@ def preferred(accept: str) -> Language:
     """By what a browser says it wishes (`Accept-Language`); English if it wishes nothing that is shipped."""
     wishes = []
     for place, part in enumerate(accept[:500].split(",")):
-        wish = re.fullmatch(r"\s*([A-Za-z]{2,3})(?:-[A-Za-z0-9-]+)?\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*", part)
+        wish = re.fullmatch(
+            r"\s*([A-Za-z]{2,3})(?:-[A-Za-z0-9-]+)?\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*", part
+        )
         if wish and float(wish[2] or 1) > 0:
             wishes.append((-float(wish[2] or 1), place, wish[1].lower()))
     known = (code for _, _, code in sorted(wishes) if code in shipped())

@@ -17,7 +17,9 @@ _SIGNS = (
     " emptyset ∅ forall ∀ exists ∃ neg ¬ land ∧ lor ∨ circ ∘ bullet • dots … ldots … cdots ⋯ degree ° prime ′"
     " langle ⟨ rangle ⟩ hbar ℏ ell ℓ Re ℜ Im ℑ angle ∠ perp ⊥ parallel ∥ star ⋆ oplus ⊕ otimes ⊗ ll ≪ gg ≫"
 )
-_WORDS = "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp lim max min sup inf det gcd mod"
+_WORDS = (
+    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp lim max min sup inf det gcd mod"
+)
 _SPACES = {",": "\u2009", ";": " ", ":": " ", " ": " ", "!": "", "quad": "  ", "qquad": "    "}
 _PLAIN = frozenset({"text", "mathrm", "mathbf", "mathit", "operatorname", "textbf", "textit", "mathsf"})
 _SETS = dict(zip("RNZQCP", "ℝℕℤℚℂℙ", strict=True))
@@ -35,7 +37,9 @@ _COMMANDS: Mapping[str, str] = {
     **_SPACES,
     **{sign: sign for sign in "{}%$#&_"},
 }
-_RAISED = dict(zip("0123456789+-=()niabcdefghjklmoprstuvwxyz′", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱᵃᵇᶜᵈᵉᶠᵍʰʲᵏˡᵐᵒᵖʳˢᵗᵘᵛʷˣʸᶻ′", strict=True))
+_RAISED = dict(
+    zip("0123456789+-=()niabcdefghjklmoprstuvwxyz′", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱᵃᵇᶜᵈᵉᶠᵍʰʲᵏˡᵐᵒᵖʳˢᵗᵘᵛʷˣʸᶻ′", strict=True)
+)
 _LOWERED = dict(zip("0123456789+-=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", strict=True))
 _TOKEN = re.compile(r"\\([A-Za-z]+|.)|([{}^_])|([^\\{}^_]+)", re.DOTALL)
 LONGEST = 400

@@ -33,7 +33,9 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "newsletter.md"
 
 
 def letter(front: str, body: str = "Words", brand: Brand = Brand()) -> str:  # noqa: B008 (frozen)
-    return render(parse_markdown(f"---\nsubject: The title\n{front}\n---\n{body}", "x.md").document, FOOTER, brand).html
+    return render(
+        parse_markdown(f"---\nsubject: The title\n{front}\n---\n{body}", "x.md").document, FOOTER, brand
+    ).html
 
 
 def test_a_letter_without_a_heading_has_its_subject_for_a_title() -> None:
@@ -78,7 +80,9 @@ def test_a_quote_has_a_bar_in_its_own_colour() -> None:
 
 
 def test_short_cells_are_not_broken() -> None:
-    assert re.search(r"<td[^>]* nowrap[^>]*>13 Dec</td>", letter("", "|a|b|\n|-|-|\n|13 Dec|A long cell, really|"))
+    assert re.search(
+        r"<td[^>]* nowrap[^>]*>13 Dec</td>", letter("", "|a|b|\n|-|-|\n|13 Dec|A long cell, really|")
+    )
 
 
 @given(st.from_regex(r"#[0-9a-f]{6}", fullmatch=True), st.sampled_from(["#ffffff", "#211f1c"]))
@@ -99,12 +103,16 @@ def test_every_language_says_everything() -> None:
         assert len(words.months) == 12
         assert words.pages.keys() == english.pages.keys()
         for key, sentence in words.pages.items():
-            assert set(re.findall(r"\{(\w+)\}", sentence)) == set(re.findall(r"\{(\w+)\}", english.pages[key])), key
+            assert set(re.findall(r"\{(\w+)\}", sentence)) == set(
+                re.findall(r"\{(\w+)\}", english.pages[key])
+            ), key
 
 
 def test_the_footer_stays_to_the_byte_unless_a_language_is_asked_for() -> None:
     russian = Document("s", "<p>Привет, друзья</p>", "Привет, друзья", lang="ru")
-    assert render(russian, FOOTER).text.endswith(f"\n--\nOrg & Co — Street\nUnsubscribe: {mark(UNSUBSCRIBE_URL)}")
+    assert render(russian, FOOTER).text.endswith(
+        f"\n--\nOrg & Co — Street\nUnsubscribe: {mark(UNSUBSCRIBE_URL)}"
+    )
     asked = render(russian, FOOTER, Brand(language="ru"))
     assert asked.text.endswith(f"\nОтписаться: {mark(UNSUBSCRIBE_URL)}")
     assert ">Отписаться</a>" in asked.html
@@ -137,7 +145,9 @@ def test_a_page_follows_the_browsers_wish(accept: str, code: str) -> None:
 def test_a_preheader_is_the_authors_own_or_the_first_prose() -> None:
     assert "Read me first" in letter("preheader: Read me first")
     assert preheader_of("Title\n=====") == "Title"
-    assert preheader_of("Title\n=====\n\n[A picture of a very small observatory on a hill]\n\nShort.") == "Title"
+    assert (
+        preheader_of("Title\n=====\n\n[A picture of a very small observatory on a hill]\n\nShort.") == "Title"
+    )
 
 
 def test_two_renders_are_the_same_bytes_whatever_is_set() -> None:

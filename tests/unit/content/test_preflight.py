@@ -34,13 +34,22 @@ def test_a_good_letter_has_nothing_to_look_at() -> None:
     document = parse_markdown(EXAMPLE.read_text(encoding="utf-8"), EXAMPLE.name).document
     document = keep_media(document, lambda source: b"", Shelf())
     assert findings(document, render(document, FOOTER)) == ()
-    assert found("Dear {{ name | friend }}, see [this](https://example.org) `TODO {{ x }} www.x.org`, ok? mine.io") == []
+    assert (
+        found(
+            "Dear {{ name | friend }}, see [this](https://example.org) `TODO {{ x }} www.x.org`, ok? mine.io"
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(
     ("body", "code", "where"),
     [
-        ("[plan](https://www.notion.so/Plan-0f0e0d0c0b0a49088706050403020100)", "link_private", "notion.so/Plan"),
+        (
+            "[plan](https://www.notion.so/Plan-0f0e0d0c0b0a49088706050403020100)",
+            "link_private",
+            "notion.so/Plan",
+        ),
         ("See www.example.org/shop today", "link_without_scheme", "www.example.org/shop"),
         ("See example.org/shop today", "link_without_scheme", "example.org/shop"),
         ("[shop](example.org)", "link_dropped", "example.org"),

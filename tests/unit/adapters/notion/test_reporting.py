@@ -171,7 +171,11 @@ def test_what_to_look_at_is_one_comment_that_is_kept_up_to_date(notion: Notion) 
         notion.source.notes.keep(LETTER, "Look:", text, "Look: nothing")
     written = [(call["method"], call["body"]) for call in notion.stub.calls() if call["method"] != "GET"]
     assert [method for method, _ in written] == ["POST", "PATCH", "PATCH"]
-    assert [body["rich_text"][0]["text"]["content"] for _, body in written] == ["Look: a", "Look: b", "Look: nothing"]
+    assert [body["rich_text"][0]["text"]["content"] for _, body in written] == [
+        "Look: a",
+        "Look: b",
+        "Look: nothing",
+    ]
 
 
 def test_nothing_to_look_at_leaves_no_comment(notion: Notion) -> None:

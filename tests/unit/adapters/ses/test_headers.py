@@ -17,7 +17,15 @@ from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt
 
 MAIL = Mail(
-    Attempt("m", 1), "campaign", "a@e.org", "news@e.org", "", None, Content("s", "h", "t"), {}, "https://e.org/u"
+    Attempt("m", 1),
+    "campaign",
+    "a@e.org",
+    "news@e.org",
+    "",
+    None,
+    Content("s", "h", "t"),
+    {},
+    "https://e.org/u",
 )
 
 
@@ -113,7 +121,9 @@ def test_a_list_has_an_id_a_mailbox_to_leave_by_and_a_feedback_id():
     )
     named = {header["Name"]: header["Value"] for header in list_headers(mail) or ()}
     assert named["List-Id"] == "<weekly.example.org>"
-    assert named["List-Unsubscribe"] == "<https://e.org/u>, <mailto:leave%2Bus@example.org?subject=unsubscribe>"
+    assert (
+        named["List-Unsubscribe"] == "<https://e.org/u>, <mailto:leave%2Bus@example.org?subject=unsubscribe>"
+    )
     feedback = {tag["Name"]: tag["Value"] for tag in tags(mail)}
     assert (feedback["ses:feedback-id-a"], feedback["ses:feedback-id-b"]) == ("weekly", "campaign")
 

@@ -24,7 +24,18 @@ def test_what_unicode_can_say_is_said(latex: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     "latex",
-    [r"\begin{matrix} a & b \end{matrix}", r"x^{\Q}", r"x_{q}", r"{x", r"x}", "\\", r"\unknown", "^", "x" * 401, ""],
+    [
+        r"\begin{matrix} a & b \end{matrix}",
+        r"x^{\Q}",
+        r"x_{q}",
+        r"{x",
+        r"x}",
+        "\\",
+        r"\unknown",
+        "^",
+        "x" * 401,
+        "",
+    ],
 )
 def test_what_it_cannot_say_stays_source(latex: str) -> None:
     assert readable(latex) is None
