@@ -13,6 +13,7 @@ from cli.output import Json, print_json, say
 from cli.show import near
 from mailout.audience.addresses import address_of
 from mailout.content.document import Problem, told
+from mailout.content.from_settings import footer_of, tokens_of
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.variables import filled, placeholders, required_of, variables_of
 from mailout.delivery.preview import write_preview
@@ -41,15 +42,15 @@ def preview(
     Nothing is sent and nothing is queued.
     """
     engine = open_engine()
-    source_mailout = engine.source_mailout(ref)
-    document, content = engine.draft(source_mailout)
-    refusals = list(engine.refusals(source_mailout))
+    source_mailout = engine.intake.source_mailout(ref)
+    document, content = engine.intake.draft(source_mailout)
+    refusals = list(engine.intake.refusals(source_mailout))
     settings = engine.settings
     from_name = source_mailout.from_name or settings.from_name or ""
     to, values = SOMEBODY, placeholders(variables_of(content))
     if reader is not None:
         to, values, from_name = _as_reader(engine, content, reader, from_name)
-    link = engine.footer().url(engine.tokens().make(to, source_mailout.list_key))
+    link = footer_of(settings).url(tokens_of(settings).make(to, source_mailout.list_key))
     values |= {"email": to, "from_name": from_name or settings.from_email or ""}
     try:
         about = write_preview(

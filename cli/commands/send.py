@@ -16,11 +16,11 @@ from cli.output import Json, note, print_json
 from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import show_reports
-from mailout.content.document import told
 from mailout import examination, wiring
+from mailout.content.document import told
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
-from mailout.intake.mailouts import Announcement
+from mailout.intake.reading import Announcement
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.reporting.phrases import count
 
@@ -64,17 +64,17 @@ def send(
             "A mailout to people goes out once; --again is for rehearsals.",
             remedy="To send to those that failed: mailout queue retry. For a trial: --test.",
         )
-    id = engine.validate(ref, test, again=again)
-    for finding in engine.findings(ref):
+    id = engine.intake.validate(ref, test, again=again)
+    for finding in engine.intake.findings(ref):
         note(f"To look at: {told(finding)}")
-    about = engine.announcement(ref, test)
+    about = engine.intake.announcement(ref, test)
     if about is not None:
         _ask_first(engine, about, yes)
     stop = Stop(engine)
     first = "Preparing" if direct else starting(engine.settings.mailout_home)
     with showing(engine.settings, id, first=first, quiet=json), stop.on_signals(id):
         if direct:
-            engine.deliver(engine.enqueue(ref, test).id)
+            engine.deliver(engine.intake.enqueue(ref, test).id)
         else:
             run_flow(engine, ref, test)
     finish(engine, id, json=json, stopped_by=stop.signal)
@@ -124,7 +124,7 @@ class Stop:
 
     def __call__(self, number: int, frame: object) -> None:
         again, self.signal = self.signal is not None, number
-        if again or not self._engine.stop():
+        if again or not self._engine.sending.stop():
             raise Stopped(number)
         note("\nStopping: what is in hand is finished first.")
 

@@ -1,4 +1,4 @@
-"""What a sender's letters look like: logo, colour, a line about why people get them, the language around them."""
+"""What a sender's letters look like: logo, colour, why people get them, the language around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an author should look at before a letter leaves. Each finding says where, and what to do; none blocks."""
+"""What an author should look at before a letter leaves: where, and what to do. None of it blocks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _Seen:
 
 
 class _Letter(HTMLParser):
-    """What a reader sees between masthead and footer, in its colours. The HTML is ours: well-formed, inline."""
+    """What a reader sees between masthead and footer, in its colours. The HTML is ours: well-formed."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -145,8 +145,8 @@ def _links(letter: _Letter) -> Iterator[Problem]:
         if _PRIVATE.search(host):
             yield Problem(
                 "link_private",
-                "This link leads into your Notion workspace: readers cannot open it. Publish the page and link"
-                " to its notion.site address, or take the link out.",
+                "This link leads into your Notion workspace: readers cannot open it. Publish the page and"
+                " link to its notion.site address, or take the link out.",
                 address,
             )
     for words in letter.seen.words:
@@ -163,8 +163,8 @@ def _pictures(letter: _Letter) -> Iterator[Problem]:
         if _FILE_NAME.fullmatch(alt):
             yield Problem(
                 "picture_without_alt",
-                "Readers who do not see this picture learn nothing of it. Describe it: in Markdown between the"
-                " brackets, in Notion as its caption.",
+                "Readers who do not see this picture learn nothing of it. Describe it: in Markdown between"
+                " the brackets, in Notion as its caption.",
                 alt or source,
             )
     said = sum(len(words.text.split()) for words in letter.seen.words)
@@ -208,7 +208,7 @@ def _contrast(letter: _Letter) -> Iterator[Problem]:
             told.add(pair)
             yield Problem(
                 "contrast_low",
-                f"These words are hard to read: a contrast of {ratio:.1f}, where {READABLE} is the least. Choose"
-                " another colour for them or for what is behind them.",
+                f"These words are hard to read: a contrast of {ratio:.1f}, where {READABLE} is the least."
+                " Choose another colour for them or for what is behind them.",
                 cut(words.text, 80),
             )

@@ -76,7 +76,7 @@ def marked(written: str) -> str:
 
 
 def marked_address(address: str) -> str:
-    """A link with its variables as marks; its beginning stays what it is, so they cannot change its scheme."""
+    """A link with its variables as marks. They are percent-encoded, so they cannot change where it leads."""
     return _IN_ADDRESS.sub(lambda found: mark(Variable(found[1].strip(), None, Place.ADDRESS).key), address)
 
 

@@ -10,9 +10,9 @@ from mailout.queue.mailout import Mailout
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details, identifiers
 from mailout.reporting.phrases import (
-    came_back,
     COLUMN_NAMES,
     archived,
+    came_back,
     first_of,
     headline,
     left_alone,

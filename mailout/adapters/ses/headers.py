@@ -81,7 +81,7 @@ def _pieces(name: str) -> list[bytes]:
 
 
 def list_headers(mail: Mail) -> list[dict[str, str]] | None:
-    """RFC 8058's pair and the list's id; empty for a transactional mail; None for what no header can carry."""
+    """RFC 8058's pair and the list's id; empty for a single mail; None for what no header can carry."""
     if mail.unsubscribe_url is None:
         return []
     ways = [

@@ -56,8 +56,10 @@ class SqliteFreezing:
                 tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
                 return None
             added = tx.execute(
-                "INSERT INTO email_outbox (id, campaign_id, company_id, email, from_name, variables, created_at)"  # noqa: S608
-                f" SELECT mailout_uuid(:id, email_norm), :id, :company, email_norm, from_name, {_VARIABLES}, :now"
+                "INSERT INTO email_outbox"  # noqa: S608
+                " (id, campaign_id, company_id, email, from_name, variables, created_at)"
+                " SELECT mailout_uuid(:id, email_norm), :id, :company, email_norm, from_name,"
+                f" {_VARIABLES}, :now"
                 f" FROM ({_CHUNK}) WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
                 parameters,
             ).rowcount

@@ -120,7 +120,8 @@ class SqliteSubscribers:
     def lacking(self, attribute: str, list_key: str | None) -> Lacking:
         lacking = (
             "FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"
-            " AND trim(coalesce((SELECT a.value FROM json_each(s.attributes) a WHERE a.key = :attribute), ''),"
+            " AND trim(coalesce("
+            "  (SELECT a.value FROM json_each(s.attributes) a WHERE a.key = :attribute), ''),"
             "  ' ' || char(9, 10, 13)) = ''"
             " AND (:list_key IS NULL OR EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = s.email_norm"
             "  AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))"

@@ -19,12 +19,12 @@ class Language:
     code: str
     unsubscribe: str
     test: str
-    date: str  # {day}, {month}, {year}
+    day_form: str  # {day}, {month}, {year}
     months: tuple[str, ...]
     pages: dict[str, str]
 
     def day(self, day: date) -> str:
-        return self.date.format(day=day.day, month=self.months[day.month - 1], year=day.year)
+        return self.day_form.format(day=day.day, month=self.months[day.month - 1], year=day.year)
 
 
 @lru_cache(maxsize=1)

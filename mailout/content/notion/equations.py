@@ -1,4 +1,4 @@
-"""LaTeX in letters people can read: Unicode where it has the signs, else nothing (the LaTeX is shown as code)."""
+"""LaTeX in signs that people can read, where Unicode has them; else it is shown as code."""
 
 from __future__ import annotations
 

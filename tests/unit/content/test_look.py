@@ -1,4 +1,4 @@
-"""What a letter looks like: the sender's own colour and logo, a date, a title, a language, and no spam points."""
+"""What a letter looks like: logo, colour, date, title, language, and no spam points."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import pytest

@@ -1,4 +1,4 @@
-"""What an author hears of before the letter leaves: where it is, and what to do. A good letter hears nothing."""
+"""What an author hears of before the letter leaves. A good letter hears nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mailout.content.preflight import findings
 
 FOOTER = Footer("Org", "www.example.org/TODO", "https://www.notion.so/u")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "newsletter.md"
-WORDS = "A letter with a sentence of some length, so that nobody takes it for a picture with nothing beside it at all. "
+WORDS = "A sentence of some length, so that nobody takes it for a picture with nothing beside it at all. " * 2
 
 
 class Shelf:

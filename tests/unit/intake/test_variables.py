@@ -1,4 +1,4 @@
-"""From `{{ first_name }}` in a file to each reader's own mail, or to a refusal before the queue knows of it."""
+"""From `{{ first_name }}` to each reader's own mail, or to a refusal before the queue knows of it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def text_of(mail: EmailMessage, kind: str = "plain") -> str:
 
 
 def test_each_reader_gets_their_own_in_subject_html_and_text(engine: Engine, letter: Path) -> None:
-    mailout = engine.enqueue(str(letter))
+    mailout = engine.intake.enqueue(str(letter))
     assert mailout.subject == "For {{ first_name | you }}"
     engine.deliver(mailout.id)
     sent = mails(engine)
@@ -100,7 +100,7 @@ def test_who_lacks_a_value_stops_it_before_the_queue_with_their_number_and_three
 ) -> None:
     others = [f"p{n}@example.org" for n in range(5)]
     engine.store.import_subscribers([SubscriberRow(one, one, attributes={"City": "X"}) for one in others])
-    for attempt in (lambda: engine.validate(str(letter)), lambda: engine.enqueue(str(letter))):
+    for attempt in (lambda: engine.intake.validate(str(letter)), lambda: engine.intake.enqueue(str(letter))):
         with pytest.raises(Abort, match=r"5 people have no value for \{\{ city \}\}") as refused:
             attempt()
         assert refused.value.code is AbortCode.VARIABLE_MISSING
@@ -111,14 +111,14 @@ def test_who_lacks_a_value_stops_it_before_the_queue_with_their_number_and_three
 
 def test_a_test_run_shows_the_names_and_needs_no_values(engine: Engine, letter: Path) -> None:
     engine.store.import_subscribers([SubscriberRow("p@example.org", "p@example.org")])
-    engine.deliver(engine.enqueue(str(letter), True).id)
+    engine.deliver(engine.intake.enqueue(str(letter), True).id)
     mail = mails(engine)["editor@example.org"]
     assert mail["Subject"] == "[Test] For [first_name]"
     assert "Dear [first_name], {{ code }} in [city]" in text_of(mail)
 
 
 def test_bulk_mail_says_the_same_as_single_mail(engine: Engine, letter: Path) -> None:
-    mailout = engine.enqueue(str(letter))
+    mailout = engine.intake.enqueue(str(letter))
     content = engine.store.content(mailout.content_hash or "")
     claimed = Claimed(
         attempt=Attempt("00000000-0000-5000-8000-000000000000", 1),
@@ -132,7 +132,7 @@ def test_bulk_mail_says_the_same_as_single_mail(engine: Engine, letter: Path) ->
         variables={"city": "{{ v0 }} & \\{{"},
         slot=None,
     )
-    mail: Mail = engine._composer(mailout)(claimed)
+    mail: Mail = engine.sending._composer(mailout)(claimed)
     prepared = prepare(content)
     assert variables_of(content)
     simple = prepared.simple(mail.values)

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.adapters.ses.headers import address, list_headers, one_line, sender, tags
-
 from mailout.content.model import Content
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt
