@@ -8,15 +8,16 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
 from mailout.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.content.languages import language
+from mailout.content.port import Kind
 from mailout.content.variables import attributes_of, variables_of
-from mailout.delivery.compose import Composer
+from mailout.delivery.compose import Composer, SingleComposer
 from mailout.delivery.concurrency import ConcurrencyCheck
 from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
@@ -28,6 +29,7 @@ from mailout.delivery.sender import Sender
 from mailout.delivery.store_retry import wait_for_store
 from mailout.delivery.throttling import Throttling
 from mailout.errors import HomeUnwritable, StoreError, UsageError
+from mailout.intake.articles import ArticleIntake
 from mailout.intake.test_emails import EmailsForTests
 from mailout.page_status.updates import PageReports
 from mailout.queue.judge import Judge, defer
@@ -85,6 +87,8 @@ class Sending:
         mailout = self.store.mailout(id)
         if mailout.frozen_at is None and mailout.is_test:
             self.store.freeze_recipients(id, self.test_emails.recipients())
+        elif mailout.frozen_at is None and mailout.kind is Kind.ARTICLE:
+            ArticleIntake(self.settings, self.store, rehearses=self.rehearses).freeze(mailout)
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since it was enqueued, too
             attributes = self._attributes(mailout)
@@ -125,6 +129,7 @@ class Sending:
         allowance = wait_for_store(self.provider.ask, self.clock)
         if allowance is not None and allowance.refused is not None:
             return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
+        options = wait_for_store(self._options, self.clock)
         part = CsvPart(self.csv_folder, self.worker, self.clock)
         watchers: list[Observer] = [part, OutcomeLog(), *([observer] if observer else [])]
         self._sender = Sender(
@@ -133,7 +138,7 @@ class Sending:
             self._composer(mailout),
             self.journals,
             self.clock,
-            wait_for_store(self._options, self.clock),
+            replace(options, retry=mailout.retry_plan or options.retry),
             Observers(watchers),
             self._throttling,
         )
@@ -146,6 +151,30 @@ class Sending:
             self._sender = None
         self._concurrency.add(id, report.call_time, self.queue_forecast.rate)
         return report
+
+    def send_single_mails(
+        self, seconds: float, observer: Observer | None = None, *, until_idle: bool = False
+    ) -> RunReport:
+        """Send what programs hand in, as it comes, for so long. No window holds: a receipt is for now."""
+        allowance = wait_for_store(self.provider.ask, self.clock)
+        if allowance is not None and allowance.refused is not None:
+            return RunReport(Ended.REFUSED, None, outcome=allowance.refused)
+        watchers: list[Observer] = [OutcomeLog(), *([observer] if observer else [])]
+        self._sender = Sender(
+            self.store,
+            self.transport,
+            self._single_composer(),
+            self.journals,
+            self.clock,
+            wait_for_store(self._options, self.clock),
+            Observers(watchers),
+            self._throttling,
+        )
+        try:
+            deadline = self.clock.monotonic() + seconds
+            return self._sender.run(None, deadline=deadline, until_idle=until_idle)
+        finally:
+            self._sender = None
 
     def stop(self) -> bool:
         """Finish what is in hand and end; False: nothing is being sent. Safe in a signal handler."""
@@ -206,6 +235,16 @@ class Sending:
             is_test=mailout.is_test,
             unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
             test_word=language(self.settings.language or "en").test,
+        )
+
+    def _single_composer(self) -> SingleComposer:
+        return SingleComposer(
+            self.store.content,
+            footer=lambda: footer_of(self.settings),
+            tokens=tokens_of(self.settings) if self.settings.unsubscribe_keys else None,
+            from_email=from_email_of(self.settings),
+            from_name=self.settings.from_name or "",
+            reply_to=self.settings.reply_to,
         )
 
     def _options(self) -> SenderOptions:

@@ -15,7 +15,7 @@ from mailout.adapters.notion.blocks import BlockReader
 from mailout.adapters.notion.calls import Json, NotionCalls
 from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.adapters.notion.config import NotionConfig
-from mailout.adapters.notion.notes import PageNotes
+from mailout.adapters.notion.notes import NotionNotes
 from mailout.clock import Clock
 from mailout.content.notion.blocks import Block
 from mailout.content.notion.links import page_id_of
@@ -59,7 +59,7 @@ class NotionSource:
         )
         self._data_sources: dict[str, str] = {}  # by database
         self._warned: set[str] = set()
-        self.notes = PageNotes(self._calls, self.page, self._warn_once)
+        self._notes = NotionNotes(self._calls, self.page, self._warn_once)
 
     @property
     def calls(self) -> int:
@@ -177,6 +177,18 @@ class NotionSource:
                 f"updating the page {page_id}", lambda api: api.pages.update(page_id, properties=body)
             )
         return tuple(skipped)
+
+    def add_note(self, page_id: str, text: str) -> None:
+        self._notes.add(page_id, text)
+
+    def add_note_once(self, page_id: str, text: str, page: Json) -> None:
+        self._notes.add_once(page_id, text, page)
+
+    def keep_note(self, page_id: str, head: str, text: str | None, nothing: str) -> None:
+        self._notes.keep(page_id, head, text, nothing)
+
+    def end_note(self, page_id: str, beginning: str, page: Json) -> None:
+        self._notes.end(page_id, beginning, page)
 
     def create_error_pages(
         self, rows: Sequence[ErrorRecord], page_id: str | None = None, subject: str | None = None
