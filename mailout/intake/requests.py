@@ -32,8 +32,7 @@ EVENT_SECONDS = 30.0
 
 
 def answer(intake: MailoutIntake, request: Request) -> Mailout | None:
-    """Take up what was asked for; None: its page does not ask to be sent, or not yet, or an article has nobody
-    to go to.
+    """Take up what was asked for; None: its page does not ask to be sent, or not yet, or nobody would get it.
 
     Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
     asked again in a minute. Killed in between, it is taken up again, as the same mailout. What nobody
