@@ -24,7 +24,7 @@ from mailout.delivery.preview import write_preview
 from mailout.engine import Engine
 from mailout.errors import UsageError
 from mailout.intake.articles import ArticleOrder, Census
-from mailout.intake.mailouts import Announcement
+from mailout.intake.reading import Announcement
 from mailout.intake.slice_import import COLUMNS, read_slices, write_errors
 from mailout.reporting.census import census_lines, census_table
 from mailout.reporting.phrases import count
