@@ -28,14 +28,14 @@ RECENT = 7 * 86_400.0
 SET_TO_DONE = "set_to_done_by_hand"
 DONE_BY_HAND = "Send means done; to send, set Ready."
 EVENT_SECONDS = 30.0
-"""How long a request's own event may take to start its flow; after that the queue takes it up."""
+"""How long a request's own event may take to start its flow; after that the queue enqueues it."""
 
 
 def answer(intake: MailoutIntake, request: Request) -> Mailout | None:
-    """Take up what was asked for; None: its page does not ask to be sent, or not yet, or nobody would get it.
+    """Enqueue what was asked for; None: its page does not ask to be sent (yet), or an article has no reader.
 
     Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
-    asked again in a minute. Killed in between, it is taken up again, as the same mailout. What nobody
+    asked again in a minute. Killed in between, it is enqueued again, as the same mailout. What nobody
     foresaw counts as refused: it would come again every minute.
     """
     try:
@@ -57,7 +57,7 @@ def _enqueue_requested(intake: MailoutIntake, request: Request) -> Mailout | Non
     if request.how is How.ARTICLE:
         return intake.articles.enqueue(ArticleOrder.from_ref(request.ref))
     if request.if_ready:
-        return _take_up_if_ready(intake, request.ref)
+        return _enqueue_if_ready(intake, request.ref)
     return intake.enqueue(request.ref, request.test)
 
 
@@ -120,7 +120,7 @@ class _NotYet(Exception):
     """The page asks to be sent later, and nobody but its request will think of it."""
 
 
-def _take_up_if_ready(intake: MailoutIntake, ref: str) -> Mailout | None:
+def _enqueue_if_ready(intake: MailoutIntake, ref: str) -> Mailout | None:
     """The one page that was asked for, if it asks to be sent. An outage is raised: the request then waits."""
     reporter = intake.pages.reporter
     if reporter is None:
@@ -178,12 +178,12 @@ def _enqueue(intake: MailoutIntake, ref: str) -> Mailout | None:
         log.warning("%s is not sent: %s", ref, error)
         if not isinstance(error, Abort):  # an abort has been written down
             _write_down(intake, ref, error)
-            intake.pages.refuse(ref)
+            intake.pages.refuse(ref, str(error))
         return None
     except Exception as error:
         log.exception("%s is not sent", ref)
         _write_down(intake, ref, error)
-        intake.pages.refuse(ref)
+        intake.pages.refuse(ref, "Something went wrong that mailout does not know: its log says more.")
         return None
     told = intake.pages.tell(mailout.id)
     if mailout.is_test and not told:

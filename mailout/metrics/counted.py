@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 from mailout.clock import Clock
-from mailout.delivery.protocol import Attempt, Step, StepReply
+from mailout.delivery.protocol import Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import StoreError
 from mailout.feedback.model import Applied, Reading
@@ -65,12 +65,6 @@ class CountedStore:
 
     def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
         return self._moved(State.PENDING, self._store.retry_failed(mailout_id, ids=ids))
-
-    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
-        return bool(self._moved(State.SENT, self._store.confirm(attempt, provider_message_id)))
-
-    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
-        return bool(self._moved(State.FAILED, self._store.revoke(attempt, code, message)))
 
     def apply_events(self, readings: Sequence[Reading]) -> Applied:
         applied = self._store.apply_events(readings)

@@ -76,11 +76,11 @@ class Queue(Protocol):
 
     def mailout(self, id: str) -> Mailout: ...
     def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
-        """In the order in which they would be taken up, then the newest first."""
+        """In the order in which they would be sent, then the newest first."""
         ...
 
     def due_mailouts(self, stale: float) -> Sequence[Mailout]:
-        """What may be taken up now: pending and due, or processing with nobody seen for `stale` s."""
+        """What may be started now: pending and due, or processing with nobody seen for `stale` s."""
         ...
 
     def start(self, id: str, worker: str) -> Mailout:

@@ -45,7 +45,7 @@ language sql stable set search_path = public as $$
         order by place limit most
     ) page
 $$;
-comment on function mailout_list is 'Mailouts in the order in which they would be taken up, then the newest first.';
+comment on function mailout_list is 'Mailouts in the order in which they would be sent, then the newest first.';
 
 create or replace function mailout_is_due(q campaign_queue, at timestamptz) returns boolean
 language sql immutable set search_path = '' as $$
@@ -64,7 +64,7 @@ language sql volatile set search_path = public as $$
            or (q.status = 'PROCESSING'
                and (q.locked_at is null or q.locked_at < clock.at - make_interval(secs => stale))))
 $$;
-comment on function mailout_due is 'What may be taken up now.';
+comment on function mailout_due is 'What may be started now.';
 
 create or replace function mailout_start(id text, worker text) returns jsonb
 language plpgsql set search_path = public as $$

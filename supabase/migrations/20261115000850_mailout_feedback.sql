@@ -341,7 +341,7 @@ begin
         on conflict (email_norm) do nothing;
         update subscribers s set status = 'unsubscribed', status_updated_at = mailout_now(), left_at = mailout_now()
         where s.email_norm = address and s.status = 'active';
-        -- Soft bounces may be taken back; his leaving stays.
+        -- Soft bounces may be taken back; an unsubscribe stays.
         update subscribers s set hard_status = 'unsubscribed', hard_status_at = mailout_now(), left_at = mailout_now()
         where s.email_norm = address and s.hard_status = 'active';
     else

@@ -33,7 +33,7 @@ class SqliteLeaving:
                     " WHERE email_norm = :email AND status = 'active'",
                     {"now": now, "email": email_norm},
                 )
-                tx.execute(  # soft bounces may be taken back; his leaving stays
+                tx.execute(  # soft bounces may be taken back; an unsubscribe stays
                     "UPDATE subscribers SET hard_status = 'unsubscribed', hard_status_at = :now,"
                     " left_at = :now WHERE email_norm = :email AND hard_status = 'active'",
                     {"now": now, "email": email_norm},

@@ -72,14 +72,6 @@ class SupabaseOutbox:
             moved, last = moved + part["moved"], part["last"]
         return moved
 
-    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
-        params = {"id": attempt.id, "epoch": attempt.epoch, "message_id": provider_message_id}
-        return bool(self.rpc("mailout_confirm", params))
-
-    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
-        params = {"id": attempt.id, "epoch": attempt.epoch, "code": code, "message": message}
-        return bool(self.rpc("mailout_revoke", params))
-
     def message(self, id: str) -> Mapping[str, Any]:
         values = self.rpc("mailout_message", {"id": id})
         if values is None:
