@@ -88,7 +88,10 @@ def build(
         csv_folder=home / "reports",
         inline=inline,
     )
-    reporting = Reporting(store, pages, forecast, home / "reports", limits.timezone, transport.name)
+    reporting = Reporting(
+        *(store, pages, forecast, home / "reports", limits.timezone, transport.name),
+        census=lambda id: store.article_batch(id).census,
+    )
     alert_sender = AlertSender(store, transport, settings, limits.timezone)
     return Engine(settings, store, clock, limits, pages, forecast, intake, sending, reporting, alert_sender)
 

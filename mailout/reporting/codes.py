@@ -88,6 +88,10 @@ NOTES: Mapping[str, Code] = {
         "Look at `mailout preview`; write it with another kind of block.",
     ),
     "content_too_long": Code("only the first blocks of the page are in the mail", "Shorten the page."),
+    "headline_missing": Code(
+        "people whose slices of an article have no title were skipped",
+        "Give one of their slices a title; `mailout article census` counts them.",
+    ),
     "html_clipped": Code("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),
     "picture_without_alt": Code(
         "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
+from mailout.reporting.census import census_lines, census_table
 from mailout.reporting.forecasts import forecast_text
 from mailout.reporting.phrases import CAME_BACK, count, mode
 from mailout.reporting.summary import Summary
@@ -32,6 +33,12 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
         yield "suppressed", f"{count(n, 'person', 'people')}: {reason}"
     for reason, n in summary.dropped.items():
         yield "dropped", f"{count(n, 'address', 'addresses')}: {reason}"
+    if summary.census is not None:
+        for line in census_lines(summary.census):
+            yield "census", line
+        for row in census_table(summary.census):
+            people, size = count(row["recipients"], "person", "people"), row["bytes"] / 1000
+            yield "variant", f"{people}, {size:.1f} KB: {row['subject']} ({row['slices']})"
     for event, n in sorted(mailout.metrics.items()):
         if event not in CAME_BACK:
             yield event, f"{n:,}"
