@@ -9,7 +9,7 @@ from functools import lru_cache
 import idna
 
 from mailout.audience.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
-from mailout.delivery.mime import display_name
+from mailout.delivery.mime import display_name, unstructured
 from mailout.delivery.port import Mail
 
 MAX_HEADER_VALUE = 995  # SES refuses more
@@ -73,7 +73,7 @@ def own_headers(given: Mapping[str, str]) -> list[dict[str, str]] | None:
     for name, value in given.items():
         written = one_line(value).strip()
         if not written.isascii():
-            written = " ".join(_encoded_word(piece) for piece in _pieces(written))
+            written = unstructured(written, len(name) + 2).replace("\r\n", "")  # SES folds it itself
         if not written or len(name) + len(written) > MAX_HEADER_VALUE:
             return None
         made.append({"Name": name, "Value": written})

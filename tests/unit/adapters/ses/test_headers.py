@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.adapters.ses.headers import address, one_line, sender, unsubscribe_headers
+from mailout.adapters.ses.headers import address, one_line, own_headers, sender, unsubscribe_headers
 
 
 def read_back(line: str) -> tuple[str, str]:
@@ -100,3 +100,12 @@ def test_the_one_click_pair_stands_in_every_mailing_and_in_no_transactional_mail
 )
 def test_a_link_that_no_header_can_carry_is_refused(url):
     assert unsubscribe_headers(url) is None
+
+
+def test_a_single_mails_own_headers_fit_into_ses_or_are_refused() -> None:
+    made = own_headers({"X-Order": "7", "X-Name": "Zoë " * 20, "X-Lines": "a\r\nBcc: b"})
+    assert made is not None
+    assert made[0] == {"Name": "X-Order", "Value": "7"}
+    assert all(one["Value"].isascii() and "\n" not in one["Value"] for one in made)
+    assert own_headers({"X-Long": "x" * 995}) is None
+    assert own_headers({"X-Empty": " "}) is None
