@@ -31,6 +31,8 @@ COMMANDS = {
     "subscribers": "The people on your list: import, export, look one up.",
     "doctor": "Would a mailout go through? If not: what to do about it.",
     "queue": "What waits and what was sent: pause, cancel, retry, settle.",
+    "article": "Articles put together for each reader: import, census, send.",
+    "dead-letters": "What failed for good: look, send again, drop.",
     "events": "Apply what SES has reported; its list of dead addresses.",
     "archive": "Move old mailouts out of the store, into files.",
     "tokens": "Who may hand in single mails over HTTP.",
@@ -49,7 +51,7 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        command = typer.main.get_command(import_module(f"cli.commands.{cmd_name}").app)
+        command = typer.main.get_command(import_module(f"cli.commands.{cmd_name.replace('-', '_')}").app)
         command.name = cmd_name
         return command
 

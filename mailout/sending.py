@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
 from mailout.content.from_settings import footer_of, from_email_of, tokens_of
+from mailout.content.languages import language
 from mailout.content.port import Kind
+from mailout.content.variables import attributes_of, variables_of
 from mailout.delivery.compose import Composer, SingleComposer
 from mailout.delivery.concurrency import ConcurrencyCheck
 from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
@@ -89,11 +91,18 @@ class Sending:
             ArticleIntake(self.settings, self.store, rehearses=self.rehearses).freeze(mailout)
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since it was enqueued, too
-            while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK) is not None:
+            attributes = self._attributes(mailout)
+            while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK, attributes=attributes) is not None:
                 log.info("%d recipients are in the outbox", self.store.mailout(id).ledger.recipients)
             for problem, n in self.store.left_out().items():
                 log.warning("active subscribers who get no mail: %d (%s)", n, LEFT_OUT[problem])
         return self.store.mailout(id)
+
+    def _attributes(self, mailout: Mailout) -> Sequence[str]:
+        """What the content needs to know of its readers."""
+        if mailout.content_hash is None:
+            return ()
+        return attributes_of(variables_of(self.store.content(mailout.content_hash)))
 
     def start(self, id: str) -> Mailout:
         """Begin to send it if it is due and mail may leave now; else it waits, and says why."""
@@ -224,6 +233,8 @@ class Sending:
             reply_to=self.settings.reply_to,
             list_key=mailout.list_key,
             is_test=mailout.is_test,
+            unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
+            test_word=language(self.settings.language or "en").test,
         )
 
     def _single_composer(self) -> SingleComposer:

@@ -33,6 +33,8 @@ class Mail:
     content: Content
     values: Mapping[str, str]  # fills the content's marks
     unsubscribe_url: str | None  # None: a transactional mail
+    unsubscribe_mailbox: str | None = None  # where a mail also takes one off the list
+    list_id: str | None = None  # `weekly.example.org`, by which mail programs sort
     headers: Mapping[str, str] = field(default_factory=dict)  # its sender's own
 
 

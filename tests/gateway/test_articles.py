@@ -37,9 +37,7 @@ def emitted() -> Emitted:
 @pytest.fixture
 def gateway(open_gateway: Open, store: SqliteStore, emitted: Emitted) -> Any:
     settle_in(store)
-    return open_gateway(
-        admin_password=PASSWORD, emitter=emitted, mailout_transport="ses", aws_region="us-east-1"
-    )
+    return open_gateway(admin_password=PASSWORD, emitter=emitted, mailout_transport="ses")
 
 
 @pytest.mark.parametrize(
