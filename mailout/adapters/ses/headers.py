@@ -81,7 +81,7 @@ def own_headers(given: Mapping[str, str]) -> list[dict[str, str]] | None:
     for name, value in given.items():
         written = one_line(value).strip()
         if not written.isascii():
-            written = unstructured(written, len(name)).replace("\r\n", "")
+            written = unstructured(written, len(name) + 2).replace("\r\n", "")  # SES folds it itself
         if not written or len(name) + len(written) > MAX_HEADER_VALUE:
             return None
         made.append({"Name": name, "Value": written})

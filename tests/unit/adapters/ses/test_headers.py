@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.adapters.ses.headers import address, list_headers, one_line, sender, tags
+from mailout.adapters.ses.headers import address, list_headers, one_line, own_headers, sender, tags
 from mailout.content.model import Content
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt
@@ -132,3 +132,12 @@ def test_a_list_has_an_id_a_mailbox_to_leave_by_and_a_feedback_id():
 )
 def test_a_link_that_no_header_can_carry_is_refused(url):
     assert list_headers(replace(MAIL, unsubscribe_url=url)) is None
+
+
+def test_a_single_mails_own_headers_fit_into_ses_or_are_refused() -> None:
+    made = own_headers({"X-Order": "7", "X-Name": "Zoë " * 20, "X-Lines": "a\r\nBcc: b"})
+    assert made is not None
+    assert made[0] == {"Name": "X-Order", "Value": "7"}
+    assert all(one["Value"].isascii() and "\n" not in one["Value"] for one in made)
+    assert own_headers({"X-Long": "x" * 995}) is None
+    assert own_headers({"X-Empty": " "}) is None
