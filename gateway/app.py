@@ -16,6 +16,8 @@ from starlette.types import ASGIApp
 from gateway import media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
+from gateway.dashboard import router as dashboard
+from gateway.dashboard.imports import MOST_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
@@ -66,7 +68,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.answer_seconds = answer_seconds
-    app.add_middleware(ShortBodies, most=MAX_BODY)
+    app.add_middleware(ShortBodies, most=MAX_BODY, larger={"/people/import": MOST_BYTES})
     wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
@@ -75,6 +77,7 @@ def create_app(
     queue_forecast = queue_forecast or wiring.queue_forecast(settings, store)
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
+    app.include_router(dashboard.router(settings, store, queue_forecast, emitter))
 
     @app.get("/health", tags=["health"], responses=errors(503))
     async def health() -> Ok:

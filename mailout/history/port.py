@@ -1,4 +1,4 @@
-"""What the dashboard needs of the store beyond the other rooms. Everything is read by index, a page at a time."""
+"""What the dashboard needs of the store beyond the other rooms: by index, a page at a time."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class QueueForecast:
     ) -> None:
         self._store = store
         self._limits = limits
-        self._rehearses = rehearses
+        self.rehearses = rehearses
         self.rate = rate  # whoever sends knows the provider's, too
         self.scope = scope
 
@@ -80,14 +80,14 @@ class QueueForecast:
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
         """Of those that go on by themselves, by the transport that is set."""
-        going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self._rehearses]
+        going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self.rehearses]
         jobs = [Job(_left(mailout), due_at(mailout)) for mailout in going]
         made = forecast_queue(self._limits, self._forecast_input(now, going), jobs)
         return {mailout.id: one for mailout, one in zip(going, made, strict=True)}
 
     def _forecast_input(self, now: float, mailouts: Sequence[Mailout]) -> ForecastInput:
         store = self._store
-        begun = store.begun_since(now - QUOTA_WINDOW, rehearsal=self._rehearses)
+        begun = store.begun_since(now - QUOTA_WINDOW, rehearsal=self.rehearses)
         rate = self.rate / SLACK
         for mailout in mailouts:
             if mailout.status is Status.PROCESSING and mailout.started_at is not None:
@@ -98,7 +98,7 @@ class QueueForecast:
         """Everybody's counters: they are never less than a company's own, and have the same limits."""
         used = {
             bucket.kind: self._store.usage("all", bucket.kind, bucket.key)
-            for bucket in buckets(self._limits, now, rehearsal=self._rehearses)
+            for bucket in buckets(self._limits, now, rehearsal=self.rehearses)
             if bucket.starts_at <= now < bucket.ends_at
         }
         return Usage(used["hour"], used["day"], self._store.quota(self.scope))

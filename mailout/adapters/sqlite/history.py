@@ -142,4 +142,3 @@ class SqliteHistory:
                 return False
             tx.execute("DELETE FROM dead_letters WHERE id = ?", (id,))
             return True
-
