@@ -73,7 +73,7 @@ class Desk:
     # ── acts ──
 
     async def acting(self, request: Request, *, admin: bool = True, most: int = MOST) -> tuple[Session, Form]:
-        """Who acts, and with what: signed in, of the right role, with a form that we made for this session."""
+        """Who acts, and with what: signed in, of the right role, with a form made for this session."""
         session = self.visitor(request, admin=admin)
         if not from_here(request):
             raise Instead(self.refuse(request, 403, "The request came from another site.", session))

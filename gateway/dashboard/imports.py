@@ -1,4 +1,4 @@
-"""An import with a preview: the file is kept for a while, understood, shown, and written when that is right."""
+"""An import with a preview: the file is kept for a while, shown, and written when that is right."""
 
 from __future__ import annotations
 
@@ -128,7 +128,8 @@ def _import(desk: Desk, path: Path, form: Form) -> tuple[CsvImport, ImportCounts
 
 
 def _said(found: CsvImport, counts: ImportCounts) -> str:
-    said = f"{found.people:,} people: {counts.added:,} new, {counts.updated:,} changed, {counts.unchanged:,} as before."
+    said = f"{found.people:,} people: {counts.added:,} new, {counts.updated:,} changed,"
+    said += f" {counts.unchanged:,} as before."
     if counts.kept_status:
         said += f" {counts.kept_status:,} had left or bounced before and stay so."
     if counts.forgotten:

@@ -95,9 +95,9 @@ def router(desk: Desk) -> APIRouter:
         return desk.views.page(request, "letter_live.html.j2", session, **_standing(desk, mailout))
 
     @routes.get("/letters/{id}/mail")
-    def mail(request: Request, id: str) -> Response:
+    def mail(request: Request, id: str, scheme: str = "light") -> Response:
         desk.visitor(request)
-        return mail_page(desk, desk.store.mailout(id))
+        return mail_page(desk, desk.store.mailout(id), dark=scheme == "dark")
 
     @routes.get("/letters/{id}/recipients.csv")
     def recipients(request: Request, id: str) -> Response:

@@ -1,4 +1,4 @@
-"""The mail itself, at an address of its own where nothing can run; and what is to be seen before it is sent."""
+"""The mail itself, at an address of its own where nothing can run; and what to look at before it goes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ HEADERS = {
     "X-Robots-Tag": "noindex, nofollow",
 }
 _KEPT = re.compile(r"""(?<=["'(])[^"'()\s]*/([0-9a-f]{64}\.[a-z0-9]{1,5})(?=["')])""")
+_DARK, _LIGHT = (
+    re.compile(rf"\(\s*prefers-color-scheme\s*:\s*{scheme}\s*\)", re.IGNORECASE)
+    for scheme in ("dark", "light")
+)
 NOTHING = "<!doctype html><html lang='en'><title>Mail</title><p>Its content is not rendered yet.</p>"
 
 
-def mail_page(desk: Desk, mailout: Mailout) -> HTMLResponse:
+def mail_page(desk: Desk, mailout: Mailout, *, dark: bool = False) -> HTMLResponse:
     content = content_of(desk.store, mailout)
     if content is None:
         return HTMLResponse(NOTHING, headers=HEADERS)
-    html = _filled(content.html_segments)
+    html = in_scheme(_filled(content.html_segments), dark=dark)
     return HTMLResponse(with_own_pictures(html, desk.settings.mailout_home / "media"), headers=HEADERS)
 
 
@@ -55,6 +59,13 @@ def content_of(store: Contents, mailout: Mailout) -> Content | None:
 def _filled(segments: Segments) -> str:
     """Nobody's link to leave by stands in a preview."""
     return segments.fill({name: "#" if name.endswith("url") else f"[{name}]" for name in segments.names})
+
+
+def in_scheme(html: str, *, dark: bool) -> str:
+    """As a reader with this scheme sees it, whatever the scheme of whoever looks."""
+    always, never = "(min-width: 0)", "not all"
+    html = _DARK.sub(always if dark else never, html)
+    return _LIGHT.sub(never if dark else always, html)
 
 
 def with_own_pictures(html: str, media: Path) -> str:

@@ -34,7 +34,7 @@ class Session:
 
 
 class Sessions:
-    """Signs and reads cookies. A cookie that got lost must not lead to the password: its key is slow to make."""
+    """Signs and reads cookies. The key is slow to make: a stolen cookie must not lead to the password."""
 
     def __init__(
         self,

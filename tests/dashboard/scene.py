@@ -1,4 +1,4 @@
-"""A store as a small organisation has it after some weeks: letters in every state, people, things to decide."""
+"""A store as a small organisation has it after some weeks: letters in every state, people, decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mailout.queue.snapshot import QueueForecast
 SCRIPT = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\"'"
 """What somebody might write into a subject, a name, a list, or what a provider might answer."""
 EXAMPLE = Path(__file__).parents[2] / "examples" / "newsletter.md"
-PAGE = "1429989fe8ac4effbc8f57f56486db54"
+PAGE = "1429989f-e8ac-4eff-bc8f-57f56486db54"
 PACE = Pace("ses:eu-west-1", 0)
 ZONE = ZoneInfo("Europe/Lisbon")
 
