@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,10 +58,21 @@ class Site:
         return self.client.post(path, data={"csrf": self.csrf(), **fields}, follow_redirects=True)
 
 
-@contextmanager
-def site(home: Path, **changes: Any) -> Iterator[Site]:
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scene, made once; every site begins with a copy of it."""
+    home = tmp_path_factory.mktemp("scene")
     store = SqliteStore(home / "mailout.db", SystemClock())
-    ids = fill(store, home)
+    (home / "ids.json").write_text(json.dumps(fill(store, home)))
+    store.close()
+    return home
+
+
+@contextmanager
+def site(filled: Path, home: Path, **changes: Any) -> Iterator[Site]:
+    shutil.copytree(filled, home)
+    store = SqliteStore(home / "mailout.db", SystemClock())
+    ids = json.loads((home / "ids.json").read_text())
     values: dict[str, Any] = {
         "mailout_home": home,
         "admin_password": ADMIN,
@@ -81,6 +94,6 @@ def site(home: Path, **changes: Any) -> Iterator[Site]:
 
 
 @pytest.fixture
-def dashboard(tmp_path: Path) -> Iterator[Site]:
-    with site(tmp_path) as opened:
+def dashboard(filled: Path, tmp_path: Path) -> Iterator[Site]:
+    with site(filled, tmp_path / "home") as opened:
         yield opened
