@@ -56,4 +56,4 @@ def _in_archives(engine: Engine, erased: Erased, address: str, instead: str) -> 
             erased.missing.append(mailout.archived_to)
         elif any(changed):
             erased.archives.append(mailout.archived_to)
-            engine.forget_in_reports(mailout.id, address, instead)
+            engine.reporting.forget(mailout.id, address, instead)

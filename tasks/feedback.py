@@ -51,7 +51,7 @@ def apply_events() -> Applied:
 def reconcile() -> Reconciled:
     """Reap, look for doubts, ask for the quota, check and keep the counts, tell rates to pages. Repeatable."""
     engine = wiring.engine()
-    found = put_right(engine.store, engine.reap, engine.ask_provider)
+    found = put_right(engine.store, engine.sending.reap, engine.sending.provider.ask)
     keep_counts(engine.store, engine.limits.timezone)
     logger = get_run_logger()
     for drift in found.drift:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -112,7 +113,8 @@ def router(desk: Desk) -> APIRouter:
 
 def offer_for(desk: Desk, mailout: Mailout) -> Offer:
     """A request names a page, or a Markdown file by its path; a file's own `id` does not lead back to it."""
-    known = page_id_of(mailout.ref) is not None or wiring.names_a_file(mailout.ref)
+    written = mailout.ref.lower().endswith((".md", ".markdown")) and Path(mailout.ref).is_file()
+    known = page_id_of(mailout.ref) is not None or written
     try:
         real: Mailout | None = desk.store.mailout(ids.mailout_id(mailout.ref))
     except NotFound:

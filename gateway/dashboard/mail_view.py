@@ -83,10 +83,10 @@ def findings(desk: Desk, mailout: Mailout) -> Sequence[tuple[str, str]]:
         except Abort as error:
             found.append(("fail", error.message))
     known = {said for _, said in found}
-    for error in desk.store.errors(mailout.id, limit=50):
-        if error.stage == "content" and error.message not in known:
-            known.add(error.message)
-            found.append(("warn", error.message))
+    for one in desk.store.errors(mailout.id, limit=50):
+        if one.stage == "content" and one.message not in known:
+            known.add(one.message)
+            found.append(("warn", one.message))
     if not mailout.is_test and content is not None:
         tested = desk.store.last_test(content_hash=mailout.content_hash)
         found.append(
