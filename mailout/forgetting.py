@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +12,7 @@ from mailout.engine import Engine
 from mailout.errors import NotFound
 from mailout.feedback.model import Forgotten
 from mailout.queue.mailout import Status
+from mailout.settings import Settings
 
 ALL = 100_000
 
@@ -43,6 +45,13 @@ def forget(engine: Engine, address: str) -> Erased:
         engine.report(mailout)
     erased.mail_files = wiring.mail_files(engine.settings, address)
     return erased
+
+
+def forget_here(settings: Settings, address: str) -> Erased:
+    """The same for a process that has no engine: the gateway."""
+    engine = wiring.build(settings)
+    with closing(engine.store):
+        return forget(engine, address)
 
 
 def _in_archives(engine: Engine, erased: Erased, address: str, instead: str) -> None:

@@ -49,7 +49,7 @@ def apply_events() -> Applied:
 @task(name="reconcile", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
 @redacted
 def reconcile() -> Reconciled:
-    """Reap, look for doubts, ask for the quota, check and keep the counts, tell rates to pages. Repeatable."""
+    """Reap, look for doubts, ask for the quota, check and keep counts, tell rates to pages. Repeatable."""
     engine = wiring.engine()
     found = put_right(engine.store, engine.sending.reap, engine.sending.provider.ask)
     keep_counts(engine.store, engine.limits.timezone)

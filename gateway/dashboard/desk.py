@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
@@ -20,7 +20,8 @@ from gateway.dashboard.views import HEADERS, Views, go_to
 from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
-from mailout.errors import MailoutError, NotFound, StoreError
+from mailout.doctor.checks import Part
+from mailout.errors import MailoutError, NotFound, StoreError, UsageError
 from mailout.history.port import Act
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
@@ -36,6 +37,18 @@ class Instead(Exception):
         self.response = response
 
 
+def _cannot_forget(email_norm: str) -> object:
+    raise UsageError("Nobody can be forgotten here.", remedy="Use `mailout subscribers forget`.")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What needs more than the store; whoever starts the gateway hands it in."""
+
+    examine: Callable[[], Iterable[Part]] = tuple  # what `mailout doctor` asks
+    forget: Callable[[str], object] = _cannot_forget  # erases a normalised address; NotFound: nobody knows it
+
+
 @dataclass(frozen=True)
 class Desk:
     settings: Settings
@@ -46,6 +59,7 @@ class Desk:
     sessions: Sessions
     wrong: WrongPasswords
     emitter: Emitter | None = None
+    tools: Tools = Tools()
 
     # ── who ──
 

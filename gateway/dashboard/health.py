@@ -11,7 +11,6 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
 from mailout.doctor.checks import Check
-from mailout.examination import examine
 from mailout.queue.mailout import Mailout, Status
 
 ASK_EVERY = 60.0
@@ -24,7 +23,7 @@ Parts = Sequence[tuple[str, Sequence[Check]]]
 def router(desk: Desk) -> APIRouter:
     routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
     checks = _Checks(
-        lambda: [(part.name, list(part.checks)) for part in examine(desk.settings)], desk.store.now
+        lambda: [(part.name, list(part.checks)) for part in desk.tools.examine()], desk.store.now
     )
 
     @routes.get("/system")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import events_chart, modes_shown, summary_of
 from gateway.dashboard.mail_view import findings, mail_page, mail_text
 from gateway.dashboard.sessions import Session
-from mailout import ids, wiring
+from mailout import ids
 from mailout.content.notion.links import page_id_of
-from mailout.errors import MailoutError, NotFound, SettingsError
+from mailout.errors import NotFound
 from mailout.queue.actions import Verdict
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
-from mailout.queue.snapshot import OPEN, QueueForecast
+from mailout.queue.snapshot import OPEN
 from mailout.reporting.details import details
 from mailout.reporting.forecasts import forecast_text
 from mailout.reporting.phrases import COLUMN_NAMES, MEANINGS, archived, left_alone, mode, resuming
@@ -185,18 +185,9 @@ def _what_if(desk: Desk, request: Request, mailout: Mailout) -> str:
     if mailout.status not in OPEN or not (asked.get("rate") or asked.get("window")):
         return ""
     try:
-        limits, rate = wiring.limits_of(desk.settings), desk.settings.send_rate_per_sec
-        if asked.get("window"):
-            limits = replace(limits, window=SendWindow.parse(asked["window"]))
-        if asked.get("rate"):
-            rate = min(1000.0, max(0.1, float(asked["rate"])))
-    except (ValueError, MailoutError, SettingsError) as error:
+        window = SendWindow.parse(asked["window"]) if asked.get("window") else None
+        rate = min(1000.0, max(0.1, float(asked["rate"]))) if asked.get("rate") else None
+    except ValueError as error:
         return f"That cannot be played through: {error}."
-    played = QueueForecast(
-        desk.store,
-        limits,
-        rate=rate,
-        scope=desk.queue_forecast.scope,
-        rehearses=desk.queue_forecast.rehearses,
-    ).forecast(mailout.id)
+    played = desk.queue_forecast.what_if(rate=rate, window=window).forecast(mailout.id)
     return f"Then: {forecast_text(played, desk.zone)}." if played else ""

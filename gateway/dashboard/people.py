@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
@@ -13,7 +12,6 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.people_counts import STATUSES, lists_now, people_chart, people_now
 from gateway.dashboard.views import go_to
-from mailout import forgetting, wiring
 from mailout.audience.addresses import TRIM, address_of
 from mailout.audience.port import SubscriberRow
 from mailout.errors import NotFound, UsageError
@@ -121,15 +119,15 @@ def router(desk: Desk) -> APIRouter:
         norm = address_of(form.get("email")) or ""
         if address_of(form.get("again")) != norm or not norm:
             return go_to(_page_of(norm), "Nobody is forgotten: what you typed is another address.")
-
-        def do() -> None:
-            engine = wiring.build(desk.settings)
-            with closing(engine.store):
-                forgetting.forget(engine, norm)
-
         said = "The person is forgotten. Imports leave the address out from now on."
         return await desk.do(
-            request, session, do, what="forgot a person", about=hidden(norm), said=said, back="/people"
+            request,
+            session,
+            lambda: desk.tools.forget(norm),
+            what="forgot a person",
+            about=hidden(norm),
+            said=said,
+            back="/people",
         )
 
     return routes

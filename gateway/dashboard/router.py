@@ -20,7 +20,7 @@ from gateway.dashboard import (
     problems,
     static,
 )
-from gateway.dashboard.desk import Desk
+from gateway.dashboard.desk import Desk, Tools
 from gateway.dashboard.sessions import Sessions
 from gateway.dashboard.views import Views
 from gateway.dashboard.wrong_passwords import WrongPasswords
@@ -36,6 +36,7 @@ def router(
     store: Store,
     queue_forecast: QueueForecast,
     emitter: Emitter | None,
+    tools: Tools | None = None,
     *,
     now: Callable[[], float] = time.time,
     every: float = LOOK_SECONDS,
@@ -50,6 +51,7 @@ def router(
         sessions=Sessions(settings.admin_password, settings.editor_password, now),
         wrong=WrongPasswords(),
         emitter=emitter,
+        tools=tools or Tools(),
     )
     routes = APIRouter(include_in_schema=False)
     routes.include_router(static.router())

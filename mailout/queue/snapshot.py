@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mailout.delivery.pacing import SLACK
 from mailout.queue.forecast import Forecast, ForecastInput, Job, forecast_queue
@@ -12,6 +12,7 @@ from mailout.queue.limits import QUOTA_WINDOW, Limits, Usage, buckets
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.queue.port import QueueStore, Request
 from mailout.queue.turns import in_turn
+from mailout.setting_values import SendWindow
 
 OPEN = (Status.PROCESSING, Status.PENDING)
 MOST_OPEN = 1000
@@ -62,6 +63,16 @@ class QueueForecast:
         self.rehearses = rehearses
         self.rate = rate  # whoever sends knows the provider's, too
         self.scope = scope
+
+    def what_if(self, *, rate: float | None = None, window: SendWindow | None = None) -> QueueForecast:
+        """The same queue with another rate or other hours; nothing is changed."""
+        return QueueForecast(
+            self._store,
+            replace(self._limits, window=window) if window else self._limits,
+            rate=self.rate if rate is None else rate,
+            scope=self.scope,
+            rehearses=self.rehearses,
+        )
 
     def forecast(self, mailout_id: str) -> Forecast | None:
         """None: it is over."""

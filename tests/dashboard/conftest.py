@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ import httpx
 import pytest
 
 from gateway.app import create_app
+from gateway.dashboard.desk import Tools
+from mailout import forgetting
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
+from mailout.examination import examine
 from mailout.settings import Settings
 from tests.dashboard.scene import fill, real_forecast
 from tests.gateway.serving import served
@@ -81,12 +85,14 @@ def site(filled: Path, home: Path, **changes: Any) -> Iterator[Site]:
         "org_name": "Harbour Association",
         "test_emails": "me@example.org",
     }
+    settings = Settings(**values | changes)
     app = create_app(
-        Settings(**values | changes),
+        settings,
         store,
+        real_forecast(store),
         certificates=NoCertificates(),
         confirm=lambda topic, token: None,
-        queue_forecast=real_forecast(store),
+        tools=Tools(partial(examine, settings), partial(forgetting.forget_here, settings)),
     )
     with served(app) as client:
         yield Site(client, store, ids, home)
