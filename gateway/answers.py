@@ -60,17 +60,19 @@ def what_is_wrong(found: Sequence[Any]) -> str:
 
 
 class ShortBodies:
-    """Cuts every body off at `most` bytes: the framework would read it whole before it asks for a token."""
+    """Cuts every body off at `most` bytes: the framework would read it whole before it asks for a token.
 
-    def __init__(self, app: ASGIApp, most: int, larger: Mapping[str, int] | None = None) -> None:
-        """`larger`: paths that take more, once they know who asks."""
+    `more`: paths that may have more.
+    """
+
+    def __init__(self, app: ASGIApp, most: int, more: Mapping[str, int] | None = None) -> None:
         self._app = app
         self._most = most
-        self._larger = larger or {}
+        self._more = more or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         taken = 0
-        most = self._larger.get(scope.get("path", ""), self._most)
+        most = self._more.get(scope.get("path", ""), self._most)
 
         async def counted() -> Message:
             nonlocal taken

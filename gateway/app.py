@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,9 +14,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import media, metrics, progress, requests, ses_events, unsubscribe
+from gateway import api, articles, media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
+from gateway.api.problems import Problem, answer_problem
+from gateway.api.single_mails import MAX_BATCH_BODY
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Tools
 from gateway.dashboard.imports import MOST_BYTES
@@ -24,6 +27,8 @@ from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
+from gateway.single_mail_watch import SingleMailWatch
+from mailout.delivery.port import REHEARSING
 from mailout.errors import StoreError
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
@@ -55,7 +60,13 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        watch = None
+        if emitter is not None:
+            rehearsal = settings.mailout_transport == REHEARSING
+            watch = asyncio.create_task(SingleMailWatch(store, emitter, rehearsal=rehearsal).run())
         yield
+        if watch is not None:
+            watch.cancel()
         if emitter is not None:
             await emitter.close()
 
@@ -69,11 +80,14 @@ def create_app(
         lifespan=lifespan,
     )
     app.answer_seconds = answer_seconds
-    app.add_middleware(ShortBodies, most=MAX_BODY, larger={"/people/import": MOST_BYTES})
+    more = {api.BATCH: MAX_BATCH_BODY, "/people/import": MOST_BYTES}
+    app.add_middleware(ShortBodies, most=MAX_BODY, more=more)
     wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
+    app.include_router(articles.router(settings, store, emitter, wrong))
     app.include_router(unsubscribe.router(settings, store))
+    api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
@@ -106,6 +120,9 @@ async def _misunderstood(request: Request, error: Any) -> JSONResponse:
 async def _store_failed(request: Request, error: Exception) -> JSONResponse:
     """Whoever asks should ask again: SNS does so by itself."""
     request.state.why = str(error)
+    if request.url.path.startswith("/v1/"):
+        later = Problem(503, "UNAVAILABLE", "Nothing was taken in.", headers={"Retry-After": "10"})
+        return await answer_problem(request, later)
     return refusal(503, headers={"Retry-After": "10"})
 
 

@@ -39,10 +39,15 @@ def message_id(mailout: str, email: str) -> str:
     return uuid_of(mailout, email)
 
 
-def transactional_id(company: str, key: str) -> str:
-    """`key` is the caller's idempotency key, else the request id."""
-    return uuid_of("transactional", company, key)
+def transactional_id(company: str, key: str, *, rehearsal: bool = False) -> str:
+    """`key` is the caller's idempotency key; one that was used for the folder is free for people."""
+    return uuid_of("transactional", company, key, *(("rehearsal",) if rehearsal else ()))
 
 
 def notification_id(database: str, dedupe_key: str, subscription: str) -> str:
     return uuid_of("notification", database, dedupe_key, subscription)
+
+
+def article_rehearsal_id(campaign_tag: str, send_batch_id: str, content_hash: str) -> str:
+    """A batch that is written to a folder: it never uses the real one up, and edited it is another one."""
+    return uuid_of("article", campaign_tag, send_batch_id, "rehearsal", content_hash)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -138,6 +138,17 @@ def _check_topics(arns: tuple[str, ...]) -> tuple[str, ...]:
     return arns
 
 
+def is_of_this_machine(url: str) -> bool:
+    """Whether nobody else can open it."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _check_api_token(token: SecretStr) -> SecretStr:
     if len(token.get_secret_value()) < SHORTEST_TOKEN:
         raise ValueError(
@@ -167,6 +178,13 @@ def _check_locale(locale: str) -> str:
     return locale
 
 
+def _check_color(color: str) -> str:
+    if not re.fullmatch(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})", color):
+        raise ValueError("must be a colour in hexadecimal digits")
+    digits = color.lower().removeprefix("#")
+    return f"#{digits if len(digits) == 6 else ''.join(digit * 2 for digit in digits)}"
+
+
 def _check_ses_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
         raise ValueError("must be a name of letters, digits, _ and -, at most 64")
@@ -190,6 +208,7 @@ Proxies = Annotated[tuple[str, ...], _text(parse_list), AfterValidator(_check_pr
 Address = Annotated[str, AfterValidator(_check_address)]
 Url = Annotated[str, AfterValidator(_check_url)]
 BareUrl = Annotated[Url, AfterValidator(_check_bare_url)]
+Color = Annotated[str, AfterValidator(_check_color)]
 Locale = Annotated[str, AfterValidator(_check_locale)]
 SesName = Annotated[str, AfterValidator(_check_ses_name)]
 Timezone = Annotated[str, AfterValidator(_check_timezone)]

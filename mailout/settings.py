@@ -18,6 +18,7 @@ from mailout.setting_values import (
     ApiToken,
     BareUrl,
     Ceilings,
+    Color,
     Confirm,
     Days,
     Delays,
@@ -59,6 +60,14 @@ class Settings(BaseSettings):
     unsubscribe_secret: SecretStr | None = None
     unsubscribe_secrets_old: Secrets = ()
     unsubscribe_confirm: Confirm = "auto"
+
+    unsubscribe_mailbox: Address | None = Field(None, examples=["unsubscribe@example.org"])
+
+    # How letters look
+    brand_logo: Url | None = Field(None, examples=["https://example.org/logo.png"])
+    brand_color: Color | None = Field(None, examples=["#0b5c8a"])
+    brand_footer: str | None = None
+    language: Locale | None = Field(None, examples=["en"])
 
     # Where things are kept
     mailout_home: Path = Path(".mailout")
@@ -113,6 +122,7 @@ class Settings(BaseSettings):
     notion_prop_sent_at: str = "sent_at"
     notion_prop_send_at: str = "send_at"
     notion_prop_list: str = "list"
+    notion_prop_preheader: str = "preheader"
     notion_prop_sent_count: str = "sent_count"
     notion_prop_failed_count: str = "failed_count"
     notion_prop_delivered_count: str = "delivered_count"

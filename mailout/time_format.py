@@ -24,6 +24,12 @@ def short_day(day: date) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]}"
 
 
+def day(moment: float, zone: tzinfo) -> str:
+    """For a table: `15 Nov 2026`."""
+    local = datetime.fromtimestamp(moment, zone)
+    return f"{local.day:>2} {_MONTHS[local.month - 1]} {local:%Y}"
+
+
 def clock_time(moment: float, zone: tzinfo, span: float) -> str:
     """A label on an axis that covers `span` seconds: no finer than it needs to be."""
     local = datetime.fromtimestamp(moment, zone)

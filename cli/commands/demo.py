@@ -6,11 +6,13 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 from urllib.parse import urlsplit
+from uuid import NAMESPACE_URL, uuid5
 
 import typer
 
+from cli.commands.article import send_batch
 from cli.commands.send import Stop, exit_code, finish, run_flow, starting
 from cli.output import say
 from cli.prefect_auth import FILE
@@ -22,6 +24,9 @@ from mailout import wiring
 from mailout.audience.csv_import import read_subscribers
 from mailout.engine import Engine
 from mailout.errors import Abort, AbortCode, UsageError
+from mailout.intake.articles import ArticleOrder
+from mailout.intake.slice_import import read_slices
+from mailout.reporting.census import census_lines
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.reports import Reports
 from mailout.settings import Settings, load_settings
@@ -48,6 +53,9 @@ def demo(
     ses: Annotated[
         str | None, typer.Option("--ses", metavar="URL", help="A stand-in for SES on this machine.")
     ] = None,
+    article: Annotated[
+        bool, typer.Option("--article", help="An article that is put together for each reader.")
+    ] = False,
 ) -> None:
     """See it work: a newsletter to about 260 made-up people, into a folder. No account, nothing leaves.
 
@@ -57,6 +65,8 @@ def demo(
     home = home.absolute()
     _make_home(home, fresh)
     engine = wiring.build(_settings(home, ses))
+    if article:
+        _article(engine, home, where)
     letter = str(EXAMPLES / "newsletter.md")
     found = read_subscribers(EXAMPLES / "subscribers.csv")
     counts = import_into(engine, found)
@@ -74,6 +84,32 @@ def demo(
     try:
         with showing(engine.settings, id, first=starting(home)), stop.on_signals(id):
             run = run_flow(engine, letter, False)
+    finally:
+        os.chdir(where)
+    if stop.signal is not None:
+        finish(engine, id, json=False, stopped_by=stop.signal)
+    _tell(engine, engine.report(id), run)
+    raise typer.Exit(exit_code(engine.store.mailout(id)))
+
+
+def _article(engine: Engine, home: Path, where: Path) -> NoReturn:
+    """Slices and people of our own making: who lives where decides what they read."""
+    folder = EXAMPLES / "article"
+    found = read_subscribers(folder / "people.csv")
+    import_into(engine, found)
+    engine.store.import_slices(read_slices(folder / "slices.csv").slices)
+    order = ArticleOrder.checked("demo", "where-the-rain-goes", str(uuid5(NAMESPACE_URL, "demo")))
+    articles = engine.intake.articles
+    census = articles.census(order.article_key, {}).to_dict()
+    say(f"The census of {near(folder / 'slices.csv')} for {near(folder / 'people.csv')}", style="bold")
+    say("\n".join(census_lines(census)) + "\n")
+    id = articles.id_of(order, articles.live_slices(order.article_key))
+    prefect_home.isolate()
+    stop = Stop(engine)
+    os.chdir(home)
+    try:
+        with showing(engine.settings, id, first=starting(home)), stop.on_signals(id):
+            run = send_batch(engine, order) or ""
     finally:
         os.chdir(where)
     if stop.signal is not None:

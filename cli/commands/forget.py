@@ -54,5 +54,6 @@ def forget(
     if erased.missing:
         note(erased.out_of_reach)
     if files:
-        note(f"{count(len(files), 'mail file')} in {files[0].parent.parent} still carry the address.")
+        carry = "still carries" if len(files) == 1 else "still carry"
+        note(f"{count(len(files), 'mail file')} in {files[0].parent.parent} {carry} the address.")
     note("Imports leave the address out from now on; the person may sign up again.")

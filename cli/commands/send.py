@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import show_reports
 from mailout import examination, wiring
+from mailout.content.document import told
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
 from mailout.intake.reading import Announcement
@@ -64,9 +65,11 @@ def send(
             remedy="To send to those that failed: mailout queue retry. For a trial: --test.",
         )
     id = engine.intake.validate(ref, test, again=again)
+    for finding in engine.intake.findings(ref):
+        note(f"To look at: {told(finding)}")
     about = engine.intake.announcement(ref, test)
     if about is not None:
-        _ask_first(engine, about, yes)
+        ask_first(engine, about, yes)
     stop = Stop(engine)
     first = "Preparing" if direct else starting(engine.settings.mailout_home)
     with showing(engine.settings, id, first=first, quiet=json), stop.on_signals(id):
@@ -77,7 +80,7 @@ def send(
     finish(engine, id, json=json, stopped_by=stop.signal)
 
 
-def _ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
+def ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
     """What would stop it now is said first: nobody should agree to what cannot be."""
     for check in examination.what_stops_sending(engine.settings):
         if check.level == "fail":
@@ -96,15 +99,24 @@ def starting(home: Path) -> str:
 
 def run_flow(engine: Engine, ref: str, test: bool | None) -> str:
     """The flow `send_mailout` in this process; the id of its run. An error inside it is raised here."""
+
+    def send_mailout() -> Any:
+        from flows.send_mailout import send_mailout
+
+        return send_mailout(ref, test, return_state=True)
+
+    return run_here(engine, send_mailout)
+
+
+def run_here(engine: Engine, run: Callable[[], Any]) -> str:
+    """A flow in this process, with a Prefect of its own; the id of its run."""
     home = engine.settings.mailout_home.absolute()
     prefect_home.prepare(home)
     prefect_home.start_server(home)
     from prefect.exceptions import FailedRun
 
-    from flows.send_mailout import send_mailout
-
     wiring.use(engine)
-    state: Any = send_mailout(ref, test, return_state=True)
+    state = run()
     ended = state.result(raise_on_failure=False)
     # What a failed run has to say the store tells better.
     if isinstance(ended, BaseException) and not isinstance(ended, FailedRun):

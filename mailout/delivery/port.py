@@ -33,6 +33,9 @@ class Mail:
     content: Content
     values: Mapping[str, str]  # fills the content's marks
     unsubscribe_url: str | None  # None: a transactional mail
+    unsubscribe_mailbox: str | None = None  # where a mail also takes one off the list
+    list_id: str | None = None  # `weekly.example.org`, by which mail programs sort
+    headers: Mapping[str, str] = field(default_factory=dict)  # its sender's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +95,12 @@ class Outbox(Protocol):
         """A person's word on UNKNOWN messages (all, or these): SENT, FAILED or PENDING."""
         ...
 
-    def retry_failed(self, mailout_id: str) -> int:
-        """FAILED messages wait again, with all their attempts before them. How many."""
+    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
+        """FAILED messages (all, or these) wait again, with all their attempts before them. How many."""
         ...
 
-    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
-        """An event says that this attempt was accepted (it may know before we do)."""
-        ...
-
-    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
-        """An event says that an accepted message was then rejected."""
+    def has_single_mails(self, session: str) -> bool:
+        """Whether a step of this idle session would have something to do: a mail is due, or it must stop."""
         ...
 
     def message(self, id: str) -> Mapping[str, Any]: ...

@@ -7,11 +7,12 @@ and a finished mailout never fails because Notion is away.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mailout import ids
 from mailout.clock import Clock
+from mailout.content.document import Problem, told
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind
 from mailout.error_log import ErrorRecord
@@ -94,7 +95,7 @@ class PageReports:
                 self._store.ask_report(mailout.id)
         self.tell_due()
 
-    def refuse(self, ref: str, *, already_sent: bool = False, rehearsed: bool = False) -> None:
+    def refuse(self, ref: str, why: str, *, already_sent: bool = False, rehearsed: bool = False) -> None:
         """A page that cannot be sent asks no more: a person corrects it and asks again.
 
         It gets no `sent_at`: nothing was sent. One that was sent before goes back to how that ended, one that
@@ -103,10 +104,21 @@ class PageReports:
         self.tell_errors()
         real = self._real_one(ref)
         status = PageStatus.SEND if already_sent else PageStatus.FAILED
-        state = page_state(real) if real else PageState(status=status)
+        state = replace(page_state(real) if real else PageState(status=status), note=why)
         if rehearsed:
             state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
         self._show(ref, state, if_ready=True)
+
+    def tell_findings(self, ref: str, problems: Sequence[Problem]) -> None:
+        """On the page, for its author. Not told again later: the next run looks again."""
+        reporter = self.reporter
+        if reporter is None:
+            return
+        lines = [told(problem) for problem in problems]
+        try:
+            self._pages.tell(lambda: reporter.show_findings(ref, lines))
+        except SourceNotFound as error:
+            log.warning("There is no page to tell any more: %s", error.message)
 
     def tell_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be told again: better twice than never."""

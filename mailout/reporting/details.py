@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
+from mailout.reporting.census import census_lines, census_table
 from mailout.reporting.forecasts import forecast_text
-from mailout.reporting.phrases import count, mode
+from mailout.reporting.phrases import CAME_BACK, count, mode
 from mailout.reporting.summary import Summary
 from mailout.time_format import lasting, spoken
 
@@ -14,8 +15,6 @@ from mailout.time_format import lasting, spoken
 def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
     """Only what there is to say."""
     mailout = summary.mailout
-    yield "mailout", mailout.id
-    yield "written in", f"{mailout.kind.value}: {mailout.ref}"
     yield "mode", mode(mailout)
     if mailout.list_key is not None:
         yield "list", mailout.list_key
@@ -34,7 +33,21 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
         yield "suppressed", f"{count(n, 'person', 'people')}: {reason}"
     for reason, n in summary.dropped.items():
         yield "dropped", f"{count(n, 'address', 'addresses')}: {reason}"
+    if summary.census is not None:
+        for line in census_lines(summary.census):
+            yield "census", line
+        for row in census_table(summary.census):
+            people, size = count(row["recipients"], "person", "people"), row["bytes"] / 1000
+            yield "variant", f"{people}, {size:.1f} KB: {row['subject']} ({row['slices']})"
     for event, n in sorted(mailout.metrics.items()):
-        yield event, f"{n:,}"
+        if event not in CAME_BACK:
+            yield event, f"{n:,}"
+
+
+def identifiers(summary: Summary) -> Iterator[tuple[str, str]]:
+    """What machines and support need, and nobody else reads."""
+    mailout = summary.mailout
+    yield "mailout", mailout.id
+    yield "written in", f"{mailout.kind.value}: {mailout.ref}"
     if mailout.content_hash is not None:
         yield "content", mailout.content_hash

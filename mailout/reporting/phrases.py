@@ -190,14 +190,15 @@ def settling(mailout: Mailout) -> Sequence[NextStep]:
     n = mailout.ledger.unknown
     if not n:
         return ()
+    they, them = ("it", "it") if n == 1 else ("they", "them")
     return (
         NextStep(
-            f"{count(n, 'message')} may or may not have arrived. They are never sent again"
-            " by themselves. If the provider's records or the people themselves say that they arrived:",
+            f"{count(n, 'message')} may or may not have arrived; {they} will not be sent again without you."
+            f" If the provider's records or the people themselves say that {they} arrived:",
             f"mailout queue settle {mailout.id} --as sent",
         ),
         NextStep(
-            "If they did not arrive, send them again (should that be wrong, somebody gets it twice):",
+            f"If {they} did not arrive, send {them} again (should that be wrong, somebody gets it twice):",
             f"mailout queue settle {mailout.id} --as pending",
         ),
     )
@@ -218,3 +219,25 @@ _ADVICE: Mapping[DeferReason, str] = {
     DeferReason.DUPLICATE_CONTENT: "If it is meant to go out again:",
     DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`. Then the queue goes on, or:",
 }
+
+
+CAME_BACK: Mapping[str, str] = {
+    "delivered": "delivered",
+    "bounced": "bounced",
+    "unsubscribed": "left",
+    "complained": "complained",
+}
+"""What a person asks first of a mailout, as the store counts it and as people say it."""
+
+
+def came_back(mailout: Mailout) -> list[tuple[str, str, str]]:
+    """(word, number, share of what was sent). A dash: SES has reported nothing yet. None of a test or a
+    rehearsal, which leave no trace, nor of one that has sent nothing."""
+    sent, counts = mailout.ledger.sent, mailout.metrics
+    if mailout.is_test or mailout.is_rehearsal or not sent:
+        return []
+    if not counts:
+        return [(word, "–", "") for word in CAME_BACK.values()]
+    return [
+        (word, f"{counts.get(key, 0):,}", share(counts.get(key, 0), sent)) for key, word in CAME_BACK.items()
+    ]

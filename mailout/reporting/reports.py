@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from mailout.errors import HomeUnwritable
 from mailout.queue.mailout import Mailout
@@ -45,6 +46,7 @@ class Reporting:
     folder: Path
     timezone: tzinfo
     transport: str  # its name
+    census: Callable[[str], Mapping[str, Any]] | None = None  # of an article, by its mailout's id
 
     def report(self, id: str, note: str | None = None) -> Reports:
         """Write the files again; the mailout's Notion page is told. `note`: what else the summary says."""
@@ -54,6 +56,7 @@ class Reporting:
             transport=self.transport,
             forecast=self.queue_forecast.forecast(id),
             note=note,
+            census=self.census,
         )
         reports = Reports(summary, *self._paths(id))
         if summary.mailout.archived_at is None:  # else they would be made of nothing
@@ -74,7 +77,7 @@ class Reporting:
         """Its files, if this machine has none: once it is archived they cannot be made any more."""
         csv, html = self._paths(id)
         if not csv.exists() or not html.exists():
-            self._write(Reports(summarise(self.store, id), csv, html))
+            self._write(Reports(summarise(self.store, id, census=self.census), csv, html))
 
     def forget(self, id: str, address: str, instead: str) -> None:
         """In the files of an archived mailout, which cannot be made again."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from mailout.content.port import Kind
 from mailout.delivery.states import COLUMN_OF, Column, State
 from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import Mailout
@@ -69,6 +70,7 @@ class Summary:
     suppressed: Mapping[str, int] = field(default_factory=dict)  # by reason
     dropped: Mapping[str, int] = field(default_factory=dict)  # by reason: never became a message
     timeline: Timeline | None = None  # None: nothing sent
+    census: Mapping[str, Any] | None = None  # of an article: its variants, and who was left out
     rate: float | None = None  # messages a second while it was being sent; None: too few to say
     forecast: Forecast | None = None  # None: it is over, or nobody asked
     note: str | None = None  # what whoever sent it has to say besides
@@ -133,6 +135,7 @@ class Summary:
             "unknown_addresses": list(self.unknown_addresses),
             "suppressed": dict(self.suppressed),
             "dropped": dict(self.dropped),
+            "census": self.census,
             "sent_over_time": list(timeline.counts) if timeline else [],
             "metrics": dict(mailout.metrics),
             "forecast": forecast_dict(self.forecast),
@@ -149,11 +152,12 @@ def summarise(
     dropped: Mapping[str, int] | None = None,
     forecast: Forecast | None = None,
     note: str | None = None,
+    census: Callable[[str], Mapping[str, Any]] | None = None,
 ) -> Summary:
     """Read a mailout once, page by page.
 
     `transport`, `dropped` (addresses that never became messages, by reason), `forecast` and `note` are known
-    to whoever sends.
+    to whoever sends; `census` reads an article's.
     Of every message only its time is kept (8 bytes), so a million of them take little room.
     """
     mailout = store.mailout(mailout_id)
@@ -169,6 +173,7 @@ def summarise(
         unknown_addresses=tuple(tally.unknown),
         suppressed=dict(sorted(tally.suppressed.items())),
         dropped=dict(sorted((dropped or {}).items())),
+        census=census(mailout_id) if census and mailout.kind is Kind.ARTICLE else None,
         timeline=timeline_of(moments),
         rate=rate_of(moments),
         forecast=forecast,

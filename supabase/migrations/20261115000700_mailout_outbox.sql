@@ -149,10 +149,11 @@ begin
 end $$;
 comment on function mailout_settle is 'A person''s word on UNKNOWN messages. The epoch rises: a late result of the old attempt changes nothing.';
 
-create or replace function mailout_retry_failed(campaign_id text, after bigint, most integer) returns jsonb
+create or replace function mailout_retry_failed(
+    campaign_id text, after bigint, most integer, ids jsonb default null) returns jsonb
 language plpgsql set search_path = public as $$
 declare
-    seqs bigint[] := mailout_chosen($1, 'FAILED', null, after, most);
+    seqs bigint[] := mailout_chosen($1, 'FAILED', ids, after, most);
     moved integer;
 begin
     update email_outbox o
@@ -170,14 +171,14 @@ begin
     get diagnostics moved = row_count;
     return jsonb_build_object('moved', moved, 'last', (select max(seq) from unnest(seqs) as seq));
 end $$;
-comment on function mailout_retry_failed is 'FAILED messages wait again, with all their attempts before them.';
+comment on function mailout_retry_failed is 'FAILED messages (all, or these) wait again, with all their attempts before them.';
 
 create or replace function mailout_confirm(id text, epoch integer, message_id text) returns boolean
 language plpgsql set search_path = public as $$
 begin
     update email_outbox o
     set state = 'SENT', ses_message_id = coalesce(nullif($3, ''), o.ses_message_id), sent_at = mailout_now(),
-        next_attempt_at = null, unknown_at = null,
+        duration_ms = mailout_took(o.attempt_at, mailout_now(), 0), next_attempt_at = null, unknown_at = null,
         error_code = null, error_category = null, error_message = null, original_code = null
     where o.id = mailout_to_uuid($1) and o.epoch = $2 and $2 > 0  -- 0: nothing has begun under it
       and o.state in ('PENDING', 'RETRY_SCHEDULED', 'SENT_ATTEMPT', 'UNKNOWN');

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from mailout.adapters.notion.blocks import BlockReader
 from mailout.adapters.notion.calls import Json, NotionCalls
 from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.adapters.notion.config import NotionConfig
+from mailout.adapters.notion.notes import NotionNotes
 from mailout.clock import Clock
 from mailout.content.notion.blocks import Block
 from mailout.content.notion.links import page_id_of
@@ -28,7 +30,7 @@ from mailout.content.notion.page import (
 )
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorRecord
-from mailout.errors import SettingsError, SourceError, SourceNotFound, SourceRefused
+from mailout.errors import SettingsError, SourceError, SourceNotFound
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +41,6 @@ ERROR_PROPERTIES: Mapping[str, str] = {
 """The errors database's properties beside its title."""
 
 
-STATUS_NOTE = "status_note"
 DB_MAILOUTS = "NOTION_DB_MAILOUTS"
 
 
@@ -58,6 +59,7 @@ class NotionSource:
         )
         self._data_sources: dict[str, str] = {}  # by database
         self._warned: set[str] = set()
+        self._notes = NotionNotes(self._calls, self.page, self._warn_once)
 
     @property
     def calls(self) -> int:
@@ -78,6 +80,10 @@ class NotionSource:
     def read(self, answer: Json) -> NotionPage:
         """What the API's JSON says of a mailout."""
         return page_of(answer, self._config.properties, self._config.zone)
+
+    def day(self, moment: float) -> date:
+        """Which day it is then, in the zone of `send_at`."""
+        return datetime.fromtimestamp(moment, self._config.zone).date()
 
     def load_blocks(self, page_id: str) -> list[Block]:
         return BlockReader(self._calls).tree(page_id)
@@ -173,24 +179,16 @@ class NotionSource:
         return tuple(skipped)
 
     def add_note(self, page_id: str, text: str) -> None:
-        """A comment: a line within the page would become part of the letter. An integration that may not
-        comment says it in the text property `status_note`, if there is one."""
-        body = {"parent": {"page_id": page_id}, "rich_text": [{"type": "text", "text": {"content": text}}]}
-        try:
-            self._calls.make(
-                "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
-            )
-        except SourceRefused:
-            page = self.page(page_id)
-            there = (page.get("properties") or {}).get(STATUS_NOTE) or {}
-            written = property_value(str(there.get("type")), text)
-            if written is None:
-                self._warn_once([f"{STATUS_NOTE} (the integration may not comment)"])
-                return
-            self._calls.make(
-                f"updating the page {page_id}",
-                lambda api: api.pages.update(page_id, properties={STATUS_NOTE: written}),
-            )
+        self._notes.add(page_id, text)
+
+    def add_note_once(self, page_id: str, text: str, page: Json) -> None:
+        self._notes.add_once(page_id, text, page)
+
+    def keep_note(self, page_id: str, head: str, text: str | None, nothing: str) -> None:
+        self._notes.keep(page_id, head, text, nothing)
+
+    def end_note(self, page_id: str, beginning: str, page: Json) -> None:
+        self._notes.end(page_id, beginning, page)
 
     def create_error_pages(
         self, rows: Sequence[ErrorRecord], page_id: str | None = None, subject: str | None = None

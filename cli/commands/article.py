@@ -1,0 +1,250 @@
+"""`mailout article`: articles that are put together for each reader from slices."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.commands.send import Stop, ask_first, finish, run_here, starting
+from cli.engine import open_engine
+from cli.output import Json, note, print_json, say
+from cli.progress import showing
+from cli.show import near
+from mailout.audience.addresses import address_of
+from mailout.content.article import document_of
+from mailout.content.from_settings import footer_of, from_email_of, tokens_of
+from mailout.content.model import UNSUBSCRIBE_URL
+from mailout.content.slices import Article, Slice, assemble
+from mailout.delivery.preview import write_preview
+from mailout.engine import Engine
+from mailout.errors import UsageError
+from mailout.intake.articles import ArticleOrder, Census
+from mailout.intake.reading import Announcement
+from mailout.intake.slice_import import COLUMNS, read_slices, write_errors
+from mailout.reporting.census import census_lines, census_table
+from mailout.reporting.phrases import count
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+Key = Annotated[str, typer.Option("--article-key", help="Which article: the key of its slices.")]
+Filter = Annotated[
+    list[str] | None,
+    typer.Option("--filter", metavar="KEY=VALUE", help="state, county, place, list, or an attribute."),
+]
+SOMEBODY = "reader@example.org"
+
+
+@app.callback()
+def commands() -> None:
+    """One article, put together for each reader from the slices for the places they belong to."""
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV file or a workbook (.xlsx).")],
+    json: Json = False,
+) -> None:
+    """Read slices. Rows that are wrong are written to FILE.errors.csv beside it; the good ones are kept."""
+    engine = open_engine()
+    found = read_slices(file)
+    counts = engine.store.import_slices(found.slices)
+    errors = write_errors(file, found.errors)
+    if json:
+        about = {"errors": len(found.errors), "errors_file": str(errors) if errors else None}
+        print_json(asdict(counts) | about)
+    else:
+        say(f"{counts.added:,} added, {counts.updated:,} updated, {counts.unchanged:,} unchanged.")
+        if errors:
+            say(f"{count(len(found.errors), 'row')} left out; {near(errors)} says why.")
+    raise typer.Exit(1 if errors else 0)
+
+
+@app.command()
+def pull(
+    article_key: Annotated[str, typer.Argument(metavar="KEY", help="Which article.")],
+    out: Annotated[Path, typer.Option("--out", help="The CSV file to write.")],
+    json: Json = False,
+) -> None:
+    """Write the slices of an article from the store to a CSV file, as `import` reads it.
+
+    For slices that were edited in the store itself, with Supabase's table editor for instance.
+    """
+    engine = open_engine()
+    slices = engine.store.slices(article_key)
+    if not slices:
+        raise UsageError(f"The store has no slice of {article_key}.", remedy="Check the key.")
+    try:
+        with out.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(_as_row(one) for one in slices)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}.", remedy="Choose another.") from error
+    if json:
+        print_json({"slices": len(slices), "file": str(out)})
+    else:
+        say(f"{count(len(slices), 'slice')} in {near(out)}.")
+
+
+@app.command()
+def census(article_key: Key, filter: Filter = None, json: Json = False) -> None:
+    """Who would get what: variants, their recipients and sizes, and who is left out. Nothing is sent."""
+    engine = open_engine()
+    found = engine.intake.articles.census(article_key, _filter(filter)).to_dict()
+    if json:
+        print_json(found)
+    else:
+        _show_census(found)
+
+
+@app.command()
+def preview(
+    article_key: Key,
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to; it is made if need be.")],
+    email: Annotated[str | None, typer.Option("--email", help="As this subscriber would get it.")] = None,
+    ocd: Annotated[
+        str | None, typer.Option("--ocd", metavar="A,B", help="As somebody who belongs to these places.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write the article as one reader would get it: HTML, text, an .eml file, and what to fix."""
+    if (email is None) == (ocd is None):
+        raise UsageError("For whom?", remedy="Give one of --email and --ocd.")
+    engine = open_engine()
+    articles = engine.intake.articles
+    to = address_of(email) or email if email else SOMEBODY
+    places = (
+        engine.store.subscriber(to)["ocd_ids"] if email else [one.strip() for one in (ocd or "").split(",")]
+    )
+    article = assemble(articles.live_slices(article_key), places, engine.store.now())
+    if not isinstance(article, Article):
+        raise UsageError(f"They would get nothing: {article}.", remedy="See: mailout article census")
+    content = articles.render(article)
+    link = footer_of(engine.settings).url(tokens_of(engine.settings).make(to, "general"))
+    try:
+        about = write_preview(
+            document_of(article),
+            content,
+            out,
+            {UNSUBSCRIBE_URL: link},
+            to=to,
+            from_email=engine.settings.from_email or "nobody@example.org",
+            from_name=engine.settings.from_name or "",
+            reply_to=engine.settings.reply_to,
+            unsubscribe_url=link,
+            date=engine.clock.now(),
+        )
+    except OSError as error:
+        raise UsageError(
+            f"{out} cannot be written to: {error.strerror}.", remedy="Choose another."
+        ) from error
+    if json:
+        print_json(about)
+        return
+    say(about["subject"], style="bold")
+    for file in about["files"]:
+        say(f"  {near(Path(file))}")
+    for problem in about["problems"]:
+        say(f"To look at: {problem['message']}")
+
+
+@app.command()
+def send(
+    campaign_tag: Annotated[str, typer.Option("--campaign-tag", help="What the batch belongs to.")],
+    article_key: Key,
+    send_batch_id: Annotated[
+        str, typer.Option("--send-batch-id", metavar="UUID", help="With the tag, it names the batch.")
+    ],
+    filter: Filter = None,
+    actor: Annotated[str, typer.Option("--actor", help="Who sends it, for the record.")] = "admin",
+    direct: Annotated[bool, typer.Option("--direct", help="Without Prefect.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: Json = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log, and Prefect's.")] = False,
+) -> None:
+    """Send one batch of an article. The same batch again goes on with the rest, and sends nothing twice."""
+    engine = open_engine(verbose=verbose)
+    order = ArticleOrder.checked(campaign_tag, article_key, send_batch_id, _filter(filter), actor)
+    id = _ready(engine, order, yes=yes, json=json)
+    if id is None:
+        if json:
+            print_json({"sent": 0, "skipped": "NO_RECIPIENTS"})
+        else:
+            say("Nobody is in the audience: nothing was sent.")
+        return
+    stop = Stop(engine)
+    first = "Preparing" if direct else starting(engine.settings.mailout_home)
+    with showing(engine.settings, id, first=first, quiet=json), stop.on_signals(id):
+        send_batch(engine, order, direct=direct)
+    finish(engine, id, json=json, stopped_by=stop.signal)
+
+
+def send_batch(engine: Engine, order: ArticleOrder, *, direct: bool = False) -> str | None:
+    """Directly, or as the flow `send_article`: then the id of its run."""
+    if direct:
+        mailout = engine.intake.articles.enqueue(order)
+        if mailout is not None:
+            engine.deliver(mailout.id)
+        return None
+
+    def send_article() -> Any:
+        from flows.send_article import send_article
+
+        return send_article(**asdict(order), return_state=True)
+
+    return run_here(engine, send_article)
+
+
+def _ready(engine: Engine, order: ArticleOrder, *, yes: bool, json: bool) -> str | None:
+    """The batch's id, once it is clear that somebody would get it and a person has agreed."""
+    articles = engine.intake.articles
+    known = articles.known(order)
+    if known is not None:
+        note("This batch was asked for before: nobody gets it twice.")
+        return known.id
+    found = articles.census(order.article_key, order.audience_filter)
+    if not found.recipients:
+        return None
+    if not json:
+        _show_census(found.to_dict())
+    if not engine.rehearses:
+        ask_first(engine, _announcement(engine, found), yes)
+    return articles.id_of(order, articles.live_slices(order.article_key))
+
+
+def _announcement(engine: Engine, found: Census) -> Announcement:
+    settings = engine.settings
+    return Announcement(
+        found.variants[0].title, found.recipients, settings.from_name, from_email_of(settings)
+    )
+
+
+def _show_census(found: dict[str, Any]) -> None:
+    for line in census_lines(found):
+        say(line)
+    for row in census_table(found):
+        clipped = "  over 102 KB" if row["over 102 KB"] else ""
+        say(f"  {row['recipients']:>8,}  {row['bytes'] / 1000:>6.1f} KB{clipped}  {row['subject']}")
+
+
+def _filter(written: list[str] | None) -> dict[str, str]:
+    pairs = [one.partition("=") for one in written or ()]
+    for key, equals, _ in pairs:
+        if not equals:
+            raise UsageError(f"--filter {key} has no `=`.", remedy="Write it as --filter state=OH.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _as_row(one: Slice) -> dict[str, str]:
+    values = asdict(one)
+    times = {name: _iso(values[name]) for name in ("publish_at", "expires_at")}
+    values |= {"tags": ";".join(one.tags), "is_headline": "TRUE" if one.is_headline else "", **times}
+    return {name: "" if values[name] is None else str(values[name]) for name in COLUMNS}
+
+
+def _iso(moment: float | None) -> str | None:
+    return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()

@@ -1,0 +1,107 @@
+"""`mailout dead-letters`: what failed for good, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from cli.confirm import Yes, confirm
+from cli.engine import open_engine
+from cli.names import SHORT
+from cli.output import Json, print_json, say
+from mailout.engine import Engine
+from mailout.errors import NotFound, UsageError
+from mailout.queue import dead_letters
+from mailout.redact import redact
+from mailout.reporting.phrases import count
+from mailout.time_format import iso, spoken
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, or the beginning of it.")]
+LOOKED_AT = 10_000
+
+
+@app.callback()
+def commands() -> None:
+    """Messages of articles that failed for good, and events that nobody can read."""
+
+
+@app.command("list")
+def list_(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the latest first.")] = 100,
+    json: Json = False,
+) -> None:
+    """The latest first."""
+    engine = open_engine()
+    letters = engine.store.dead_letters(limit)
+    if json:
+        print_json([_as_data(letter) for letter in letters])
+        return
+    for letter in letters:
+        when = spoken(letter["created_at"], engine.limits.timezone)
+        whom = redact(str(letter["payload"].get("email") or ""))
+        say(f"{letter['id'][:SHORT]}  {when}  {letter['topic']}  {whom}  {letter['error']}")
+    if not letters:
+        say("There is none.")
+
+
+@app.command()
+def show(id: Id, json: Json = False) -> None:
+    """One of them, whole."""
+    engine = open_engine()
+    letter = _find(engine, id)
+    if json:
+        print_json(_as_data(letter))
+        return
+    say(f"{letter['topic']}: {letter['error']}", style="bold")
+    for name, value in {"id": letter["id"], **letter["payload"]}.items():
+        say(f"  {name:<14}  {value}")
+
+
+@app.command()
+def requeue(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Their ids, or the beginnings of them.")],
+    json: Json = False,
+) -> None:
+    """Send again: the message waits in the queue, with all its attempts before it."""
+    engine = open_engine()
+    letters = [_find(engine, id) for id in ids]
+    mailouts = sorted({dead_letters.requeue(engine.store, letter["id"]) for letter in letters})
+    if json:
+        print_json({"requeued": [letter["id"] for letter in letters], "mailouts": mailouts})
+        return
+    say(f"{count(len(letters), 'message')} waiting in the queue, in {count(len(mailouts), 'mailout')}.")
+
+
+@app.command()
+def drop(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> None:
+    """Take one off the list. Its message stays failed."""
+    engine = open_engine()
+    letter = _find(engine, id)
+    confirm(f"Drop the dead letter {letter['id']} ({letter['error']})?", yes)
+    engine.store.drop_dead_letter(letter["id"])
+    if json:
+        print_json({"dropped": letter["id"]})
+    else:
+        say("Dropped.")
+
+
+def _find(engine: Engine, name: str) -> Mapping[str, Any]:
+    written = name.strip().lower()
+    try:
+        return engine.store.get_dead_letter(written)
+    except NotFound:
+        if len(written) < SHORT // 2:
+            raise
+    found = [one for one in engine.store.dead_letters(LOOKED_AT) if one["id"].startswith(written)]
+    if len(found) > 1:
+        raise UsageError(f"{name} could be any of {len(found)}.", remedy="Give more characters.")
+    if not found:
+        raise NotFound.dead_letter(name)
+    return found[0]
+
+
+def _as_data(letter: Mapping[str, Any]) -> dict[str, Any]:
+    return {**letter, "created_at": iso(letter["created_at"])}

@@ -1,0 +1,58 @@
+"""`send_article` as Prefect runs it: by hand, for a request, and by the queue if its event was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+from flows.run_queue import run_queue
+from flows.send_article import send_article
+from mailout.engine import Engine
+from mailout.intake.articles import ArticleOrder
+from mailout.queue.port import How, Request
+from tests.clocks import FakeClock, FromNoon
+from tests.contract.articles import CLEO, UNA, order, settle_in
+
+Build = Callable[..., Engine]
+
+
+def run(wanted: ArticleOrder, **more: Any) -> Any:
+    return send_article(**asdict(wanted), **more, return_state=True)
+
+
+def history(engine: Engine) -> list[str]:
+    (mailout,) = engine.store.mailouts()
+    return sorted(row["email"] for row in engine.store.messages(mailout.id) if row["state"] == "SENT")
+
+
+def test_a_batch_goes_out_once_and_its_census_is_an_artifact(engine_with: Build) -> None:
+    engine = engine_with()
+    settle_in(engine.store)
+    empty = run(order(audience_filter={"state": "TX"}))
+    assert (empty.name, engine.store.mailouts()) == ("No recipients", [])
+    state = run(order())
+    assert (state.name, state.message) == ("Completed", "2 sent, 0 failed, 0 unknown, 0 pending")
+    (mailout,) = engine.store.mailouts()
+    with get_client(sync_client=True) as client:
+        key = ArtifactFilterKey(any_=[f"census-{mailout.id}"])
+        assert len(client.read_artifacts(artifact_filter=ArtifactFilter(key=key))) == 1
+    assert run(order()).message == state.message
+    assert history(engine) == [CLEO, UNA]
+
+
+def test_a_request_is_answered_by_its_event_or_else_by_the_queue(engine_with: Build) -> None:
+    clock = FromNoon()
+    engine = engine_with(clock)
+    settle_in(engine.store)
+    request = Request(order().to_ref(), How.ARTICLE)
+    assert run(order(), asked=True).name == "Answered"  # nobody asks
+    engine.store.ask(request, repeat=60)
+    later = FakeClock(clock.now() + 120)
+    engine_with(later)  # its event was lost
+    run_queue()
+    assert history(engine) == [CLEO, UNA]
+    assert engine.store.asked(0) == []
