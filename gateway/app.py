@@ -19,6 +19,9 @@ from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
 from gateway.api.problems import Problem, answer_problem
 from gateway.api.single_mails import MAX_BATCH_BODY
+from gateway.dashboard import router as dashboard
+from gateway.dashboard.desk import Tools
+from gateway.dashboard.imports import MOST_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
@@ -49,10 +52,11 @@ def create_app(
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
     page_lookup: PageLookup | None = None,
+    tools: Tools | None = None,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> FastAPI:
     """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one; with
-    `page_lookup` a page that is not there is refused at once."""
+    `page_lookup` a page that is not there is refused at once; `tools` are the dashboard's."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -76,7 +80,8 @@ def create_app(
         lifespan=lifespan,
     )
     app.answer_seconds = answer_seconds
-    app.add_middleware(ShortBodies, most=MAX_BODY, more={api.BATCH: MAX_BATCH_BODY})
+    more = {api.BATCH: MAX_BATCH_BODY, "/people/import": MOST_BYTES}
+    app.add_middleware(ShortBodies, most=MAX_BODY, more=more)
     wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
@@ -86,6 +91,7 @@ def create_app(
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
+    app.include_router(dashboard.router(settings, store, queue_forecast, emitter, tools))
 
     @app.get("/health", tags=["health"], responses=errors(503))
     async def health() -> Ok:

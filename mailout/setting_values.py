@@ -17,6 +17,7 @@ from mailout.audience.addresses import Dropped, normalise
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY = 24 * 60
 SHORTEST_TOKEN = 24
+SHORTEST_PASSWORD = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,12 @@ def _check_api_token(token: SecretStr) -> SecretStr:
     return token
 
 
+def _check_password(password: SecretStr) -> SecretStr:
+    if len(password.get_secret_value()) < SHORTEST_PASSWORD:
+        raise ValueError(f"must have at least {SHORTEST_PASSWORD} characters; a few words are easy to keep")
+    return password
+
+
 def _check_proxies(proxies: tuple[str, ...]) -> tuple[str, ...]:
     try:
         for one in proxies:
@@ -195,6 +202,7 @@ def _text(parse: Callable[[str], Any]) -> BeforeValidator:
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
 
+Password = Annotated[SecretStr, AfterValidator(_check_password)]
 ApiToken = Annotated[SecretStr, AfterValidator(_check_api_token)]
 Proxies = Annotated[tuple[str, ...], _text(parse_list), AfterValidator(_check_proxies)]
 Address = Annotated[str, AfterValidator(_check_address)]

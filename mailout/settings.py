@@ -23,6 +23,7 @@ from mailout.setting_values import (
     Days,
     Delays,
     Locale,
+    Password,
     Proxies,
     Secrets,
     ServiceKey,
@@ -148,7 +149,8 @@ class Settings(BaseSettings):
     # Access and logs
     api_token: ApiToken | None = None
     trusted_proxies: Proxies = Field((), examples=["127.0.0.1,10.0.0.0/8"])
-    admin_password: SecretStr | None = None
+    admin_password: Password | None = None
+    editor_password: Password | None = None
     admin_email: Address | None = Field(None, examples=["admin@example.org"])
     public_url: Url | None = Field(None, examples=["https://mail.example.org"])
     log_redact: bool = True
@@ -213,6 +215,8 @@ class Settings(BaseSettings):
             yield "SUPABASE_URL: is missing. SUPABASE_SERVICE_ROLE_KEY is of no use without it."
         if self.mailout_transport == "ses" and not self.from_email:
             yield "FROM_EMAIL: is missing. MAILOUT_TRANSPORT=ses needs an address that SES has verified."
+        if self.editor_password is not None and self.editor_password == self.admin_password:
+            yield "EDITOR_PASSWORD: is the same as ADMIN_PASSWORD. Choose another one, or remove it."
         if self.media_bucket and self.media_supabase_bucket:
             yield "MEDIA_BUCKET: is set and so is MEDIA_SUPABASE_BUCKET. Keep one of the two."
 

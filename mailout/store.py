@@ -16,6 +16,7 @@ from mailout.delivery.single_mails import SingleMails
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorLog
 from mailout.feedback.port import Feedback
+from mailout.history.port import History
 from mailout.intake.companies import Companies
 from mailout.intake.port import Articles
 from mailout.metrics.port import Counts
@@ -35,6 +36,7 @@ class Store(
     Alerts,
     Counts,
     Archives,
+    History,
     Articles,
     SingleMails,
     Companies,

@@ -15,6 +15,7 @@ from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
 from mailout.adapters.sqlite.feedback import SqliteFeedback
 from mailout.adapters.sqlite.freezing import SqliteFreezing
+from mailout.adapters.sqlite.history import SqliteHistory
 from mailout.adapters.sqlite.leaving import SqliteLeaving
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
@@ -41,6 +42,7 @@ class SqliteStore(
     SqliteAlerts,
     SqliteCounts,
     SqliteArchives,
+    SqliteHistory,
     SqliteArticles,
     SqliteSingleMails,
     SqliteCompanies,

@@ -12,6 +12,7 @@ from mailout.adapters.supabase.companies import SupabaseCompanies
 from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
+from mailout.adapters.supabase.history import SupabaseHistory
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
@@ -33,6 +34,7 @@ class SupabaseStore(
     SupabaseAlerts,
     SupabaseCounts,
     SupabaseArchives,
+    SupabaseHistory,
     SupabaseArticles,
     SupabaseSingleMails,
     SupabaseCompanies,
