@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": "Would a mailout go through? If not: what to do about it.",
     "queue": "What waits and what was sent: pause, cancel, retry, settle.",
     "events": "Apply what SES has reported; its list of dead addresses.",
+    "notify": "Send what a producer's SQLite queue of notifications asks for.",
     "archive": "Move old mailouts out of the store, into files.",
     "up": "Run everything here: Prefect, the flows, the gateway.",
     "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",

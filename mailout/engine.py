@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mailout.alerts.sender import AlertSender
@@ -17,6 +17,7 @@ from mailout.clock import Clock
 from mailout.content.port import MediaStore, Source
 from mailout.content.tokens import Tokens
 from mailout.delivery.compose import Composer
+from mailout.delivery.notification_mail import NotificationComposer
 from mailout.delivery.options import CallTime, Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
 from mailout.delivery.port import REHEARSING, Allowance, Journals, Transport
@@ -173,6 +174,33 @@ class Engine(MailoutIntake):
         self._call_times[id] = self._call_times.get(id, CallTime()) + report.call_time
         self._warn_if_concurrency_too_low(id)
         return report
+
+    def send_notifications(self, seconds: float) -> RunReport:
+        """Messages of a producer's queue that are due, for so long at most. Their hours are the producer's
+        business; hour, day, quota and pace are shared with all other mail."""
+        allowance = wait_for_store(self.ask_provider, self.clock)
+        if allowance is not None and allowance.refused is not None:
+            return RunReport(Ended.REFUSED, None, outcome=allowance.refused)
+        options = wait_for_store(lambda: self._options(allowance), self.clock)
+        self._sender = Sender(
+            self.store,
+            self._transport,
+            NotificationComposer(
+                self.store.content,
+                from_email=self._from_email(),
+                from_name=self.settings.from_name or "",
+                reply_to=self.settings.reply_to,
+            ),
+            self._journals,
+            self.clock,
+            replace(options, until_idle=True),
+            OutcomeLog(),
+            self._throttling,
+        )
+        try:
+            return self._sender.run(None, deadline=self.clock.monotonic() + seconds)
+        finally:
+            self._sender = None
 
     def _let_go(self, id: str) -> None:
         """The next look of the queue takes it up at once, instead of when its lease has run out."""

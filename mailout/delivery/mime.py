@@ -52,10 +52,11 @@ class Envelope:
                 header("To", f"<{_address(mail.to)}>"),
                 _date(int(date)),
                 header("Message-ID", f"<{attempt.id}.{attempt.epoch}@{_domain(domain)}>"),
-                _leave(mail.unsubscribe_url),
+                _leave(mail.unsubscribe_url, mail.one_click),
                 header("X-Mailout-Message", attempt.id),
                 header("X-Mailout-Epoch", str(attempt.epoch)),
                 header("X-Mailout-Campaign", mail.mailout_id) if mail.mailout_id else b"",
+                _tags(mail.tags) if mail.tags else b"",
                 self._fixed,
                 self._text_head,
                 *self._text.fill(mail.values),
@@ -190,12 +191,18 @@ def _date(second: int) -> bytes:
     return header("Date", formatdate(second))
 
 
-def _leave(url: str | None) -> bytes:
+def _tags(tags: Mapping[str, str]) -> bytes:
+    pairs = (f"{name}={re.sub(r'[^A-Za-z0-9_.:-]', '-', value)}" for name, value in tags.items())
+    return header("X-Mailout-Tags", "; ".join(pairs))
+
+
+def _leave(url: str | None, one_click: bool) -> bytes:
     """RFC 8058. A transactional mail has nothing to leave."""
     if url is None:
         return b""
     plain = _NEVER_IN_BRACKETS.sub("", url)
-    return header("List-Unsubscribe", f"<{plain}>") + b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+    post = b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" if one_click else b""
+    return header("List-Unsubscribe", f"<{plain}>") + post
 
 
 def _address(email: str) -> str:

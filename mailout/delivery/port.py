@@ -33,6 +33,8 @@ class Mail:
     content: Content
     values: Mapping[str, str]  # fills the content's marks
     unsubscribe_url: str | None  # None: a transactional mail
+    one_click: bool = True  # RFC 8058: the link is ours and understands a POST
+    tags: Mapping[str, str] = field(default_factory=dict)  # besides our own
 
 
 @dataclass(frozen=True, slots=True)

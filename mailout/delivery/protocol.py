@@ -120,6 +120,11 @@ class Claimed:
     slot: float | None  # on the store's clock; None: at once
     request_id: str | None = None  # of a single mail: which request asked for it
 
+    @property
+    def is_notification(self) -> bool:
+        """Of a producer's queue, which counts its attempts: each time it is put here is one attempt."""
+        return self.mailout_id is None and "notification_id" in self.variables
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:

@@ -40,11 +40,12 @@ class Run:
         self._session.open_when_it_answers()
         try:
             while True:
-                reply = self._session.step(self._want())
+                want = self._want()
+                reply = self._session.step(want)
                 if reply is not None and reply.rows:
                     self._pool.offer(self._session.groups(reply))
                 self._reap_when_idle(reply)
-                ending = self._ending(reply)
+                ending = self._ending(reply) or self._idle(reply, want)
                 if ending is not None:
                     return self._finish(ending)
                 self._wait(reply)
@@ -80,6 +81,15 @@ class Run:
         if reply.ledger is not None and reply.ledger.settled and not self._session.begun:
             return RunReport(Ended.DONE, reply.ledger)
         return None
+
+    def _idle(self, reply: StepReply | None, want: int) -> RunReport | None:
+        """Asked for, and nothing is due: enough for whoever does not wait for more."""
+        if not self._options.until_idle or reply is None or not want or self._session.begun or reply.rows:
+            return None
+        due = reply.next_due_at is not None and reply.next_due_at <= reply.now
+        if due or reply.next_slot_at is not None or self._session.withdraw:
+            return None
+        return RunReport(Ended.DONE, reply.ledger)
 
     def _others_may_give_back(self, reply: StepReply) -> bool:
         """Other senders of this mailout have attempts in hand: a withdrawn one makes room again."""

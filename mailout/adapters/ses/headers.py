@@ -79,16 +79,15 @@ def _pieces(name: str) -> list[bytes]:
     return pieces
 
 
-def unsubscribe_headers(url: str | None) -> list[dict[str, str]] | None:
-    """RFC 8058's pair; empty for a transactional mail; None for a link that no header can carry."""
+def unsubscribe_headers(url: str | None, one_click: bool = True) -> list[dict[str, str]] | None:
+    """RFC 8058's pair, or its first alone; empty without a link; None: one that no header can carry."""
     if url is None:
         return []
     if not _LINK.fullmatch(url) or len(url) + 2 > MAX_HEADER_VALUE:
         return None
-    return [
-        {"Name": "List-Unsubscribe", "Value": f"<{url}>"},
-        {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"},
-    ]
+    link = {"Name": "List-Unsubscribe", "Value": f"<{url}>"}
+    post = {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"}
+    return [link, post] if one_click else [link]
 
 
 def tags(mail: Mail) -> list[dict[str, str]]:
@@ -99,6 +98,7 @@ def tags(mail: Mail) -> list[dict[str, str]]:
     ]
     if mail.mailout_id is not None:
         pairs.append({"Name": "mailout_campaign", "Value": _tag(mail.mailout_id)})
+    pairs.extend({"Name": _tag(name), "Value": _tag(value)} for name, value in mail.tags.items())
     return pairs
 
 

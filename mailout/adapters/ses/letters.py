@@ -56,7 +56,7 @@ def letter_of(index: int, mail: Mail) -> Letter | Outcome:
     reply_to = headers.address(mail.reply_to) if mail.reply_to else None
     if sender is None or (mail.reply_to and reply_to is None):
         return error_map.classify("BadFromAddress", "SES cannot take FROM_EMAIL or REPLY_TO.", None, False)
-    unsubscribe = headers.unsubscribe_headers(mail.unsubscribe_url)
+    unsubscribe = headers.unsubscribe_headers(mail.unsubscribe_url, mail.one_click)
     if unsubscribe is None:
         return _invalid("INVALID_PAYLOAD", "The unsubscribe link does not fit into a header.")
     prepared = prepare(mail.content)

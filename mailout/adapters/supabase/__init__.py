@@ -10,6 +10,7 @@ from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
+from mailout.adapters.supabase.notifications import SupabaseNotifications
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
@@ -30,6 +31,7 @@ class SupabaseStore(
     SupabaseAlerts,
     SupabaseCounts,
     SupabaseArchives,
+    SupabaseNotifications,
 ):
     """Fulfils `mailout.store.Store`. Its time is the database's."""
 
