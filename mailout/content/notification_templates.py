@@ -64,19 +64,20 @@ class NotificationTemplates:
         key = json.dumps([template, version, locale, values], sort_keys=True)
         content = self._rendered.get(key)
         if content is None:
-            content = self._rendered[key] = self._render(f"{template}/{version}/{locale}", values, locale)
+            content = self._rendered[key] = self._render((template, version, locale), values)
             if len(self._rendered) > KEPT:
                 self._rendered.popitem(last=False)
         return content
 
-    def _render(self, folder: str, values: Mapping[str, Any], locale: str) -> Content:
+    def _render(self, which: tuple[str, str, str], values: Mapping[str, Any]) -> Content:
+        template, version, locale = which
+        folder = "/".join(which)
         try:
             subject = one_line(self._part(folder, "subject.txt.j2", values))
             body, footer, text = (
                 self._part(folder, name, values) for name in ("body.html.j2", "footer.html.j2", "body.txt.j2")
             )
         except TemplateNotFound as error:
-            template, version, _ = folder.split("/")
             raise TemplateProblem(
                 "template_locale_missing",
                 f"Template {template} {version} has no locale {locale}: there is no {error.name}.",

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from jsonschema import Draft202012Validator
-
 from mailout.intake.notification_port import ProducerRow
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 VERSION = "1.0"
 TEMPLATE = "open-seat"
@@ -240,6 +241,8 @@ def _clock(minutes: int) -> str:
 
 @cache
 def _validator() -> Draft202012Validator:
+    from jsonschema import Draft202012Validator  # a while to import: only for whoever has jobs
+
     schema = json.loads(files("mailout.intake").joinpath("mail_job.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
