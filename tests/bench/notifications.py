@@ -1,4 +1,4 @@
-"""Notifications a second through the folder transport on one core, and whether a long queue slows them down."""
+"""Notifications a second through the folder transport on one core, and whether a long queue slows them."""
 
 from __future__ import annotations
 

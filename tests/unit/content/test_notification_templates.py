@@ -1,4 +1,4 @@
-"""A notification looks like the letters, in its reader's language; nothing that a producer wrote breaks it."""
+"""A notification looks like the letters, in its reader's language; nothing a producer wrote breaks it."""
 
 from __future__ import annotations
 
