@@ -1,4 +1,4 @@
-"""Take up what is due. Runs every minute; also by hand. Two at once do no harm: the store is the brake."""
+"""Send what is due. Runs every minute; also by hand. Two at once do no harm: the store is the brake."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tasks.logs import redacted
 def run_queue() -> State[Any]:
     """Send every mailout whose time has come, one time slice at a time, those of a crashed run included.
 
-    Pages in Notion that are `Ready` are taken up first. Urgent ones go before bulk, companies take turns.
+    Pages in Notion that are `Ready` are enqueued first. Urgent ones go before bulk, companies take turns.
     Afterwards, what needs a person is told.
     """
     engine = wiring.engine()
@@ -36,7 +36,10 @@ def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
-    turns = QueueRun(engine, Delivery(), look=lambda: (enqueue_ready(engine), enqueue_requested(engine)))
+    intake = engine.intake
+    turns = QueueRun(
+        engine.sending, Delivery(), look=lambda: (enqueue_ready(intake), enqueue_requested(intake))
+    )
     with let_go_if_ended(turns.in_hand):
         ended = turns.run()
     if not ended:

@@ -35,7 +35,7 @@ def send_mailout(
         if_ready: Yes: only if the Notion page is Ready and its time has come; else nothing happens.
         asked: Yes: a request from outside has started it. If the queue was faster, nothing happens.
     """
-    if asked and not still_asked(wiring.engine(), Request.of(ref, test, if_ready)):
+    if asked and not still_asked(wiring.engine().intake, Request.of(ref, test, if_ready)):
         return Completed(message="The queue was faster: it has answered this request.", name="Answered")
     try:
         mailout_id = enqueue(ref, test, if_ready)

@@ -13,6 +13,6 @@ from tasks.logs import redacted
 @redacted
 def freeze(mailout_id: str) -> int:
     """Write the audience into the outbox. Safe to repeat: it goes on where it was and adds nobody twice."""
-    mailout = wiring.engine().freeze(mailout_id)
+    mailout = wiring.engine().sending.freeze(mailout_id)
     get_run_logger().info("%d recipients", mailout.ledger.recipients)
     return mailout.ledger.recipients

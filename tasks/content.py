@@ -18,7 +18,7 @@ NAMED = {"test": "test of", "rehearsal": "rehearsal of", "real": "mailout"}
 @redacted
 def enqueue(ref: str, test: bool | None, if_ready: bool = False) -> str | None:
     """Read the source, check it, and write the mailout into the queue; its id. None: it is not Ready."""
-    mailout = answer(wiring.engine(), Request.of(ref, test, if_ready))
+    mailout = answer(wiring.engine().intake, Request.of(ref, test, if_ready))
     if mailout is None:
         return None
     get_run_logger().info("%s “%s” is mailout %s", NAMED[mode(mailout)], mailout.subject, mailout.id)

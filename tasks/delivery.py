@@ -11,8 +11,8 @@ from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
 from mailout.delivery.protocol import Claimed, Ledger, Result
-from mailout.engine import goes_on
 from mailout.queue.mailout import Status
+from mailout.sending import goes_on
 from tasks.logs import redacted
 
 TIME_SLICE_SECONDS = 45.0
@@ -24,7 +24,7 @@ PROGRESS_SECONDS = 3.0
 @redacted
 def start(mailout_id: str) -> bool:
     """Whether it may be sent now; if not, the queue says why and until when."""
-    return wiring.engine().start(mailout_id).status is Status.PROCESSING
+    return wiring.engine().sending.start(mailout_id).status is Status.PROCESSING
 
 
 @task(name="send", cache_policy=NO_CACHE, retries=0)
@@ -33,8 +33,8 @@ def send_time_slice(mailout_id: str, progress: UUID | None = None) -> bool:
     """Send for a while; True while there is more to do. Never retried: its retries are the outbox's own."""
     engine = wiring.engine()
     logger = get_run_logger()
-    report = engine.send_for(mailout_id, TIME_SLICE_SECONDS, Progress(progress))
-    mailout = engine.conclude(mailout_id, report)
+    report = engine.sending.send_for(mailout_id, TIME_SLICE_SECONDS, Progress(progress))
+    mailout = engine.sending.conclude(mailout_id, report)
     ledger = mailout.ledger
     logger.info("%s: %d of %d sent, %d pending", report.ended, ledger.sent, ledger.recipients, ledger.pending)
     if mailout.defer_reason is not None:

@@ -42,6 +42,7 @@ def gateway(
         served = create_app(
             settings,
             store,
+            wiring.queue_forecast(settings, store),
             certificates=certificates,
             confirm=wiring.sns_topics(settings).confirm,
             emitter=_emitter(settings.mailout_home),

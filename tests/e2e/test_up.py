@@ -154,7 +154,7 @@ def test_what_was_cut_off_is_found_and_said(mailout: Commands) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     engine = wiring.build(load_settings(env=mailout.settings))
-    id = engine.freeze(engine.enqueue(str(mailout.letter())).id).id
+    id = engine.sending.freeze(engine.intake.enqueue(str(mailout.letter())).id).id
     with closing(engine.store) as store:
         store.start(id, f"here-{os.getpid()}")
         assert list(found_cut_off(store, "here", 120)) == []
