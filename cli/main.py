@@ -31,6 +31,8 @@ COMMANDS = {
     "events": "Apply what SES has reported; its list of dead addresses.",
     "notify": "Send what a producer's SQLite queue of notifications asks for.",
     "archive": "Move old mailouts out of the store, into files.",
+    "tokens": "Who may hand in single mails over HTTP.",
+    "companies": "Companies that hand in single mails, and their limits.",
     "up": "Run everything here: Prefect, the flows, the gateway.",
     "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",
 }

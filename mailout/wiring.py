@@ -301,22 +301,24 @@ def notification_worker(
         )
     on_a_copy = engine.rehearses and not in_place
     if on_a_copy:
-        path = copy_database(path, _home(settings) / "notify" / f"{safe_name(source)}.db")
+        path = copy_database(path, make_home(settings.mailout_home) / "notify" / f"{safe_name(source)}.db")
     job = JobOptions(base_url, settings.notify_locale, settings.notify_template_version)
-    rate, zone = engine.rate(), ZoneInfo(settings.send_timezone)
+    rate, zone = engine.sending.rate(), ZoneInfo(settings.send_timezone)
     return NotificationWorker(
         producer=ProducerSqlite(
             path,
-            worker=f"{engine.worker}-{uuid4().hex[:8]}",
+            worker=f"{engine.sending.worker}-{uuid4().hex[:8]}",
             clock=engine.clock,
             lock_seconds=job.policy.lock_ttl_seconds,
             update_subscriptions=settings.notify_update_subscriptions,
         ),
         store=engine.store,
         templates=NotificationTemplates(
-            _home(settings) / "templates", zone, settings.org_name or settings.from_name or ""
+            make_home(settings.mailout_home) / "templates",
+            zone,
+            settings.org_name or settings.from_name or "",
         ),
-        send=engine.send_notifications,
+        send=partial(engine.sending.send_single_mails, until_idle=True),
         clock=engine.clock,
         options=WorkerOptions(
             source=source,

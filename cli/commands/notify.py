@@ -116,7 +116,7 @@ def _stopping(engine: Engine) -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        engine.stop()
+        engine.sending.stop()
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

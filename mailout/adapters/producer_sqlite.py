@@ -78,7 +78,7 @@ class ProducerSqlite:
     # ── picking ──
 
     def lock(self, limit: int) -> Sequence[ProducerRow]:
-        """Pending rows that nobody holds, by id; beyond the last ones first, so that what is done is not read."""  # noqa: E501
+        """Pending rows that nobody holds, by id; beyond the last ones first: what is done is not read."""
         with _translated(self.path):
             found = self._lock_after(self._cursor, limit)
             if not found and self._cursor:
@@ -175,7 +175,8 @@ class ProducerSqlite:
         if subscription is None or "maxNotifications" not in (subscription.get("metadata") or ""):
             return 0
         (count,) = self._db.execute(
-            "SELECT count(*) FROM subscription_events WHERE subscription_id = ? AND event_type = 'notify_sent'",  # noqa: E501
+            "SELECT count(*) FROM subscription_events"
+            " WHERE subscription_id = ? AND event_type = 'notify_sent'",
             (subscription["subscription_id"],),
         ).fetchone()
         return int(count)
@@ -207,7 +208,8 @@ class ProducerSqlite:
         now = self._clock.now()
         changed = self._db.execute(
             "UPDATE open_event_notifications SET fanout_status = :status,"  # noqa: S608
-            " fanout_attempts = coalesce(fanout_attempts, 0) + :spent, last_attempt_at = :now, error = :error,"  # noqa: E501
+            " fanout_attempts = coalesce(fanout_attempts, 0) + :spent, last_attempt_at = :now,"
+            " error = :error,"
             f" locked_by = NULL, locked_at = :free_at WHERE notification_id = :id AND {PENDING}"
             " AND locked_by = :worker",
             {

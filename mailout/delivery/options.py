@@ -37,7 +37,6 @@ class SenderOptions:
     pace_scope: str = "folder"
     circuit_failures: int = 20
     buckets: Callable[[float], Sequence[Bucket]] = lambda now: ()
-    until_idle: bool = False  # without a mailout: end when nothing is due, instead of waiting for more
     inline: bool = False  # calls run in the caller's own thread, for a virtual clock
 
 

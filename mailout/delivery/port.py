@@ -35,6 +35,7 @@ class Mail:
     unsubscribe_url: str | None  # None: a transactional mail
     one_click: bool = True  # RFC 8058: the link is ours and understands a POST
     tags: Mapping[str, str] = field(default_factory=dict)  # besides our own
+    headers: Mapping[str, str] = field(default_factory=dict)  # its sender's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,10 @@ class Outbox(Protocol):
 
     def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
         """An event says that an accepted message was then rejected."""
+        ...
+
+    def has_single_mails(self, session: str) -> bool:
+        """Whether a step of this idle session would have something to do: a mail is due, or it must stop."""
         ...
 
     def message(self, id: str) -> Mapping[str, Any]: ...

@@ -22,7 +22,7 @@ IDLE_SECONDS = 0.5
 class Run:
     """How much to ask for and when, what to wait for, and how it ends."""
 
-    def __init__(self, session: Session, deadline: float | None) -> None:
+    def __init__(self, session: Session, deadline: float | None, *, until_idle: bool = False) -> None:
         self._session = session
         self._store = session.store
         self._clock = session.clock
@@ -32,6 +32,8 @@ class Run:
         self._pool = session.pool
         self._group_size = session.group_size
         self._deadline = deadline
+        self._until_idle = until_idle
+        self._asked = False  # for something, by the last step
         self._began = self._clock.monotonic()
 
     # ── the loop ──
@@ -42,10 +44,11 @@ class Run:
             while True:
                 want = self._want()
                 reply = self._session.step(want)
+                self._asked = want > 0
                 if reply is not None and reply.rows:
                     self._pool.offer(self._session.groups(reply))
                 self._reap_when_idle(reply)
-                ending = self._ending(reply) or self._idle(reply, want)
+                ending = self._ending(reply)
                 if ending is not None:
                     return self._finish(ending)
                 self._wait(reply)
@@ -80,16 +83,13 @@ class Run:
             return RunReport(Ended.LIMITED, self._session.ledger, limited=reply.limited)
         if reply.ledger is not None and reply.ledger.settled and not self._session.begun:
             return RunReport(Ended.DONE, reply.ledger)
+        if self._until_idle and not reply.rows and not self._session.begun and self._none_due(reply):
+            return RunReport(Ended.DONE, reply.ledger)
         return None
 
-    def _idle(self, reply: StepReply | None, want: int) -> RunReport | None:
-        """Asked for, and nothing is due: enough for whoever does not wait for more."""
-        if not self._options.until_idle or reply is None or not want or self._session.begun or reply.rows:
-            return None
-        due = reply.next_due_at is not None and reply.next_due_at <= reply.now
-        if due or reply.next_slot_at is not None or self._session.withdraw:
-            return None
-        return RunReport(Ended.DONE, reply.ledger)
+    def _none_due(self, reply: StepReply) -> bool:
+        passed = reply.next_due_at is None or reply.next_due_at > reply.now
+        return self._asked and passed and reply.next_slot_at is None and not self._session.withdraw
 
     def _others_may_give_back(self, reply: StepReply) -> bool:
         """Other senders of this mailout have attempts in hand: a withdrawn one makes room again."""
@@ -115,8 +115,20 @@ class Run:
             self._let_calls_run(
                 min(patience, self._session.last_good + wish.period - self._clock.monotonic())
             )
+        elif self._session.serves_single_mails and not reply.rows and not self._session.withdraw:
+            self._wait_for_single_mails(min(patience, self._until_due(reply)), patience)
         elif not self._session.withdraw:
             self._pause(min(patience, self._until_due(reply)))
+
+    def _wait_for_single_mails(self, first: float, patience: float) -> None:
+        """An idle hour costs no writes: only looks, until one comes in or the lease has to be renewed."""
+        until = self._clock.monotonic() + patience
+        self._pause(min(first, IDLE_SECONDS))
+        while not self._stop.is_set() and not self._session.has_work():
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                return
+            self._pause(min(IDLE_SECONDS, left))
 
     def _wait_for_store(self) -> None:
         """Calls in hand go on meanwhile; their results are kept until it is back."""

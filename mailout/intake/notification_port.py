@@ -49,6 +49,7 @@ class NewNotification:
     variables: Mapping[str, str]
     dedupe_key: str
     request_id: str | None
+    is_rehearsal: bool = False  # goes to a folder, and never to people
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,6 +232,7 @@ class NotificationWorker:
             variables={name: value for name, value in values.items() if value is not None},
             dedupe_key=job.dedupe_key,
             request_id=job.trace_id,
+            is_rehearsal=self._options.rehearsal,
         )
 
     # ── sending ──

@@ -38,10 +38,12 @@ language plpgsql volatile set search_path = public as $$
 declare
     at timestamptz := mailout_now();
 begin
-    insert into email_outbox (id, email, content_id, variables, category, dedupe_key, request_id, created_at)
-    select g.id, g.email, g.content_hash, g.variables, 'transactional', g.dedupe_key, g.request_id, at
+    insert into email_outbox (id, email, content_id, variables, category, dedupe_key, request_id, created_at,
+        is_rehearsal)
+    select g.id, g.email, g.content_hash, g.variables, 'transactional', g.dedupe_key, g.request_id, at,
+           g.is_rehearsal
     from jsonb_to_recordset(given) as g (
-        id uuid, email text, content_hash text, variables jsonb, dedupe_key text, request_id text)
+        id uuid, email text, content_hash text, variables jsonb, dedupe_key text, request_id text, is_rehearsal boolean)
     on conflict (id) do nothing;
     insert into notifications (key, message_id, noted_at)
     select g.key, g.id, at from jsonb_to_recordset(given) as g (key text, id uuid)

@@ -83,4 +83,5 @@ select mailout_finish_migration(9, array[
     'delivery_events', 'events_inbox', 'campaign_runs', 'content_slices', 'state_transitions', 'page_reports',
     'requests', 'alerts', 'counters', 'archivings', 'forgotten', 'store_secrets', 'mailout_relations',
     'notifications',
+    'companies', 'single_turns',
     'email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs']);

@@ -11,8 +11,9 @@ from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.producer_sqlite import ProducerSqlite
 from mailout.clock import SystemClock
+from mailout.content.footer import Footer
 from mailout.content.notification_templates import NotificationTemplates
-from mailout.delivery.notification_mail import NotificationComposer
+from mailout.delivery.compose import SingleComposer
 from mailout.delivery.options import RunReport, SenderOptions
 from mailout.delivery.protocol import Timing
 from mailout.delivery.sender import Sender
@@ -29,16 +30,20 @@ def main(address: str, db: str, home: str, rate: str) -> None:
         worker=f"here-{os.getpid()}",
         rate=float(rate),
         timing=Timing.of(4),
-        until_idle=True,
         pace_scope="folder",
     )
 
     def send(seconds: float) -> RunReport:
-        composer = NotificationComposer(
-            store.content, from_email="a@example.org", from_name="", reply_to=None
+        composer = SingleComposer(
+            store.content,
+            footer=lambda: Footer("", "", ""),
+            tokens=None,
+            from_email="a@example.org",
+            from_name="",
+            reply_to=None,
         )
         sender = Sender(store, transport, composer, journals, clock, options)
-        return sender.run(None, deadline=clock.monotonic() + seconds)
+        return sender.run(None, deadline=clock.monotonic() + seconds, until_idle=True)
 
     NotificationWorker(
         producer=ProducerSqlite(Path(db), worker=f"here-{os.getpid()}", clock=clock, busy_seconds=30),
@@ -52,6 +57,7 @@ def main(address: str, db: str, home: str, rate: str) -> None:
             zone=ZoneInfo("UTC"),
             job=JobOptions("https://app.example.org", "en-US"),
             batch=20,
+            rehearsal=True,
         ),
     ).run()
 

@@ -9,8 +9,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.producer_sqlite import ProducerSqlite
+from mailout.content.footer import Footer
 from mailout.content.notification_templates import NotificationTemplates
-from mailout.delivery.notification_mail import NotificationComposer
+from mailout.delivery.compose import SingleComposer
 from mailout.delivery.options import RunReport, SenderOptions
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Timing
@@ -57,8 +58,13 @@ class Scene:
         return dict(self.transport.accepted)
 
     def send(self, seconds: float) -> RunReport:
-        composer = NotificationComposer(
-            self.store.content, from_email="seats@example.org", from_name="Seats", reply_to=None
+        composer = SingleComposer(
+            self.store.content,
+            footer=lambda: Footer("", "", ""),
+            tokens=None,
+            from_email="seats@example.org",
+            from_name="Seats",
+            reply_to=None,
         )
 
         def compose(row: Claimed) -> Mail:
@@ -70,11 +76,10 @@ class Scene:
             rate=0,
             timing=Timing.of(120),
             inline=True,
-            until_idle=True,
             buckets=lambda _: BUCKETS,
         )
         sender = Sender(self.store, self.transport, compose, self.journals, self.clock, options)
-        return sender.run(None, deadline=self.clock.monotonic() + seconds)
+        return sender.run(None, deadline=self.clock.monotonic() + seconds, until_idle=True)
 
     def worker(self, name: str = "here-1", **changes: Any) -> NotificationWorker:
         send = changes.pop("send", self.send)

@@ -41,12 +41,13 @@ class SqliteNotifications:
         with self.db.write() as tx:
             now = self.db.clock.now()
             tx.executemany(
-                "INSERT INTO email_outbox (id, email, content_id, variables, category, dedupe_key, request_id,"  # noqa: E501
-                " created_at) VALUES (?, ?, ?, ?, 'transactional', ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                "INSERT INTO email_outbox (id, email, content_id, variables, category, dedupe_key,"
+                " request_id, created_at, is_rehearsal) VALUES (?, ?, ?, ?, 'transactional', ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO NOTHING",
                 [
                     (
                         *(one.id, one.email, one.content_hash, json.dumps(dict(one.variables))),
-                        *(one.dedupe_key, one.request_id, now),
+                        *(one.dedupe_key, one.request_id, now, one.is_rehearsal),
                     )
                     for one in new
                 ],
