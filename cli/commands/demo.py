@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from cli.commands.send import Stop, exit_code, finish, run_flow, starting
+from cli.notify_demo import PRODUCER, notify_demo
 from cli.output import say
 from cli.prefect_auth import FILE
 from cli.processes import prefect_home
@@ -33,6 +34,9 @@ HOME = Path(".mailout-demo")
 MARK = "THIS-IS-A-DEMO.txt"
 OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect", FILE}) | {
     "journal",
+    PRODUCER,
+    f"{PRODUCER}-wal",
+    f"{PRODUCER}-shm",
     "media",
     "outbox",
     "reports",
@@ -48,6 +52,9 @@ def demo(
     ses: Annotated[
         str | None, typer.Option("--ses", metavar="URL", help="A stand-in for SES on this machine.")
     ] = None,
+    notify: Annotated[
+        bool, typer.Option("--notify", help="Notifications of a producer's queue instead of a newsletter.")
+    ] = False,
 ) -> None:
     """See it work: a newsletter to about 260 made-up people, into a folder. No account, nothing leaves.
 
@@ -57,6 +64,9 @@ def demo(
     home = home.absolute()
     _make_home(home, fresh)
     engine = wiring.build(_settings(home, ses))
+    if notify:
+        notify_demo(engine)
+        return
     letter = str(EXAMPLES / "newsletter.md")
     found = read_subscribers(EXAMPLES / "subscribers.csv")
     counts = import_into(engine, found)
@@ -116,6 +126,8 @@ def _settings(home: Path, ses: str | None) -> Settings:
             "UNSUBSCRIBE_SECRET": "a demo has no secrets",
             "TEST_EMAILS": "you@example.org",
             "SEND_RATE_PER_SEC": "26",
+            "NOTIFY_SOURCE": "demo",
+            "NOTIFY_BASE_URL": "https://seats.example.org",
         }
     )
 
