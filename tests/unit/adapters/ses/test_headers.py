@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.adapters.ses.headers import address, one_line, sender, unsubscribe_headers
+from mailout.adapters.ses.headers import address, one_line, sender, tags, unsubscribe_headers
+from mailout.content.model import Content
+from mailout.delivery.port import Mail
+from mailout.delivery.protocol import Attempt
 
 
 def read_back(line: str) -> tuple[str, str]:
@@ -100,3 +103,26 @@ def test_the_one_click_pair_stands_in_every_mailing_and_in_no_transactional_mail
 )
 def test_a_link_that_no_header_can_carry_is_refused(url):
     assert unsubscribe_headers(url) is None
+
+
+def test_a_producers_link_goes_without_the_promise_of_a_post():
+    assert unsubscribe_headers("https://example.org/x", one_click=False) == [
+        {"Name": "List-Unsubscribe", "Value": "<https://example.org/x>"}
+    ]
+
+
+def test_a_notifications_tags_travel_beside_ours_in_letters_that_ses_takes():
+    given = {"traceId": "a b/c", "campus": "NB"}
+    mail = Mail(
+        Attempt("m", 1),
+        None,
+        "a@example.org",
+        "n@example.org",
+        "",
+        None,
+        Content("", "", ""),
+        {},
+        None,
+        tags=given,
+    )
+    assert tags(mail)[2:] == [{"Name": "traceId", "Value": "a-b-c"}, {"Name": "campus", "Value": "NB"}]
