@@ -98,7 +98,9 @@ def _always(open_worker: Callable[[], NotificationWorker], engine: Engine, stop:
 def _as_flows(
     engine: Engine, db: Path | None, in_place: bool, leave_other_channels: bool, stop: threading.Event
 ) -> None:
-    prefect_home.prepare(engine.settings.mailout_home.absolute())
+    home = engine.settings.mailout_home.absolute()
+    prefect_home.prepare(home)
+    prefect_home.start_server(home)
     from flows import dispatch_notifications as flow
 
     flow.STOP = stop
