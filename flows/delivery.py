@@ -42,7 +42,7 @@ def let_go_if_ended(in_hand: Sequence[str]) -> Iterator[None]:
     """Whoever cancels a flow run wants its mailouts to stop: they wait for a person.
 
     A process that is only asked to end (a new version, a machine that restarts) lets them go, and the next
-    run of the queue takes them up.
+    run of the queue continues them.
     """
     try:
         yield

@@ -27,7 +27,7 @@ def send_mailout(
     """Send one mailout to everyone who should have it, once.
 
     Run again after a crash, it goes on where it stopped. A mailout that has to wait ends this run as
-    `Deferred`, with the reason; `run_queue` takes it up again.
+    `Deferred`, with the reason; `run_queue` continues it.
 
     Args:
         ref: A Notion page (its id or address), or the path of a Markdown file.

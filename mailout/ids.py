@@ -55,3 +55,8 @@ def notification_id(
     """Its message. `rehearsed`: the content's hash, of one that is written to a folder."""
     mark = () if rehearsed is None else ("rehearsal", rehearsed)
     return uuid_of("notification", source, dedupe_key, subscription, str(requeues), *mark)
+
+
+def article_rehearsal_id(campaign_tag: str, send_batch_id: str, content_hash: str) -> str:
+    """A batch that is written to a folder: it never uses the real one up, and edited it is another one."""
+    return uuid_of("article", campaign_tag, send_batch_id, "rehearsal", content_hash)

@@ -18,6 +18,7 @@ from mailout.error_log import ErrorLog
 from mailout.feedback.port import Feedback
 from mailout.intake.companies import Companies
 from mailout.intake.notification_port import Notifications
+from mailout.intake.port import Articles
 from mailout.metrics.port import Counts
 from mailout.page_status.port import DueReports
 from mailout.queue.port import Queue, Requests
@@ -36,6 +37,7 @@ class Store(
     Counts,
     Archives,
     Notifications,
+    Articles,
     SingleMails,
     Companies,
     Protocol,

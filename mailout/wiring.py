@@ -47,7 +47,7 @@ from mailout.settings import Settings, load_settings
 from mailout.store import Store
 
 if TYPE_CHECKING:
-    from mailout.adapters.notion import NotionPages
+    from mailout.adapters.notion import NotionDatabases, NotionPages
     from mailout.adapters.sns_certificates import SnsCertificates
     from mailout.adapters.sns_topics import SnsTopics
     from mailout.adapters.sqs import SqsQueue
@@ -70,17 +70,13 @@ def build(
     store = store or open_store(settings, clock)
     transport = transport or make_transport(settings, clock)
     notion = notion_pages(settings, clock)
-    limits, test_emails = limits_of(settings), EmailsForTests(settings)
     pages = PageReports(store, notion, clock, transport.name)
-    forecast = _queue_forecast(settings, store, transport.scope, rehearses=transport.name == REHEARSING)
+    rehearses = transport.name == REHEARSING
+    forecast = _queue_forecast(settings, store, transport.scope, rehearses=rehearses)
+    limits, test_emails = limits_of(settings), EmailsForTests(settings)
+    sources = source_of or partial(_source_of, notion)
     intake = MailoutIntake(
-        settings=settings,
-        store=store,
-        pages=pages,
-        media=_media(settings),
-        source_of=source_of or partial(_source_of, notion),
-        test_emails=test_emails,
-        rehearses=transport.name == REHEARSING,
+        settings, store, pages, _media(settings), sources, test_emails, rehearses=rehearses
     )
     sending = Sending(
         settings=settings,
@@ -217,6 +213,13 @@ def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
     from mailout.adapters.notion import NotionConfig, NotionPages
 
     return NotionPages(NotionConfig.of(settings), clock)
+
+
+def notion_databases(settings: Settings, clock: Clock | None = None) -> NotionDatabases:
+    """Makes the databases to write in."""
+    from mailout.adapters.notion import NotionConfig, NotionDatabases
+
+    return NotionDatabases(NotionConfig.of(settings), clock or SystemClock())
 
 
 def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str], object] | None:

@@ -14,7 +14,7 @@ from tasks.logs import redacted
 NAMED = {"test": "test of", "rehearsal": "rehearsal of", "real": "mailout"}
 
 
-@task(name="take up", cache_policy=NO_CACHE)
+@task(name="enqueue", cache_policy=NO_CACHE)
 @redacted
 def enqueue(ref: str, test: bool | None, if_ready: bool = False) -> str | None:
     """Read the source, check it, and write the mailout into the queue; its id. None: it is not Ready."""

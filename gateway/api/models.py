@@ -55,7 +55,7 @@ class Mail(Given):
     send_at: AwareDatetime | None = Field(None, description="Not before this moment")
 
     def handed_in(self) -> HandedIn:
-        whom = self.recipient or RecipientGiven()
+        whom = self.recipient or RecipientGiven(recipientId=None, externalId=None, email=None)
         return HandedIn(
             to=self.to,
             subject=self.subject,

@@ -22,6 +22,7 @@ from mailout.store import Store
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f/\u2028\u2029\ud800-\udfff]+")
 ExternalId = Annotated[str, Path(description="Your own name for the recipient", max_length=MAX_NAME)]
 PATH = "/v1/recipients/{externalId}"
+NEW: dict[int | str, dict[str, Any]] = {201: {"model": RecipientAnswer, "description": "It is new"}}
 
 
 def router(store: Store, callers: Callers) -> APIRouter:
@@ -30,8 +31,7 @@ def router(store: Store, callers: Callers) -> APIRouter:
     @routes.put(
         PATH,
         response_model=RecipientAnswer,
-        responses={201: {"model": RecipientAnswer, "description": "It is new"}}
-        | problems(400, 401, 403, 413, 429, 503),
+        responses=problems(400, 401, 403, 413, 429, 503) | NEW,
         openapi_extra=body_of(RecipientBody),
     )
     async def put(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Header, Path, Request, Response
 from pydantic import ValidationError
@@ -219,7 +220,7 @@ def _hand_in(
         refusal = _refusal(acceptance)
         if refusal is None:
             state = acceptance.state.value
-            results[index] = BatchResult(index=index, status=202, outboxId=acceptance.id, state=state)
+            results[index] = BatchResult(index=index, status=202, outboxId=UUID(acceptance.id), state=state)
         else:
             results[index] = _refused(index, refusal)
     return [results[index] for index in range(len(given))]

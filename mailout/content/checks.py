@@ -36,6 +36,7 @@ ENDS_BY_ITSELF = VOID | {
 TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembed", "noframes", "plaintext"})
 """Browsers take what is in these for text, up to the end tag."""
 
+
 def check_document(document: Document) -> None:
     """A subject, a body, and every picture kept."""
     _require_subject(document.subject)
@@ -43,14 +44,14 @@ def check_document(document: Document) -> None:
     if not document.text_body.strip() and not shows_anything(document.html_body):
         raise Abort(
             AbortCode.EMPTY_BODY,
-            "there is nothing in the body, neither words nor a picture.",
+            "There is nothing in the body, neither words nor a picture.",
             remedy="Write something, then send again.",
         )
     if document.media:
         sources = ", ".join(media.source for media in document.media)
         raise Abort(
             AbortCode.MEDIA_UNAVAILABLE,
-            f"not kept yet, so the mail cannot show it: {sources}.",
+            f"Not kept yet, so the mail cannot show it: {sources}.",
             remedy="Send it through the engine, which keeps them first.",
         )
 
@@ -59,14 +60,14 @@ def check_content(content: Content) -> tuple[Problem, ...]:
     """Refuses what mail must not carry; returns what is merely unwise."""
     _require_subject(content.subject)
     if not content.html.strip() and not content.text.strip():
-        raise Abort(AbortCode.EMPTY_BODY, "neither HTML nor text was given.", remedy="Give one of the two.")
+        raise Abort(AbortCode.EMPTY_BODY, "Neither HTML nor text was given.", remedy="Give one of the two.")
     if len(content.subject) > MAX_SUBJECT:
         raise _invalid(
-            f"the subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.", SHORTEN
+            f"The subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.", SHORTEN
         )
     size = len(content.html.encode())
     if size > MAX_HTML:
-        raise _invalid(f"the HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
+        raise _invalid(f"The HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
     _require_flat(content.html)
     try:
         without_alt = require_inert(content.html)
@@ -86,7 +87,7 @@ def check_content(content: Content) -> tuple[Problem, ...]:
 def _require_subject(subject: str) -> None:
     if not one_line(subject):
         raise Abort(
-            AbortCode.SUBJECT_REQUIRED, "there is no subject.", remedy="Give it one, then send again."
+            AbortCode.SUBJECT_REQUIRED, "There is no subject.", remedy="Give it one, then send again."
         )
 
 
@@ -111,7 +112,7 @@ def _require_flat(html: str) -> None:
 
 
 def _too_deep() -> Abort:
-    return _invalid(f"the HTML is nested more than {MAX_DEPTH} deep.")
+    return _invalid(f"The HTML is nested more than {MAX_DEPTH} deep.")
 
 
 def shows_anything(html: str) -> bool:

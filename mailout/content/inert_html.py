@@ -30,9 +30,9 @@ NAMESPACED = re.compile(r"(?:v|o|w|m|st1):[a-z][a-z0-9]*")
 IN_COMMENTS = ELEMENTS | {"xml", "noscript"}  # as MJML writes it for Outlook
 
 _ATTRIBUTES = """abbr accesskey align alink alt axis background bgcolor border bordercolor cellpadding
-cellspacing char charoff charset cite class clear color cols colspan compact content contenteditable coords crossorigin
-datetime decoding dir disabled download draggable editable face fetchpriority for frame headers height
-hidden href hreflang hspace http-equiv id integrity is itemid itemprop itemref itemscope itemtype label
+cellspacing char charoff charset cite class clear color cols colspan compact content contenteditable coords
+crossorigin datetime decoding dir disabled download draggable editable face fetchpriority for frame headers
+height hidden href hreflang hspace http-equiv id integrity is itemid itemprop itemref itemscope itemtype label
 lang language leftmargin link loading longdesc loop marginheight marginwidth media name noshade nowrap
 open placeholder prefix property readonly referrerpolicy rel rev role rows rowspan rules scope shape size
 sizes span spellcheck src srcset start style summary tabindex target text title topmargin translate type
@@ -92,16 +92,16 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         outlooks = NAMESPACED.fullmatch(tag) is not None
         if tag == "script" or tag.endswith(":script"):
-            raise Active("the HTML holds a <script>")
+            raise Active("The HTML holds a <script>")
         if not outlooks and tag not in self._elements:
-            raise Active(f"the HTML holds a <{tag[:40]}>, which mail must not carry")
+            raise Active(f"The HTML holds a <{tag[:40]}>, which mail must not carry")
         for name, value in attributes:
             _check_attribute(tag, name, value or "", outlooks)
         known = dict(attributes)
         if tag == "meta" and (known.get("http-equiv") or "content-type").strip().lower() not in META:
-            raise Active("a <meta> of the HTML acts like a header")
+            raise Active("A <meta> of the HTML acts like a header")
         if tag == "link" and not set((known.get("rel") or "none").lower().split()) <= RELATIONS:
-            raise Active("a <link> of the HTML loads something else than a style")
+            raise Active("A <link> of the HTML loads something else than a style")
         if tag == "img" and "alt" not in known:
             self.without_alt.append(known.get("src") or "")
         self._in_style = tag == "style"
@@ -128,12 +128,12 @@ class _Reader(HTMLParser):
         _, _, inside = data.partition("]>")
         self._in_comments += len(inside)
         if self._in_comments > MOST_IN_COMMENTS:
-            raise Active(f"conditional comments hold more than {MOST_IN_COMMENTS:,} characters")
+            raise Active(f"Conditional comments hold more than {MOST_IN_COMMENTS:,} characters")
         reader = _Reader(in_comment=True)
         reader.feed(inside.removesuffix("<![endif]"))
         reader.close()
         if "<script" in inside.lower():
-            raise Active("a conditional comment holds a <script>")
+            raise Active("A conditional comment holds a <script>")
 
     def unknown_decl(self, data: str) -> None:
         """`<![endif]>` and its like: nothing to see."""
@@ -172,12 +172,12 @@ def _check_css(css: str, where: str) -> None:
     read = _CSS_ESCAPE.sub(_unescaped, read)
     read = _UNSEEN.sub("", _CSS_COMMENT.sub("", read)).lower()
     if _CSS_RUNS.search(read):
-        raise Active(f"a style of {where} runs something")
+        raise Active(f"A style of {where} runs something")
     for found in _CSS_ADDRESS.finditer(read):
         address = found[1] or found[2]
         scheme = address.partition(":")[0]
         if scheme not in PICTURES or (scheme == "data" and not PLAIN_DATA.match(address)):
-            raise Active(f"a style of {where} has an address that mail must not carry ({scheme[:20]}:)")
+            raise Active(f"A style of {where} has an address that mail must not carry ({scheme[:20]}:)")
 
 
 def _unescaped(found: re.Match[str]) -> str:

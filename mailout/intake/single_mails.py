@@ -34,9 +34,7 @@ _OURS = re.compile(r"X-(?:Mailout|SES|AMZN?)\b", re.IGNORECASE)
 class Code(StrEnum):
     """Why a mail is refused at the door."""
 
-    INVALID_PAYLOAD = (
-        "INVALID_PAYLOAD"  # missing, of the wrong type, too long, contradictory
-    )
+    INVALID_PAYLOAD = "INVALID_PAYLOAD"  # missing, of the wrong type, too long, contradictory
     INVALID_EMAIL = "INVALID_EMAIL"  # no address
     INVALID_TEMPLATE = "INVALID_TEMPLATE"  # the HTML or the subject
     RECIPIENT_NOT_FOUND = "RECIPIENT_NOT_FOUND"  # not there, deleted, another company's, another address
@@ -129,8 +127,7 @@ class SingleMailIntake:
         try:
             check_content(content)
         except Abort as error:
-            said = str(error).removeprefix(f"{error.code}: ")
-            faults.append(Fault(Code.INVALID_TEMPLATE, "html", said))
+            faults.append(Fault(Code.INVALID_TEMPLATE, "html", error.message.rstrip(".")))
             return None
         if given.category is Category.MARKETING:
             footer = self.footer()

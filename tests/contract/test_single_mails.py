@@ -309,3 +309,21 @@ def test_an_idle_sender_hears_that_it_should_stop(store: Store) -> None:
     store.stop_machine("machine")
     assert store.has_single_mails(sender.session)
     assert store.has_single_mails(NOWHERE)
+
+
+def test_a_forgotten_person_leaves_no_mail_behind(store: Store, factory: StoreFactory) -> None:
+    """Of a single mail the text itself is about them; what others got, too, stays."""
+    own = Content("Dear Ana", "<p>Ana's receipt</p>", "Ana's receipt")
+    store.accept_single_mails([mail("a", content=own, reply_to="help@example.org", headers={"X-Who": "Ana"})])
+    store.accept_single_mails([mail("b"), mail("c", email="bo@example.org")])
+    store.forget("ana@example.org", "forgotten")
+    row = store.message(transactional_id("acme", "a"))
+    assert (row["email"], row["headers"], row["reply_to"], row["content_id"]) == (
+        "forgotten",
+        None,
+        None,
+        None,
+    )
+    assert factory.raw("SELECT subject FROM contents") == [{"subject": "Your receipt"}]
+    assert len(Sender(store, None).begin(5)) == 1
+    assert verdict(store, mail("a")) is not Verdict.ACCEPTED

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mailout.adapters.sqlite.alerts import SqliteAlerts
 from mailout.adapters.sqlite.archive import SqliteArchives
+from mailout.adapters.sqlite.articles import SqliteArticles
 from mailout.adapters.sqlite.companies import SqliteCompanies
 from mailout.adapters.sqlite.counts import SqliteCounts, living_senders
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
@@ -42,6 +43,7 @@ class SqliteStore(
     SqliteCounts,
     SqliteArchives,
     SqliteNotifications,
+    SqliteArticles,
     SqliteSingleMails,
     SqliteCompanies,
 ):

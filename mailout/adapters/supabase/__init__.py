@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mailout.adapters.supabase.alerts import SupabaseAlerts
 from mailout.adapters.supabase.archive import SupabaseArchives
+from mailout.adapters.supabase.articles import SupabaseArticles
 from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.companies import SupabaseCompanies
 from mailout.adapters.supabase.counts import SupabaseCounts
@@ -34,6 +35,7 @@ class SupabaseStore(
     SupabaseCounts,
     SupabaseArchives,
     SupabaseNotifications,
+    SupabaseArticles,
     SupabaseSingleMails,
     SupabaseCompanies,
 ):

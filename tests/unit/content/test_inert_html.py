@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from mailout.content.inert_html import Active, require_inert
@@ -160,7 +162,7 @@ OUTLOOK = """<div><!--[if mso]>
 @pytest.mark.parametrize("attack", ATTACKS.strip().splitlines())
 def test_nothing_active_gets_through(attack: str) -> None:
     for html in (attack, f"<html><body><table><tr><td>{attack}</td></tr></table></body></html>"):
-        if not html.startswith("<html") or "<body" not in attack and "<frameset" not in attack:
+        if not html.startswith("<html") or ("<body" not in attack and "<frameset" not in attack):
             with pytest.raises(Active):
                 require_inert(html)
 
@@ -174,7 +176,5 @@ def test_real_mail_passes(mail: str) -> None:
     "part", ["<!--[if mso]><a ", "<!--[if mso]><", "<style>/*", "<p style='\\", "<!--[if"]
 )
 def test_broken_mail_is_judged_in_no_time(part: str) -> None:
-    try:
+    with suppress(Active):
         require_inert(part * 20_000)
-    except Active:
-        pass
