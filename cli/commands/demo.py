@@ -14,6 +14,7 @@ import typer
 
 from cli.commands.article import send_batch
 from cli.commands.send import Stop, exit_code, finish, run_flow, starting
+from cli.notify_demo import PRODUCER, notify_demo
 from cli.output import say
 from cli.prefect_auth import FILE
 from cli.processes import prefect_home
@@ -38,6 +39,9 @@ HOME = Path(".mailout-demo")
 MARK = "THIS-IS-A-DEMO.txt"
 OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect", FILE}) | {
     "journal",
+    PRODUCER,
+    f"{PRODUCER}-wal",
+    f"{PRODUCER}-shm",
     "media",
     "outbox",
     "reports",
@@ -56,6 +60,9 @@ def demo(
     article: Annotated[
         bool, typer.Option("--article", help="An article that is put together for each reader.")
     ] = False,
+    notify: Annotated[
+        bool, typer.Option("--notify", help="Notifications of a producer's queue instead of a newsletter.")
+    ] = False,
 ) -> None:
     """See it work: a newsletter to about 260 made-up people, into a folder. No account, nothing leaves.
 
@@ -67,6 +74,9 @@ def demo(
     engine = wiring.build(_settings(home, ses))
     if article:
         _article(engine, home, where)
+    if notify:
+        notify_demo(engine)
+        return
     letter = str(EXAMPLES / "newsletter.md")
     found = read_subscribers(EXAMPLES / "subscribers.csv")
     counts = import_into(engine, found)
@@ -152,6 +162,8 @@ def _settings(home: Path, ses: str | None) -> Settings:
             "UNSUBSCRIBE_SECRET": "a demo has no secrets",
             "TEST_EMAILS": "you@example.org",
             "SEND_RATE_PER_SEC": "26",
+            "NOTIFY_SOURCE": "demo",
+            "NOTIFY_BASE_URL": "https://seats.example.org",
         }
     )
 

@@ -84,6 +84,8 @@ def up(
     own_server = not environment().get("PREFECT_API_URL")
     plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
     home = settings.mailout_home.absolute()
+    if settings.notify_db is not None:
+        wiring.require_notify(settings)
     store = wiring.open_store(settings)
     try:
         with _alone(home):
@@ -101,7 +103,7 @@ def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
     supervisor = Supervisor(home / "logs", _environment(home, plan), note)
     with _stopping() as stop:
         try:
-            _start(supervisor, plan, stop)
+            _start(supervisor, plan, stop, notify=settings.notify_db is not None)
             if not stop.is_set():
                 _show(settings, supervisor, plan)
             while not stop.wait(LOOK_EVERY):
@@ -176,7 +178,7 @@ def _require_possible(plan: Plan) -> None:
 # ── starting ──
 
 
-def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
+def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event, *, notify: bool) -> None:
     """The gateway at once, since people wait for it; then the server, to which all the others speak."""
     python = [sys.executable, "-m"]
     if not plan.only_workers:
@@ -198,6 +200,8 @@ def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
             name = f"{socket.gethostname()}-{number}"
             command = ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", name]
             supervisor.start(f"worker-{number}", [*python, *command], ends_first=True)
+    if notify and not plan.only_workers and not stop.is_set():
+        supervisor.start("notifications", [*python, "cli", "notify", "--prefect"], ends_first=True)
     if not plan.only_workers:
         _wait(supervisor, stop, "The gateway does not answer", lambda: _answers(f"{plan.gateway}/health"))
 
@@ -234,6 +238,8 @@ def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
         say(f"  gateway   {plan.gateway}   /send-mailout, /webhooks/notion, /ses-events, /unsubscribe")
     say(f"  workers   {plan.workers}, each flow run in a process of its own")
     say(f"  mail      goes to {mail}")
+    if settings.notify_db is not None and not plan.only_workers:
+        say(f"  notify    {near(settings.notify_db)}, as they come")
     say(f"  logs      {near(supervisor.logs)}")
     say("Ctrl-C ends it all.")
     sys.stdout.flush()

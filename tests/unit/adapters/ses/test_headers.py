@@ -141,3 +141,26 @@ def test_a_single_mails_own_headers_fit_into_ses_or_are_refused() -> None:
     assert all(one["Value"].isascii() and "\n" not in one["Value"] for one in made)
     assert own_headers({"X-Long": "x" * 995}) is None
     assert own_headers({"X-Empty": " "}) is None
+
+
+def test_a_producers_link_goes_without_the_promise_of_a_post():
+    assert list_headers(replace(MAIL, one_click=False)) == [
+        {"Name": "List-Unsubscribe", "Value": "<https://e.org/u>"}
+    ]
+
+
+def test_a_notifications_tags_travel_beside_ours_in_letters_that_ses_takes():
+    given = {"traceId": "a b/c", "campus": "NB"}
+    mail = Mail(
+        Attempt("m", 1),
+        None,
+        "a@example.org",
+        "n@example.org",
+        "",
+        None,
+        Content("", "", ""),
+        {},
+        None,
+        tags=given,
+    )
+    assert tags(mail)[2:] == [{"Name": "traceId", "Value": "a-b-c"}, {"Name": "campus", "Value": "NB"}]
