@@ -18,7 +18,7 @@ from mailout.queue_run import QueueRun
 from tasks.logs import redacted
 
 
-@flow(name="run_queue", retries=0)
+@flow(name="run_queue", flow_run_name="the queue", retries=0)
 @heartbeats
 @redacted
 def run_queue() -> State[Any]:
@@ -36,7 +36,13 @@ def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
-    turns = QueueRun(engine, Delivery(), look=lambda: (enqueue_ready(engine), enqueue_requested(engine)))
+    steps = Delivery()
+
+    def look() -> None:
+        enqueue_ready(engine, steps.enqueue)
+        enqueue_requested(engine, steps.enqueue)
+
+    turns = QueueRun(engine, steps, look)
     with let_go_if_ended(turns.in_hand):
         ended = turns.run()
     if not ended:

@@ -36,6 +36,13 @@ class MailoutSteps(Protocol):
         """Send for a while; True while there is more to do."""
         ...
 
+    def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
+        """Time slices for as long as it is its turn; True while there is more to do."""
+        while self.send_time_slice(id):
+            if not still_its_turn():
+                return True
+        return False
+
     def end(self, id: str) -> None:
         """It is done, or waits: tell people."""
         ...
@@ -159,10 +166,10 @@ class QueueRun:
             self._unforeseen.append(error)
 
     def _go_on(self, id: str) -> bool:
-        """One time slice."""
+        """One turn: a time slice, or several if nobody else waits."""
         with self._one_of_many(id):
             try:
-                return self._send_time_slice(id)
+                return self._send(id)
             except StoreError:
                 raise
             except MailoutError as error:
@@ -173,8 +180,15 @@ class QueueRun:
                 raise
         return False
 
-    def _send_time_slice(self, id: str) -> bool:
-        if id in self.in_hand:
-            return self.steps.send_time_slice(id)
-        self.in_hand.append(id)
-        return self.steps.begin(id) and self.steps.send_time_slice(id)
+    def _send(self, id: str) -> bool:
+        if id not in self.in_hand:
+            self.in_hand.append(id)
+            if not self.steps.begin(id):
+                return False
+        return self.steps.send(id, lambda: self._still_its_turn(id))
+
+    def _still_its_turn(self, id: str) -> bool:
+        """Asked after each time slice; what was asked for meanwhile is looked at first."""
+        self._look()
+        following = self._next()
+        return following is not None and following.id == id

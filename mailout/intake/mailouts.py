@@ -42,6 +42,23 @@ class Announcement:
     from_email: str
 
 
+class LoadedMailout:
+    """A mailout as it was read, before it is rendered. Not a dataclass: Prefect would walk through all of it."""
+
+    def __init__(
+        self, source: SourceMailout, *, is_test: bool, id: str | None, known: Mailout | None, again: bool
+    ) -> None:
+        self.source = source
+        self.is_test = is_test
+        self.id = id  # None: a rehearsal's id is of its rendered content, too
+        self.known = known  # it is in the queue already, with its content
+        self.again = again
+
+    @property
+    def subject(self) -> str:
+        return self.known.subject if self.known else self.source.document.subject
+
+
 class MailoutIntake:
     """The engine's first part. Whatever would stop a mailout later stops it here, with nothing half-done."""
 
@@ -65,14 +82,25 @@ class MailoutIntake:
 
         Whatever would stop it later stops it here, before the queue knows of it: nothing is half-done.
         """
-        looked_over = self._validated.pop(_name(ref), None)
-        source_mailout, again = looked_over if looked_over is not None else (self.source_mailout(ref), False)
+        return self.enqueue_loaded(self.load(ref, test))
+
+    def load(self, ref: str, test: bool | None = None) -> LoadedMailout:
+        """Read the source, and refuse what was sent before. Repeatable: it writes nothing to the queue."""
+        validated = self._validated.pop(_name(ref), None)
+        source_mailout, again = validated if validated is not None else (self.source_mailout(ref), False)
         is_test = source_mailout.is_test if test is None else test
+        rehearsal = self.rehearses and not is_test
         with self._aborts_written_down(source_mailout):
-            if self.rehearses and not is_test:
-                return self._rehearse(source_mailout, again)
-            known = None if is_test else self._known(source_mailout)
-            return known or self._write_down(source_mailout, is_test)
+            known = None if is_test or rehearsal else self._known(source_mailout)
+            id = None if rehearsal else self._id(source_mailout, is_test)
+        return LoadedMailout(source_mailout, is_test=is_test, id=id, known=known, again=again)
+
+    def enqueue_loaded(self, loaded: LoadedMailout) -> Mailout:
+        """Render and check it, and write it into the queue with its content. Repeatable: its id is known."""
+        with self._aborts_written_down(loaded.source):
+            if loaded.id is None:
+                return self._rehearse(loaded.source, loaded.again)
+            return loaded.known or self._write_down(loaded.source, loaded.id, loaded.is_test)
 
     def validate(self, ref: str, test: bool | None = None, *, again: bool = False) -> str:
         """The id it would be queued under, or the error that would stop it. Writes nothing to the queue.
@@ -191,10 +219,9 @@ class MailoutIntake:
             mailout = self.store.resume(mailout.id)
         return mailout
 
-    def _write_down(self, source_mailout: SourceMailout, is_test: bool) -> Mailout:
+    def _write_down(self, source_mailout: SourceMailout, id: str, is_test: bool) -> Mailout:
         self._check_ready(is_test, source_mailout.list_key)
         document, content = self.render(source_mailout)
-        id = self._id(source_mailout, is_test)
         self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
         mailout = self._enqueue(id, source_mailout, document, content, is_test=is_test)
         if mailout.status is Status.CANCELLED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from mailout import ids
 from mailout.error_log import ErrorRecord
@@ -30,7 +31,12 @@ EVENT_SECONDS = 30.0
 """How long a request's own event may take to start its flow; after that the queue takes it up."""
 
 
-def answer(intake: MailoutIntake, request: Request) -> Mailout | None:
+Enqueue = Callable[[str, bool | None], Mailout]
+"""How a page or file is read, rendered and written into the queue: `MailoutIntake.enqueue`, or the same in steps
+that Prefect shows."""
+
+
+def answer(intake: MailoutIntake, request: Request, enqueue: Enqueue | None = None) -> Mailout | None:
     """Take up what was asked for; None: its page does not ask to be sent, or not yet.
 
     Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
@@ -39,9 +45,9 @@ def answer(intake: MailoutIntake, request: Request) -> Mailout | None:
     """
     try:
         mailout = (
-            _take_up_if_ready(intake, request.ref)
+            _take_up_if_ready(intake, request.ref, enqueue or intake.enqueue)
             if request.if_ready
-            else intake.enqueue(request.ref, request.test)
+            else (enqueue or intake.enqueue)(request.ref, request.test)
         )
     except _NotYet:
         return None
@@ -61,7 +67,7 @@ def still_asked(intake: MailoutIntake, request: Request) -> bool:
     return request in intake.store.asked(waiting=0)
 
 
-def enqueue_requested(intake: MailoutIntake) -> list[Mailout]:
+def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
     """Requests whose event was lost, or whose flow died before it had read them.
 
     What goes wrong with one is no reason for the queue to stop.
@@ -69,7 +75,7 @@ def enqueue_requested(intake: MailoutIntake) -> list[Mailout]:
     taken = []
     for request in intake.store.asked(waiting=EVENT_SECONDS):
         try:
-            mailout = answer(intake, request)
+            mailout = answer(intake, request, enqueue)
         except StoreError:
             raise
         except MailoutError as error:
@@ -81,7 +87,7 @@ def enqueue_requested(intake: MailoutIntake) -> list[Mailout]:
     return taken
 
 
-def enqueue_ready(intake: MailoutIntake) -> list[Mailout]:
+def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
     """Write every page that asks for it into the queue; what could not be told before is told first.
 
     A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
@@ -103,7 +109,7 @@ def enqueue_ready(intake: MailoutIntake) -> list[Mailout]:
     taken = []
     for ref in refs:
         try:
-            mailout = None if ref in told_later else _enqueue(intake, ref)
+            mailout = None if ref in told_later else _enqueue(intake, ref, enqueue or intake.enqueue)
         except (SourceUnavailable, SourceRefused) as error:
             log.warning("%s could not be read: %s", ref, error)
         else:
@@ -115,7 +121,7 @@ class _NotYet(Exception):
     """The page asks to be sent later, and nobody but its request will think of it."""
 
 
-def _take_up_if_ready(intake: MailoutIntake, ref: str) -> Mailout | None:
+def _take_up_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
     """The one page that was asked for, if it asks to be sent. An outage is raised: the request then waits."""
     reporter = intake.pages.reporter
     if reporter is None:
@@ -132,7 +138,7 @@ def _take_up_if_ready(intake: MailoutIntake, ref: str) -> Mailout | None:
         if reporter.finds_ready:
             return None
         raise _NotYet
-    return _enqueue(intake, ref)
+    return _enqueue(intake, ref, enqueue)
 
 
 def _told_later(intake: MailoutIntake) -> set[str]:
@@ -163,10 +169,10 @@ def _is_known(intake: MailoutIntake, ref: str) -> bool:
         return False
 
 
-def _enqueue(intake: MailoutIntake, ref: str) -> Mailout | None:
+def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
     """None: it must not be sent, and was told so."""
     try:
-        mailout = intake.enqueue(ref)
+        mailout = enqueue(ref, None)
     except (StoreError, SourceUnavailable, SourceRefused):
         raise
     except MailoutError as error:

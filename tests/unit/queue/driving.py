@@ -16,7 +16,7 @@ from mailout.delivery.port import Allowance
 from mailout.engine import Engine
 from mailout.ids import mailout_id
 from mailout.queue.mailout import Mailout, NewMailout, Status
-from mailout.queue_run import QueueRun
+from mailout.queue_run import MailoutSteps, QueueRun
 from mailout.settings import load_settings
 from mailout.store import Store
 from mailout.wiring import limits_of
@@ -34,7 +34,7 @@ class VirtualEngine(Engine):
 
 
 @dataclass(frozen=True)
-class Quiet:
+class Quiet(MailoutSteps):
     """Without Prefect, and without the files that people read."""
 
     engine: Engine
