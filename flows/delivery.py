@@ -15,7 +15,6 @@ from flows.names import name_run
 from mailout import wiring
 from mailout.queue import actions
 from mailout.queue.mailout import Mailout, Status
-from mailout.queue_run import MailoutSteps
 from tasks.audience import resolve_recipients
 from tasks.content import load_mailout, load_queued, render_content, use_rendered
 from tasks.delivery import Progress, send
@@ -23,8 +22,8 @@ from tasks.letter import Letter
 from tasks.reporting import report
 
 
-class Delivery(MailoutSteps):
-    """The steps of a mailout, in the run that sends it: load, render, resolve, send, report."""
+class Delivery:
+    """The steps of a mailout, in the run that sends it. Fulfils `mailout.queue_run.MailoutSteps`."""
 
     def __init__(self) -> None:
         self._letters: dict[str, Letter] = {}

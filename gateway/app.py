@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -21,6 +23,7 @@ from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
+from gateway.watch import Watch
 from mailout import wiring
 from mailout.errors import StoreError
 from mailout.queue.snapshot import QueueForecast
@@ -46,13 +49,18 @@ def create_app(
     queue_forecast: QueueForecast | None = None,
     page_lookup: PageLookup | None = None,
     answer_seconds: float = ANSWER_SECONDS,
+    watch: Watch | None = None,
 ) -> FastAPI:
     """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one; with
-    `page_lookup` a page that is not there is refused at once."""
+    `page_lookup` a page that is not there is refused at once; `watch` tells Prefect what waits."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if watch is not None and emitter is not None:
+            watch.start(partial(_from_a_thread, asyncio.get_running_loop(), emitter))
         yield
+        if watch is not None:
+            await run_in_threadpool(watch.stop)
         if emitter is not None:
             await emitter.close()
 
@@ -88,6 +96,12 @@ def create_app(
     app.add_exception_handler(StoreError, _store_failed)
     app.add_exception_handler(Exception, _failed)
     return app
+
+
+def _from_a_thread(
+    loop: asyncio.AbstractEventLoop, emitter: Emitter, event: str, payload: Mapping[str, object]
+) -> None:
+    loop.call_soon_threadsafe(lambda: emitter.emit(event, payload))
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:

@@ -21,6 +21,7 @@ from mailout.queue.judge import defer
 from mailout.queue.limits import Defer
 from mailout.queue.mailout import DeferReason, Mailout, Status
 from mailout.queue.turns import next_turn
+from mailout.queue.unattended import was_tested
 
 log = logging.getLogger("mailout.queue")
 
@@ -32,16 +33,9 @@ class MailoutSteps(Protocol):
         """Freeze it and take it up; False: it has to wait."""
         ...
 
-    def send_time_slice(self, id: str) -> bool:
-        """Send for a while; True while there is more to do."""
-        ...
-
     def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
         """Time slices for as long as it is its turn; True while there is more to do."""
-        while self.send_time_slice(id):
-            if not still_its_turn():
-                return True
-        return False
+        ...
 
     def end(self, id: str) -> None:
         """It is done, or waits: tell people."""
@@ -90,19 +84,12 @@ class QueueRun:
         self.look()
         now = store.now()
         for mailout in store.mailouts(statuses=[Status.PENDING]):
-            if mailout.defer_reason is DeferReason.UNTESTED:
-                self._go_on_if_tested(mailout)
+            if was_tested(store, mailout):
+                store.resume(mailout.id)  # taken up, it is judged again
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
             if planned and mailout.frozen_at is None and mailout.content_hash is not None:
                 with self._one_of_many(mailout.id):
                     self.engine.freeze(mailout.id)
-
-    def _go_on_if_tested(self, mailout: Mailout) -> None:
-        """A test of its page or file has gone out since it was held: taken up, it is judged again."""
-        store = self.engine.store
-        tested_at = store.last_test(ref=mailout.ref)
-        if tested_at is not None and tested_at > (mailout.locked_at or 0.0):
-            store.resume(mailout.id)
 
     def _next(self) -> Mailout | None:
         store = self.engine.store

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Any
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.runtime import task_run
 
 from mailout import wiring
 from mailout.intake.mailouts import LoadedMailout
@@ -16,12 +16,12 @@ from tasks.logs import hidden, redacted
 NAMED = {"test": "test of", "rehearsal": "rehearsal of", "real": "mailout"}
 
 
-def _by_its_ref(parameters: dict[str, Any]) -> str:
-    return f"load mailout: {hidden(PurePath(parameters['ref']).name)}"
+def _by_its_ref() -> str:
+    return f"load mailout: {hidden(PurePath(task_run.parameters['ref']).name)}"
 
 
-def _by_its_subject(parameters: dict[str, Any]) -> str:
-    return f"render content: {hidden(parameters['loaded'].subject)}"
+def _by_its_subject() -> str:
+    return f"render content: {hidden(task_run.parameters['loaded'].subject)}"
 
 
 @task(

@@ -13,9 +13,12 @@ from cli.output import note
 from cli.processes.listening import listen
 from cli.processes.prefect_api import environment, headers
 from gateway.app import create_app
+from gateway.looks import looks
 from gateway.prefect_events import Emitter
 from gateway.server import server_for
+from gateway.watch import Watch
 from mailout import wiring
+from mailout.clock import SystemClock
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.gateway")
@@ -38,6 +41,8 @@ def gateway(
     listening = listen("--host, --port", host, port)
     store = wiring.open_store(settings)
     certificates = wiring.sns_certificates(settings)
+    clock = SystemClock()
+    pages = wiring.notion_pages(settings, clock)
     try:
         served = create_app(
             settings,
@@ -46,6 +51,7 @@ def gateway(
             confirm=wiring.sns_topics(settings).confirm,
             emitter=_emitter(settings.mailout_home),
             page_lookup=wiring.page_lookup(settings),
+            watch=Watch(list(looks(settings, store, pages, wiring.event_queue(settings))), clock),
         )
         log.info("The gateway listens on %s, port %d.", host, listening.getsockname()[1])
         server_for(served, trusted_proxies=settings.trusted_proxies).run(sockets=[listening])
@@ -54,6 +60,8 @@ def gateway(
     finally:
         listening.close()
         certificates.close()
+        if pages is not None:
+            pages.close()
         store.close()
 
 

@@ -43,7 +43,7 @@ class Announcement:
 
 
 class LoadedMailout:
-    """A mailout as it was read, before it is rendered. Not a dataclass: Prefect would walk through all of it."""
+    """A mailout as it was read, before it is rendered. No dataclass: Prefect would walk through all of it."""
 
     def __init__(
         self, source: SourceMailout, *, is_test: bool, id: str | None, known: Mailout | None, again: bool

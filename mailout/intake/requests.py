@@ -32,8 +32,7 @@ EVENT_SECONDS = 30.0
 
 
 Enqueue = Callable[[str, bool | None], Mailout]
-"""How a page or file is read, rendered and written into the queue: `MailoutIntake.enqueue`, or the same in steps
-that Prefect shows."""
+"""Reads and renders a page or file into the queue: `MailoutIntake.enqueue`, or the same in steps to see."""
 
 
 def answer(intake: MailoutIntake, request: Request, enqueue: Enqueue | None = None) -> Mailout | None:

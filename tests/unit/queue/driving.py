@@ -16,7 +16,7 @@ from mailout.delivery.port import Allowance
 from mailout.engine import Engine
 from mailout.ids import mailout_id
 from mailout.queue.mailout import Mailout, NewMailout, Status
-from mailout.queue_run import MailoutSteps, QueueRun
+from mailout.queue_run import QueueRun
 from mailout.settings import load_settings
 from mailout.store import Store
 from mailout.wiring import limits_of
@@ -34,7 +34,7 @@ class VirtualEngine(Engine):
 
 
 @dataclass(frozen=True)
-class Quiet(MailoutSteps):
+class Quiet:
     """Without Prefect, and without the files that people read."""
 
     engine: Engine
@@ -42,6 +42,12 @@ class Quiet(MailoutSteps):
     def begin(self, id: str) -> bool:
         self.engine.freeze(id)
         return self.engine.start(id).status is Status.PROCESSING
+
+    def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
+        while self.send_time_slice(id):
+            if not still_its_turn():
+                return True
+        return False
 
     def send_time_slice(self, id: str) -> bool:
         return self.engine.send_time_slice(id)
