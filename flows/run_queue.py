@@ -1,4 +1,7 @@
-"""Take up what is due. Runs every minute; also by hand. Two at once do no harm: the store is the brake."""
+"""Take up what is due: when the gateway finds something, every ten minutes, and by hand.
+
+Two at once do no harm: the store is the brake.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import logging
 import sys
 import time
 
-ALL = ("audience", "prefect", "ses", "sender_ses", "pace", "feedback", "supabase")
+ALL = ("audience", "prefect", "idle", "ses", "sender_ses", "pace", "feedback", "supabase")
 
 
 def main(names: list[str]) -> None:
