@@ -6,6 +6,7 @@ import re
 from uuid import UUID
 
 from mailout import ids
+from mailout.adapters.markdown_file import names_a_file
 from mailout.audience.addresses import address_of
 from mailout.content.notion.links import page_id_of
 from mailout.delivery.states import State
@@ -13,7 +14,6 @@ from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
 from mailout.queue.mailout import Mailout
 from mailout.reporting.rows import pages
-from mailout.wiring import names_a_file
 
 SHORTEST = 4
 SHORT = 8
@@ -29,7 +29,7 @@ def find_mailout(engine: Engine, name: str) -> Mailout:
     """The one that is meant, or an error that says which there are."""
     store = engine.store
     if names_a_file(name):
-        found = _written_as(engine, engine.source_mailout(name).ref)
+        found = _written_as(engine, engine.intake.source_mailout(name).ref)
         if found is None:
             raise _none(f"{name} has not been sent yet, not even in part.")
         return found

@@ -9,12 +9,13 @@ from typing import Any
 
 from cli.names import SHORT
 from cli.output import say
-from mailout.engine import Engine, Reports
+from mailout.engine import Engine
 from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.reporting.forecasts import forecast_dict, forecast_text
 from mailout.reporting.phrases import WHY, mode
 from mailout.reporting.plain import status_lines, summary_lines
+from mailout.reporting.reports import Reports
 from mailout.time_format import iso, spoken
 
 ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"

@@ -40,7 +40,7 @@ class Delivery:
         if id not in self._letters:
             self._know(use_rendered(load_queued(id)))
         resolve_recipients(self._letters[id])
-        return wiring.engine().start(id).status is Status.PROCESSING
+        return wiring.engine().sending.start(id).status is Status.PROCESSING
 
     def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
         return send(self._letters[id], self._progress[id], still_its_turn).more_to_send

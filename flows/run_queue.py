@@ -27,7 +27,7 @@ from tasks.logs import redacted
 def run_queue() -> State[Any]:
     """Send every mailout whose time has come, one time slice at a time, those of a crashed run included.
 
-    Pages in Notion that are `Ready` are taken up first. Urgent ones go before bulk, companies take turns.
+    Pages in Notion that are `Ready` are enqueued first. Urgent ones go before bulk, companies take turns.
     Afterwards, what needs a person is told.
     """
     engine = wiring.engine()
@@ -39,13 +39,13 @@ def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
-    steps = Delivery()
+    steps, intake = Delivery(), engine.intake
 
     def look() -> None:
-        enqueue_ready(engine, steps.enqueue)
-        enqueue_requested(engine, steps.enqueue)
+        enqueue_ready(intake, steps.enqueue)
+        enqueue_requested(intake, steps.enqueue)
 
-    turns = QueueRun(engine, steps, look)
+    turns = QueueRun(engine.sending, steps, look)
     with let_go_if_ended(turns.in_hand):
         ended = turns.run()
     if not ended:

@@ -37,12 +37,12 @@ def send_mailout(
         ref: A Notion page (its id or address), or the path of a Markdown file.
         test: Yes: only to TEST_EMAILS. No: for real. Empty: as the page or file says.
     """
-    engine, steps = wiring.engine(), Delivery()
+    intake, steps = wiring.engine().intake, Delivery()
     request = Request.of(ref, test, if_ready)
-    if asked and not still_asked(engine, request):
+    if asked and not still_asked(intake, request):
         return Completed(message="The queue was faster: it has answered this request.", name="Answered")
     try:
-        mailout = answer(engine, request, steps.enqueue)
+        mailout = answer(intake, request, steps.enqueue)
     except Abort as abort:
         if asked and abort.code is AbortCode.MAILOUT_ALREADY_SENT:
             return Completed(message=str(abort), name="Already sent")

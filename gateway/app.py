@@ -24,7 +24,6 @@ from gateway.refusals import RefusalLog
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from gateway.watch import Watch
-from mailout import wiring
 from mailout.errors import StoreError
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
@@ -42,11 +41,11 @@ class _App(FastAPI):
 def create_app(
     settings: Settings,
     store: Store,
+    queue_forecast: QueueForecast,
     *,
     certificates: Certificates,
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
-    queue_forecast: QueueForecast | None = None,
     page_lookup: PageLookup | None = None,
     answer_seconds: float = ANSWER_SECONDS,
     watch: Watch | None = None,
@@ -80,7 +79,6 @@ def create_app(
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
     app.include_router(unsubscribe.router(settings, store))
     app.include_router(media.router(settings.mailout_home / "media"))
-    queue_forecast = queue_forecast or wiring.queue_forecast(settings, store)
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
 

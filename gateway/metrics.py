@@ -6,14 +6,16 @@ from fastapi import APIRouter, Depends, Response
 
 from gateway.access import WrongTokens, token_needed
 from gateway.progress import REFUSALS
+from mailout.metrics.port import MetricsStore
 from mailout.metrics.scrape import scrape
 from mailout.metrics.text import CONTENT_TYPE
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
-from mailout.store import Store
 
 
-def router(settings: Settings, store: Store, queue_forecast: QueueForecast, wrong: WrongTokens) -> APIRouter:
+def router(
+    settings: Settings, store: MetricsStore, queue_forecast: QueueForecast, wrong: WrongTokens
+) -> APIRouter:
     routes = APIRouter(tags=["metrics"], dependencies=[Depends(token_needed(settings, wrong))])
 
     @routes.get("/metrics", responses=REFUSALS, response_class=Response)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Body, Depends, Path
 from fastapi.responses import StreamingResponse
@@ -15,12 +15,13 @@ from gateway.stream import LOOK_SECONDS, Stream
 from mailout.content.port import Kind
 from mailout.delivery.protocol import Timing
 from mailout.errors import MailoutError, NotFound, StoreUnavailable
+from mailout.page_status.port import DueReports
 from mailout.queue import actions
 from mailout.queue.actions import Verdict
+from mailout.queue.port import QueueStore
 from mailout.queue.snapshot import QueueForecast
 from mailout.reporting.queue_json import mailout_state, snapshot_dict
 from mailout.settings import Settings
-from mailout.store import Store
 
 Id = Annotated[str, Path(description="The mailout's id, as the poll shows it")]
 
@@ -47,9 +48,13 @@ class Settle(BaseModel):
     messages: list[str] | None = Field(None, description="Only these, by their ids; none: all in doubt")
 
 
+class ProgressStore(QueueStore, DueReports, Protocol):
+    """What is shown and what a person may change."""
+
+
 def router(
     settings: Settings,
-    store: Store,
+    store: ProgressStore,
     queue_forecast: QueueForecast,
     wrong: WrongTokens,
     *,

@@ -25,9 +25,9 @@ from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal, what_is_wr
 from gateway.prefect_events import Emitter
 from mailout.content.notion.links import page_id_of
 from mailout.errors import NotFound, SourceError, SourceNotFound, SourceRefused, SourceUnavailable
+from mailout.queue.port import QueueStore
 from mailout.queue.port import Request as Asked
 from mailout.settings import Settings
-from mailout.store import Store
 
 log = logging.getLogger("mailout.gateway")
 
@@ -72,7 +72,7 @@ PageLookup = Callable[[str], object]
 
 def router(
     settings: Settings,
-    store: Store,
+    store: QueueStore,
     emitter: Emitter | None,
     wrong: WrongTokens,
     page_lookup: PageLookup | None = None,
@@ -131,7 +131,7 @@ def router(
     return routes
 
 
-def _ref_of(wanted: Wanted, store: Store) -> str:
+def _ref_of(wanted: Wanted, store: QueueStore) -> str:
     """What Prefect's flow can find: a page, or a Markdown file. 404 for a mailout that nobody knows."""
     if wanted.mailout_id is not None:
         try:

@@ -20,8 +20,8 @@ from mailout.errors import MailoutError
 from mailout.feedback import sns
 from mailout.feedback.ingest import SNS
 from mailout.feedback.model import Received
+from mailout.feedback.port import FeedbackStore
 from mailout.settings import Settings
-from mailout.store import Store
 
 log = logging.getLogger("mailout.gateway")
 
@@ -79,7 +79,7 @@ class Certificates(Protocol):
 
 def router(
     settings: Settings,
-    store: Store,
+    store: FeedbackStore,
     certificates: Certificates,
     confirm: Callable[[str, str], None],
     emitter: Emitter | None,
@@ -142,7 +142,7 @@ async def _confirm(confirm: Callable[[str, str], None], message: sns.SnsMessage)
     return JSONResponse({"ok": True})
 
 
-def _note_the_end(store: Store, message: sns.SnsMessage) -> None:
+def _note_the_end(store: FeedbackStore, message: sns.SnsMessage) -> None:
     """Somebody ended the subscription. That may be meant, so it is not undone; but it must be seen."""
     note = f"{message.topic} no longer sends its events here: its subscription was ended."
     log.warning("%s", note)

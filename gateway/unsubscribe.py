@@ -13,8 +13,8 @@ from gateway.answers import Ok, errors, read_body, refusal
 from gateway.pages import HEADERS, Page, Pages
 from mailout.audience.addresses import address_of
 from mailout.content.tokens import TokenData, Tokens
+from mailout.feedback.port import FeedbackStore
 from mailout.settings import Settings
-from mailout.store import Store
 
 MAX_FORM = 4096
 KEEP = "keep"
@@ -51,7 +51,7 @@ FORM = {
 }
 
 
-def router(settings: Settings, store: Store) -> APIRouter:
+def router(settings: Settings, store: FeedbackStore) -> APIRouter:
     routes = APIRouter(tags=["feedback"])
     answer = _Answers(settings, store)
 
@@ -87,7 +87,7 @@ def router(settings: Settings, store: Store) -> APIRouter:
 class _Answers:
     """What each request comes to, as a page or (`Accept: application/json`) as JSON."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: Settings, store: FeedbackStore) -> None:
         self._store = store
         self._confirm = settings.unsubscribe_confirm
         # Without a secret there are no links, so every token is a forgery.

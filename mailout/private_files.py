@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from mailout.errors import SettingsError
+
 log = logging.getLogger("mailout.files")
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -76,3 +78,17 @@ def _close(path: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def make_home(folder: Path) -> Path:
+    """`MAILOUT_HOME`, made if it is not there, and closed to others."""
+    home = folder.absolute()
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        close_to_others(home)
+    except OSError as error:
+        raise SettingsError(
+            f"MAILOUT_HOME: {home} cannot be made: {error.strerror}.",
+            remedy="Set it to a folder that you may write to.",
+        ) from error
+    return home

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mailout.delivery.protocol import Timing
-from mailout.engine import Engine
 from mailout.errors import MailoutError, StoreError
 from mailout.queue.joining import WATCH_SECONDS, would_help
 from mailout.queue.judge import defer
@@ -22,6 +21,7 @@ from mailout.queue.limits import Defer
 from mailout.queue.mailout import DeferReason, Mailout, Status
 from mailout.queue.turns import next_turn
 from mailout.queue.unattended import was_tested
+from mailout.sending import Sending
 
 log = logging.getLogger("mailout.queue")
 
@@ -30,7 +30,7 @@ class MailoutSteps(Protocol):
     """How one mailout is sent: `flows.delivery.Delivery` does it in Prefect's tasks."""
 
     def begin(self, id: str) -> bool:
-        """Freeze it and take it up; False: it has to wait."""
+        """Freeze it and start to send it; False: it has to wait."""
         ...
 
     def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
@@ -53,7 +53,7 @@ class QueueRun:
     `look` writes into the queue what was asked for since; between turns too, for a run may last for hours.
     """
 
-    engine: Engine
+    sending: Sending
     steps: MailoutSteps
     look: Callable[[], object] = _nothing
     in_hand: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class QueueRun:
 
     def run(self) -> Sequence[str]:
         """The mailouts that had their turn, as they ended."""
-        self.engine.reap()
+        self.sending.reap()
         self._look()
         while (mailout := self._next() or self._next_to_join()) is not None:
             self._take_turn(mailout.id)
@@ -73,26 +73,26 @@ class QueueRun:
 
     @property
     def _timing(self) -> Timing:
-        return Timing.of(self.engine.settings.lock_seconds)
+        return Timing.of(self.sending.settings.lock_seconds)
 
     def _look(self) -> None:
         """Write down what was asked for; freeze what waits: while a person can still take it back, they see
         to how many it would go."""
-        store = self.engine.store
+        store = self.sending.store
         if store.all_paused():
             return
         self.look()
         now = store.now()
         for mailout in store.mailouts(statuses=[Status.PENDING]):
             if was_tested(store, mailout):
-                store.resume(mailout.id)  # taken up, it is judged again
+                store.resume(mailout.id)  # when it starts, it is judged again
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
             if planned and mailout.frozen_at is None and mailout.content_hash is not None:
                 with self._one_of_many(mailout.id):
-                    self.engine.freeze(mailout.id)
+                    self.sending.freeze(mailout.id)
 
     def _next(self) -> Mailout | None:
-        store = self.engine.store
+        store = self.sending.store
         if store.all_paused() and not self.in_hand:
             return None
         waiting = [store.mailout(id) for id in self.in_hand]
@@ -106,12 +106,12 @@ class QueueRun:
 
     def _next_to_join(self) -> Mailout | None:
         """Of those that others are sending, slower than it could be: the one whose turn it would be."""
-        store = self.engine.store
+        store = self.sending.store
         sending = store.mailouts(statuses=[Status.PROCESSING])
         others = [one for one in sending if one.id not in self.ended and self._ours(one)]
         if not others or store.all_paused():
             return None
-        speed, rate = self._speed(), self.engine.rate()
+        speed, rate = self._speed(), self.sending.rate()
         slow = [one for one in others if would_help(speed, rate, one.ledger.pending)]
         mailout = next_turn(slow, store.last_turns())
         if mailout is not None:
@@ -120,19 +120,19 @@ class QueueRun:
 
     def _speed(self) -> float:
         """Attempts that begin in a second, in all runs together: as seen in the next few."""
-        store = self.engine.store
+        store = self.sending.store
         start = store.now()
         before = self._begun(start)
-        self.engine.clock.sleep(WATCH_SECONDS)
+        self.sending.clock.sleep(WATCH_SECONDS)
         return max(0, self._begun(start) - before) / max(WATCH_SECONDS, store.now() - start)
 
     def _begun(self, since: float) -> int:
-        begun = self.engine.store.begun_since(since, rehearsal=self.engine.rehearses)
+        begun = self.sending.store.begun_since(since, rehearsal=self.sending.rehearses)
         return sum(n for _, n in begun)
 
     def _ours(self, mailout: Mailout) -> bool:
         """A rehearsal waits for the folder, mail to people for a transport that reaches them."""
-        return mailout.is_rehearsal == self.engine.rehearses
+        return mailout.is_rehearsal == self.sending.rehearses
 
     def _take_turn(self, id: str) -> None:
         if not self._go_on(id):
@@ -161,9 +161,9 @@ class QueueRun:
                 raise
             except MailoutError as error:
                 log.warning("%s waits for a person: %s", id, error)
-                defer(self.engine.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))
+                defer(self.sending.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))
             except Exception:
-                self.engine.store.release(id)
+                self.sending.store.release(id)
                 raise
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,52 +14,87 @@ from zoneinfo import ZoneInfo
 
 from mailout.adapters.folder import FolderTransport, mails_to
 from mailout.adapters.journals.files import FileJournals
-from mailout.adapters.markdown_file import MarkdownFiles
+from mailout.adapters.markdown_file import MarkdownFiles, names_a_file
 from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
+from mailout.alerts.sender import AlertSender
 from mailout.archive.archiving import Archiving
 from mailout.clock import Clock, SystemClock
 from mailout.content.notion.links import page_id_of
-from mailout.content.notion.page import PropertyNames, StatusNames
 from mailout.content.port import MediaStore, Source
-from mailout.delivery.port import REHEARSING, Transport
-from mailout.delivery.protocol import Timing
+from mailout.delivery.port import REHEARSING, Journals, Transport
 from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
+from mailout.intake.mailouts import MailoutIntake
+from mailout.intake.test_emails import EmailsForTests
 from mailout.metrics.counted import counted
-from mailout.private_files import close_to_others, keep_private
+from mailout.page_status.updates import PageReports
+from mailout.private_files import keep_private, make_home
+from mailout.queue.judge import Judge
 from mailout.queue.limits import Limits
 from mailout.queue.snapshot import QueueForecast
+from mailout.reporting.reports import Reporting
+from mailout.sending import Sending
 from mailout.settings import Settings, load_settings
 from mailout.store import Store
 
 if TYPE_CHECKING:
-    from mailout.adapters.notion import NotionConfig, NotionPages
+    from mailout.adapters.notion import NotionPages
     from mailout.adapters.sns_certificates import SnsCertificates
     from mailout.adapters.sns_topics import SnsTopics
     from mailout.adapters.sqs import SqsQueue
 
 
-def build(settings: Settings, clock: Clock | None = None) -> Engine:
-    """Everything that sends, from the settings alone."""
+def build(
+    settings: Settings,
+    clock: Clock | None = None,
+    *,
+    store: Store | None = None,
+    transport: Transport | None = None,
+    journals: Journals | None = None,
+    source_of: Callable[[str], Source] | None = None,
+    worker: str | None = None,
+    inline: bool = False,
+) -> Engine:
+    """Everything that sends, from the settings; a part that is handed in takes the place of its own."""
     clock = clock or SystemClock()
-    home = _home(settings)
-    store = open_store(settings, clock)
+    home = make_home(settings.mailout_home)
+    store = store or open_store(settings, clock)
+    transport = transport or make_transport(settings, clock)
     notion = notion_pages(settings, clock)
-    return Engine(
+    limits, test_emails = limits_of(settings), EmailsForTests(settings)
+    pages = PageReports(store, notion, clock, transport.name)
+    forecast = _queue_forecast(settings, store, transport.scope, rehearses=transport.name == REHEARSING)
+    intake = MailoutIntake(
         settings=settings,
         store=store,
-        transport=_transport(settings, clock),
-        journals=FileJournals(home / "journal" / _place(settings)),
+        pages=pages,
         media=_media(settings),
-        source_of=partial(_source_of, notion),
-        clock=clock,
-        limits=limits_of(settings),
-        worker=f"{socket.gethostname()}-{os.getpid()}",
-        reporter=notion,
+        source_of=source_of or partial(_source_of, notion),
+        test_emails=test_emails,
+        rehearses=transport.name == REHEARSING,
     )
+    sending = Sending(
+        settings=settings,
+        store=store,
+        transport=transport,
+        journals=journals or FileJournals(home / "journal" / _place(settings)),
+        clock=clock,
+        limits=limits,
+        worker=worker or f"{socket.gethostname()}-{os.getpid()}",
+        pages=pages,
+        queue_forecast=forecast,
+        judge=Judge(store, limits, settings),
+        test_emails=test_emails,
+        render_again=intake.render_again,
+        csv_folder=home / "reports",
+        inline=inline,
+    )
+    reporting = Reporting(store, pages, forecast, home / "reports", limits.timezone, transport.name)
+    alert_sender = AlertSender(store, transport, settings, limits.timezone)
+    return Engine(settings, store, clock, limits, pages, forecast, intake, sending, reporting, alert_sender)
 
 
 def open_store(settings: Settings, clock: Clock | None = None) -> Store:
@@ -73,7 +108,7 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
         )
         store.check()
         return counted(store, clock)
-    return counted(SqliteStore(_home(settings) / "mailout.db", clock), clock)
+    return counted(SqliteStore(make_home(settings.mailout_home) / "mailout.db", clock), clock)
 
 
 def _place(settings: Settings) -> str:
@@ -94,37 +129,32 @@ def limits_of(settings: Settings) -> Limits:
 
 def queue_forecast(settings: Settings, store: Store) -> QueueForecast:
     """How the queue will go on, for whoever does not send."""
-    transport = _transport(settings, SystemClock())
-    try:
-        return QueueForecast(
-            store,
-            limits_of(settings),
-            rate=settings.send_rate_per_sec,
-            scope=transport.scope,
-            rehearses=transport.name == REHEARSING,
-        )
-    finally:
-        transport.close()
+    rehearses = settings.mailout_transport == "folder"
+    return _queue_forecast(settings, store, _scope(settings), rehearses=rehearses)
 
 
-def _transport(settings: Settings, clock: Clock) -> Transport:
+def _queue_forecast(settings: Settings, store: Store, scope: str, *, rehearses: bool) -> QueueForecast:
+    rate = settings.send_rate_per_sec
+    return QueueForecast(store, limits_of(settings), rate=rate, scope=scope, rehearses=rehearses)
+
+
+def _scope(settings: Settings) -> str:
+    """As the transport's own, without making one."""
+    if settings.mailout_transport == "ses":
+        from mailout.adapters.aws import AwsAccess
+        from mailout.adapters.ses import scope_of
+
+        return scope_of(AwsAccess.of(settings).region_name)
+    return FolderTransport.scope
+
+
+def make_transport(settings: Settings, clock: Clock) -> Transport:
     """Nothing leaves the machine unless `MAILOUT_TRANSPORT=ses`."""
     if settings.mailout_transport == "ses":
         # boto3 takes a quarter of a second to import: only for whoever uses it.
-        from mailout.adapters.aws import AwsAccess
-        from mailout.adapters.ses import SesConfig, SesMode, SesTransport
+        from mailout.adapters.ses import SesConfig, SesTransport
 
-        return SesTransport(
-            SesConfig(
-                from_email=settings.from_email or "",
-                mode=SesMode(settings.ses_mode),
-                configuration_set=settings.ses_configuration_set,
-                aws=AwsAccess.of(settings),
-                endpoint_url=settings.aws_endpoint_url_sesv2,
-                concurrency=settings.send_concurrency,
-                call_limit=Timing.of(settings.lock_seconds).call_limit,
-            )
-        )
+        return SesTransport(SesConfig.of(settings))
     return FolderTransport(settings.mailout_home / "outbox", clock)
 
 
@@ -153,7 +183,9 @@ def _media(settings: Settings) -> MediaStore:
             )
         bucket = settings.media_supabase_bucket
         return MediaSupabase(url, key.get_secret_value(), bucket, media_base_url=base)
-    return MediaFolder(_home(settings) / "media", media_base_url=base, public_url=settings.public_url)
+    return MediaFolder(
+        make_home(settings.mailout_home) / "media", media_base_url=base, public_url=settings.public_url
+    )
 
 
 def _source_of(notion: NotionPages | None, ref: str) -> Source:
@@ -172,64 +204,23 @@ def _source_of(notion: NotionPages | None, ref: str) -> Source:
     )
 
 
-def names_a_file(ref: str) -> bool:
-    """A Markdown file, whether or not it is there; or any other that is."""
-    if ref.lower().endswith((".md", ".markdown")):
-        return True
-    try:
-        return Path(ref).is_file()
-    except (OSError, ValueError):  # nothing that could be a path
-        return False
-
-
 def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
     """Where mailouts are written, and told what became of them; None: nobody gave us a token."""
     if settings.notion_token is None:
         return None
-    from mailout.adapters.notion import NotionPages
+    from mailout.adapters.notion import NotionConfig, NotionPages
 
-    return NotionPages(_notion_config(settings), clock)
+    return NotionPages(NotionConfig.of(settings), clock)
 
 
 def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str], object] | None:
     """Reads one page, for somebody who waits: one try, a few seconds. SourceNotFound: it is not there."""
     if settings.notion_token is None:
         return None
-    from mailout.adapters.notion import NotionSource
+    from mailout.adapters.notion import NotionConfig, NotionSource
 
-    config = replace(_notion_config(settings), timeout=5.0, attempts=1)
+    config = replace(NotionConfig.of(settings), timeout=5.0, attempts=1)
     return NotionSource(config, clock or SystemClock()).load_page
-
-
-def _notion_config(settings: Settings) -> NotionConfig:
-    from mailout.adapters.notion import NotionConfig
-
-    return NotionConfig(
-        token=settings.notion_token.get_secret_value() if settings.notion_token else "",
-        db_mailouts=settings.notion_db_mailouts,
-        db_errors=settings.notion_db_errors,
-        base_url=settings.notion_base_url,
-        properties=PropertyNames(
-            **{one.name: getattr(settings, f"notion_prop_{one.name}") for one in fields(PropertyNames)}
-        ),
-        statuses=StatusNames(
-            **{one.name: getattr(settings, f"notion_status_{one.name}") for one in fields(StatusNames)}
-        ),
-        zone=ZoneInfo(settings.send_timezone),
-    )
-
-
-def _home(settings: Settings) -> Path:
-    home = settings.mailout_home.absolute()
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        close_to_others(home)
-    except OSError as error:
-        raise SettingsError(
-            f"MAILOUT_HOME: {home} cannot be made: {error.strerror}.",
-            remedy="Set it to a folder that you may write to.",
-        ) from error
-    return home
 
 
 # ── Retention ────────────────────────────────────────────────────────────────────────────────────
@@ -237,7 +228,7 @@ def _home(settings: Settings) -> Path:
 
 def archive_folder(settings: Settings, out: Path | None = None) -> ParquetArchive:
     """`MAILOUT_HOME/archive`, or another folder."""
-    home = _home(settings)
+    home = make_home(settings.mailout_home)
     return ParquetArchive(out or home / "archive", home)
 
 
@@ -245,7 +236,7 @@ def archiving(engine: Engine, out: Path | None = None) -> Archiving:
     return Archiving(
         engine.store,
         archive_folder(engine.settings, out),
-        report=engine.keep_report,
+        report=engine.reporting.keep,
         # Without Notion nobody is there to be told.
         waits_for_page=lambda: set(engine.store.due_reports() if engine.pages.reporter else ()),
     )
@@ -257,7 +248,7 @@ def archiving(engine: Engine, out: Path | None = None) -> Archiving:
 def sns_certificates(settings: Settings, clock: Clock | None = None) -> SnsCertificates:
     from mailout.adapters.sns_certificates import SnsCertificates
 
-    return SnsCertificates(_home(settings) / "certs", clock or SystemClock())
+    return SnsCertificates(make_home(settings.mailout_home) / "certs", clock or SystemClock())
 
 
 def sns_topics(settings: Settings) -> SnsTopics:

@@ -21,6 +21,6 @@ from tasks.logs import redacted
 @redacted
 def resolve_recipients(letter: Letter) -> Letter:
     """Write the audience into the outbox. Safe to repeat: it goes on where it was and adds nobody twice."""
-    mailout = wiring.engine().freeze(letter.id)
+    mailout = wiring.engine().sending.freeze(letter.id)
     get_run_logger().info("%d recipients", mailout.ledger.recipients)
     return letter

@@ -9,7 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import task_run
 
 from mailout import wiring
-from mailout.intake.mailouts import LoadedMailout
+from mailout.intake.reading import LoadedMailout
 from tasks.letter import Letter, if_transient
 from tasks.logs import hidden, redacted
 
@@ -35,7 +35,7 @@ def _by_its_subject() -> str:
 @redacted
 def load_mailout(ref: str, test: bool | None) -> LoadedMailout:
     """Read the Notion page or the file. Safe to repeat: it writes nothing to the queue."""
-    loaded = wiring.engine().load(ref, test)
+    loaded = wiring.engine().intake.load(ref, test)
     get_run_logger().info("“%s”", loaded.subject)
     return loaded
 
@@ -51,7 +51,7 @@ def load_mailout(ref: str, test: bool | None) -> LoadedMailout:
 @redacted
 def render_content(loaded: LoadedMailout) -> Letter:
     """Render and check it, and write it into the queue. Safe to repeat: the same id is the same mailout."""
-    mailout = wiring.engine().enqueue_loaded(loaded)
+    mailout = wiring.engine().intake.enqueue_loaded(loaded)
     letter = Letter(mailout)
     get_run_logger().info("%s “%s” is mailout %s", NAMED[letter.mode], mailout.subject, mailout.id)
     return letter

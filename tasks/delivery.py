@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
 from mailout.delivery.protocol import Claimed, Ledger, Result
-from mailout.engine import goes_on
+from mailout.sending import goes_on
 from tasks.letter import Letter
 from tasks.logs import redacted
 
@@ -67,8 +67,8 @@ def _send_time_slice(mailout_id: str, progress: Progress) -> bool:
     """Whether there is more to do."""
     engine = wiring.engine()
     logger = get_run_logger()
-    report = engine.send_for(mailout_id, TIME_SLICE_SECONDS, progress)
-    mailout = engine.conclude(mailout_id, report)
+    report = engine.sending.send_for(mailout_id, TIME_SLICE_SECONDS, progress)
+    mailout = engine.sending.conclude(mailout_id, report)
     ledger = mailout.ledger
     logger.info("%s: %d of %d sent, %d pending", report.ended, ledger.sent, ledger.recipients, ledger.pending)
     if mailout.defer_reason is not None:

@@ -50,7 +50,7 @@ def apply_events() -> Applied:
 def reconcile() -> Reconciled:
     """Reap, look for doubts, ask for the quota, check the counters, tell rates to the pages. Repeatable."""
     engine = wiring.engine()
-    found = put_right(engine.store, engine.reap, engine.ask_provider)
+    found = put_right(engine.store, engine.sending.reap, engine.sending.provider.ask)
     logger = get_run_logger()
     for drift in found.drift:
         logger.error("%s", drift)

@@ -15,6 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import httpx
+
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +29,7 @@ SETTINGS = {
     "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
     "UNSUBSCRIBE_SECRET": "a secret of some length",
     "TEST_EMAILS": "editor@example.org",
+    "API_TOKEN": "a token for the test, long enough",
     "DO_NOT_TRACK": "1",
 }
 
@@ -36,9 +39,7 @@ def main(arguments: list[str]) -> None:
         folder = Path(place)
         python = install(folder, whole="--install" in arguments)
         work = folder / "work"
-        for stranger in ("flows", "tasks", "cli"):  # what people call their own folders
-            (work / stranger).mkdir(parents=True)
-            (work / stranger / "__init__.py").write_text("raise ImportError('not mailout')\n", "utf-8")
+        work.mkdir()
         env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ} | SETTINGS
         comes_from_the_wheel(python, work, env)
         mailout = python.with_name("mailout")
@@ -80,7 +81,8 @@ def comes_from_the_wheel(python: Path, work: Path, env: dict[str, str]) -> None:
 def up(mailout: Path, work: Path, env: dict[str, str]) -> None:
     """Started and ended as a person would."""
     log = work / "up.log"
-    command = [str(mailout), "up", "--port", str(free_port()), "--prefect-port", str(free_port())]
+    port = free_port()
+    command = [str(mailout), "up", "--port", str(port), "--prefect-port", str(free_port())]
     with log.open("wb") as written:
         process = subprocess.Popen(command, cwd=work, env=env, stdout=written, stderr=written)
     try:
@@ -89,10 +91,29 @@ def up(mailout: Path, work: Path, env: dict[str, str]) -> None:
             assert process.poll() is None, log.read_text("utf-8")
             assert time.monotonic() < until, log.read_text("utf-8")
             time.sleep(0.5)
+        sends(work, port)
     finally:
         process.send_signal(signal.SIGTERM)
         ended = process.wait(PATIENCE)
     assert ended == 0, log.read_text("utf-8")
+
+
+def sends(work: Path, port: int) -> None:
+    """A worker of it runs a flow of it."""
+    letter = work / "letter.md"
+    letter.write_text("---\nid: letter\nsubject: Hello\n---\n\nHow are you?\n", encoding="utf-8")
+    httpx.post(
+        f"http://127.0.0.1:{port}/send-mailout",
+        json={"ref": str(letter), "test": True},
+        headers={"Authorization": f"Bearer {SETTINGS['API_TOKEN']}"},
+        trust_env=False,
+        timeout=60,
+    ).raise_for_status()
+    until = time.monotonic() + PATIENCE
+    while not list(work.glob(".mailout/outbox/*/editor@example.org--*.eml")):
+        logs = "".join(path.read_text("utf-8") for path in work.glob(".mailout/logs/worker-*.log"))
+        assert time.monotonic() < until, f"nothing was sent:\n{logs}"
+        time.sleep(0.5)
 
 
 def run(

@@ -21,9 +21,10 @@ from cli.subscriber_import import import_into, show_counts
 from deployments import EXAMPLES
 from mailout import wiring
 from mailout.audience.csv_import import read_subscribers
-from mailout.engine import Engine, Reports
+from mailout.engine import Engine
 from mailout.errors import Abort, AbortCode, UsageError
 from mailout.reporting.plain import summary_lines
+from mailout.reporting.reports import Reports
 from mailout.settings import Settings, load_settings
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -83,7 +84,7 @@ def demo(
 
 def _not_sent_yet(engine: Engine, letter: str) -> str:
     try:
-        return engine.validate(letter)
+        return engine.intake.validate(letter)
     except Abort as abort:
         if abort.code is AbortCode.MAILOUT_ALREADY_SENT:
             abort.remedy = f"To start over: {START_AGAIN}"

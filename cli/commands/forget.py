@@ -92,5 +92,5 @@ def _forget_in_archives(engine: Engine, address: str, instead: str) -> _Archives
             found.missing.append(mailout.archived_to)
         elif any(erased):
             found.changed.append(mailout.archived_to)
-            engine.forget_in_reports(mailout.id, address, instead)
+            engine.reporting.forget(mailout.id, address, instead)
     return found

@@ -47,6 +47,7 @@ def gateway(
         served = create_app(
             settings,
             store,
+            wiring.queue_forecast(settings, store),
             certificates=certificates,
             confirm=wiring.sns_topics(settings).confirm,
             emitter=_emitter(settings.mailout_home),

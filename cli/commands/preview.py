@@ -12,6 +12,7 @@ from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from cli.show import near
 from mailout.content.document import Problem
+from mailout.content.from_settings import footer_of, tokens_of
 from mailout.content.model import UNSUBSCRIBE_URL
 from mailout.delivery.preview import write_preview
 from mailout.errors import Abort, MailoutError, UsageError
@@ -34,10 +35,10 @@ def preview(
     Nothing is sent and nothing is queued.
     """
     engine = open_engine()
-    source_mailout = engine.source_mailout(ref)
-    document, content = engine.draft(source_mailout)
-    refusals = list(engine.refusals(source_mailout))
-    link = engine.footer().url(engine.tokens().make(SOMEBODY, source_mailout.list_key))
+    source_mailout = engine.intake.source_mailout(ref)
+    document, content = engine.intake.draft(source_mailout)
+    refusals = list(engine.intake.refusals(source_mailout))
+    link = footer_of(engine.settings).url(tokens_of(engine.settings).make(SOMEBODY, source_mailout.list_key))
     settings = engine.settings
     try:
         about = write_preview(

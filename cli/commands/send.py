@@ -19,7 +19,7 @@ from cli.show import show_reports
 from mailout import examination, wiring
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
-from mailout.intake.mailouts import Announcement
+from mailout.intake.reading import Announcement
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.reporting.phrases import count
 
@@ -65,8 +65,8 @@ def send(
             "A mailout to people goes out once; --again is for rehearsals.",
             remedy="To send to those that failed: mailout queue retry. For a trial: --test.",
         )
-    id = engine.validate(ref, test, again=again)
-    about = engine.announcement(ref, test)
+    id = engine.intake.validate(ref, test, again=again)
+    about = engine.intake.announcement(ref, test)
     if about is not None:
         _ask_first(engine, about, yes)
     stop = Stop(engine)
@@ -76,7 +76,7 @@ def send(
     first = "Preparing" if direct else starting(engine.settings.mailout_home, server)
     with showing(engine.settings, id, first=first, quiet=json), stop.on_signals(id):
         if direct:
-            engine.deliver(engine.enqueue(ref, test).id)
+            engine.deliver(engine.intake.enqueue(ref, test).id)
         else:
             run_flow(engine, ref, test)
     finish(engine, id, json=json, stopped_by=stop.signal)
@@ -128,7 +128,7 @@ class Stop:
 
     def __call__(self, number: int, frame: object) -> None:
         again, self.signal = self.signal is not None, number
-        if again or not self._engine.stop():
+        if again or not self._engine.sending.stop():
             raise Stopped(number)
         note("\nStopping: what is in hand is finished first.")
 

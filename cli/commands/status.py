@@ -13,11 +13,12 @@ from cli.output import Json, print_json, say
 from cli.show import ALL_PAUSED, mailout_dict, message_dict, show_files, show_mailouts
 from mailout.audience.addresses import LEFT_OUT
 from mailout.delivery.states import State
-from mailout.engine import Engine, Reports
+from mailout.engine import Engine
 from mailout.errors import UsageError
 from mailout.queue.actions import require_here
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.plain import summary_lines
+from mailout.reporting.reports import Reports
 from mailout.reporting.summary import summarise
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)

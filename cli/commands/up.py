@@ -38,6 +38,7 @@ from mailout.store import Store
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 PROJECT = Path(__file__).resolve().parents[2]
+OURS = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
 LOOK_EVERY = 0.5
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 180.0, 60.0, 20.0
 
@@ -136,7 +137,6 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
         ours["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = ",".join(origins)
     told[LOCK] = str(home / UP_LOCK)
     named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
-    named["PYTHONSAFEPATH"] = "1"  # a folder `flows` where it was started is not ours
     logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
     return ours | told | named | logged
 
@@ -157,6 +157,12 @@ def _alone(home: Path) -> Iterator[None]:
         yield
 
 
+def _is_a_stranger(package: Path) -> bool:
+    """Prefect imports flows from the folder in which its worker was started before it looks elsewhere."""
+    there = (package / "__init__.py").exists() or package.with_suffix(".py").exists()
+    return there and package.resolve() != PROJECT / package
+
+
 def _locked(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -166,6 +172,11 @@ def _locked(file: IO[str]) -> bool:
 
 
 def _require_possible(plan: Plan) -> None:
+    if strangers := [name for name in OURS if _is_a_stranger(Path(name))]:
+        raise UsageError(
+            f"Python packages here have the name of mailout's and are not: {', '.join(strangers)}.",
+            remedy="Prefect would import them. Start mailout in another folder, with its .env there.",
+        )
     if plan.only_workers and plan.own_server:
         raise SettingsError(
             "PREFECT_API_URL: is missing.", remedy="--only-workers needs the server that it works for."

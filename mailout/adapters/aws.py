@@ -49,6 +49,11 @@ class AwsAccess:
         )
         return session, core
 
+    @property
+    def region_name(self) -> str | None:
+        """By our settings, else as boto3 finds it: what every client would be made for."""
+        return self.region or self.session()[0].region_name
+
     def client(self, service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:
         """For everything but sending mail: boto3's own retries are on."""
         try:

@@ -99,3 +99,13 @@ def _found(media: Media, beside: Path) -> Media:
             remedy="Check that it is a file that you may read.",
         ) from error
     return replace(media, source=str(file))
+
+
+def names_a_file(ref: str) -> bool:
+    """A Markdown file, whether or not it is there; or any other that is."""
+    if ref.lower().endswith((".md", ".markdown")):
+        return True
+    try:
+        return Path(ref).is_file()
+    except (OSError, ValueError):  # nothing that could be a path
+        return False

@@ -2,169 +2,136 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 
 from mailout import ids
-from mailout.audience.address_list import parse_address_list
 from mailout.content.checks import check_content
-from mailout.content.document import Document
-from mailout.content.footer import Footer
+from mailout.content.from_settings import footer_of, from_email_of
 from mailout.content.layout import render
 from mailout.content.media import keep_media
-from mailout.content.model import Content
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind, MediaStore, Source, SourceMailout
-from mailout.delivery.port import REHEARSING, Transport
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
 from mailout.intake.port import IntakeStore
+from mailout.intake.reading import Announcement, LoadedMailout, Reading, Rendered
+from mailout.intake.refusals import AlreadyRehearsed, already_rehearsed, already_sent, cancelled
+from mailout.intake.test_emails import EmailsForTests
 from mailout.page_status.updates import PageReports
 from mailout.queue.holds import needs_a_test
 from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
-from mailout.queue.port import Recipient
-from mailout.redact import redact
 from mailout.settings import Settings
-
-log = logging.getLogger("mailout.taking_up")
-
-
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    """What a person should know before a mailout goes to people."""
-
-    subject: str
-    people: int
-    from_name: str | None
-    from_email: str
-
-
-class LoadedMailout:
-    """A mailout as it was read, before it is rendered. No dataclass: Prefect would walk through all of it."""
-
-    def __init__(
-        self, source: SourceMailout, *, is_test: bool, id: str | None, known: Mailout | None, again: bool
-    ) -> None:
-        self.source = source
-        self.is_test = is_test
-        self.id = id  # None: a rehearsal's id is of its rendered content, too
-        self.known = known  # it is in the queue already, with its content
-        self.again = again
-
-    @property
-    def subject(self) -> str:
-        return self.known.subject if self.known else self.source.document.subject
 
 
 class MailoutIntake:
-    """The engine's first part. Whatever would stop a mailout later stops it here, with nothing half-done."""
+    """From a page or file to a mailout in the queue. What would stop it later stops it here, with nothing
+    half-done."""
 
-    settings: Settings
-    store: IntakeStore
-    pages: PageReports
-    _media: MediaStore
-    _source_of: Callable[[str], Source]
-    _validated: dict[str, tuple[SourceMailout, bool]]
-
-    _transport: Transport
-    _left_out: set[str]
-
-    @property
-    def rehearses(self) -> bool:
-        """Whether what it sends is written to a folder and reaches nobody."""
-        return self._transport.name == REHEARSING
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        store: IntakeStore,
+        pages: PageReports,
+        media: MediaStore,
+        source_of: Callable[[str], Source],
+        test_emails: EmailsForTests,
+        rehearses: bool,
+    ) -> None:
+        self.store = store
+        self.pages = pages
+        self.rehearses = rehearses  # what is sent is written to a folder and reaches nobody
+        self._settings = settings
+        self._media = media
+        self._source_of = source_of
+        self._test_emails = test_emails
+        self._validated: dict[str, Reading] = {}
 
     def enqueue(self, ref: str, test: bool | None = None) -> Mailout:
-        """Read the source, refuse what must not be sent, and write the mailout into the queue.
-
-        Whatever would stop it later stops it here, before the queue knows of it: nothing is half-done.
-        """
+        """Read the source, refuse what must not be sent, and write the mailout into the queue."""
         return self.enqueue_loaded(self.load(ref, test))
 
     def load(self, ref: str, test: bool | None = None) -> LoadedMailout:
         """Read the source, and refuse what was sent before. Repeatable: it writes nothing to the queue."""
-        validated = self._validated.pop(_name(ref), None)
-        source_mailout, again = validated if validated is not None else (self.source_mailout(ref), False)
-        is_test = source_mailout.is_test if test is None else test
+        reading = self._validated.pop(_name(ref), None) or self._read(ref)
+        is_test = reading.is_test(test)
         rehearsal = self.rehearses and not is_test
-        with self._aborts_written_down(source_mailout):
-            known = None if is_test or rehearsal else self._known(source_mailout)
-            id = None if rehearsal else self._id(source_mailout, is_test)
-        return LoadedMailout(source_mailout, is_test=is_test, id=id, known=known, again=again)
+        with self._aborts_recorded(reading.source):
+            known = None if is_test or rehearsal else self._known(reading)
+            id = None if rehearsal else self._id(reading.source, is_test)
+        return LoadedMailout(reading, is_test=is_test, id=id, known=known)
 
     def enqueue_loaded(self, loaded: LoadedMailout) -> Mailout:
         """Render and check it, and write it into the queue with its content. Repeatable: its id is known."""
-        with self._aborts_written_down(loaded.source):
+        with self._aborts_recorded(loaded.reading.source):
             if loaded.id is None:
-                return self._rehearse(loaded.source, loaded.again)
-            return loaded.known or self._write_down(loaded.source, loaded.id, loaded.is_test)
+                return self._rehearse(loaded.reading)
+            return loaded.known or self._enqueue_new(loaded.reading, loaded.id, loaded.is_test)
 
     def validate(self, ref: str, test: bool | None = None, *, again: bool = False) -> str:
         """The id it would be queued under, or the error that would stop it. Writes nothing to the queue.
 
-        What was validated is what is queued next: a page is read once, whoever writes on meanwhile.
-        `again`: rehearse it once more, although nothing has changed.
+        What was validated is what is queued next: a page is read and rendered once, whoever edits it
+        meanwhile. `again`: rehearse it once more, although nothing has changed.
         """
-        source_mailout = self.source_mailout(ref)
-        self._validated[_name(ref)] = (source_mailout, again)
-        is_test = source_mailout.is_test if test is None else test
-        with self._aborts_written_down(source_mailout):
+        reading = self._validated[_name(ref)] = self._read(ref, again)
+        is_test = reading.is_test(test)
+        with self._aborts_recorded(reading.source):
             if self.rehearses and not is_test:
-                self._check_ready(is_test, source_mailout.list_key)
-                id, _ = self._rehearsal(source_mailout, self.render(source_mailout)[1], again)
-                return id
-            known = None if is_test else self._known(source_mailout)
-            if known is None:
-                self._check_ready(is_test, source_mailout.list_key)
-                self.render(source_mailout)
-        return self._id(source_mailout, is_test)
+                self._check_ready(is_test, reading.source.list_key)
+                return self._rehearsal(reading)[0]
+            if is_test or self._known(reading) is None:
+                self._check_ready(is_test, reading.source.list_key)
+                reading.render()  # what cannot be rendered is refused now
+        return self._id(reading.source, is_test)
 
     def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
-        """Of a mailout that was looked over: to how many people it would go; None: it goes to none."""
-        source_mailout, _ = self._validated[_name(ref)]
-        if self.rehearses or (source_mailout.is_test if test is None else test):
+        """Of a mailout that was validated: to how many people it would go; None: to none."""
+        reading = self._validated[_name(ref)]
+        source = reading.source
+        if self.rehearses or reading.is_test(test):
             return None
         try:
-            known = self.store.mailout(ids.mailout_id(source_mailout.ref))
+            known = self.store.mailout(ids.mailout_id(source.ref))
         except NotFound:
             known = None
         if known is not None and known.frozen_at is not None:
             people = known.ledger.pending
         else:
-            people = self.store.audience_size(source_mailout.list_key)
-        name = source_mailout.from_name or self.settings.from_name
-        return Announcement(source_mailout.document.subject, people, name, self._from_email())
+            people = self.store.audience_size(source.list_key)
+        name = source.from_name or self._settings.from_name
+        return Announcement(source.document.subject, people, name, from_email_of(self._settings))
 
-    def _rehearse(self, source_mailout: SourceMailout, again: bool) -> Mailout:
-        self._check_ready(False, source_mailout.list_key)
-        document, content = self.render(source_mailout)
-        id, known = self._rehearsal(source_mailout, content, again)
-        return known or self._enqueue(id, source_mailout, document, content, is_test=False)
+    def _read(self, ref: str, again: bool = False) -> Reading:
+        return Reading(self.source_mailout(ref), self._rendered, again)
 
-    def _rehearsal(
-        self, source_mailout: SourceMailout, content: Content, again: bool
-    ) -> tuple[str, Mailout | None]:
+    def _rehearse(self, reading: Reading) -> Mailout:
+        self._check_ready(False, reading.source.list_key)
+        id, known = self._rehearsal(reading)
+        return known or self._enqueue(id, reading, is_test=False)
+
+    def _rehearsal(self, reading: Reading) -> tuple[str, Mailout | None]:
         """Its id, of the content too: unchanged it is rehearsed once, unless it is asked for again. One that
         was begun is gone on with."""
-        if source_mailout.already_sent:
-            raise already_sent(source_mailout.document.subject)
+        source = reading.source
+        if source.already_sent:
+            raise already_sent(source.document.subject)
         for run in count(1):
-            id = ids.rehearsal_id(source_mailout.ref, content.hash, run)
+            id = ids.rehearsal_id(source.ref, reading.content.hash, run)
             try:
                 known = self.store.mailout(id)
             except NotFound:
                 return id, None
             if known.status in (Status.PENDING, Status.PROCESSING):
                 return id, known
-            if known.status is Status.COMPLETED and not again:
+            if known.status is Status.COMPLETED and not reading.again:
                 raise already_rehearsed(known)
         raise AssertionError("count() has no end")
 
     @contextmanager
-    def _aborts_written_down(self, source_mailout: SourceMailout) -> Iterator[None]:
+    def _aborts_recorded(self, source_mailout: SourceMailout) -> Iterator[None]:
         try:
             yield
         except Abort as abort:
@@ -178,8 +145,9 @@ class MailoutIntake:
                 self.pages.tell_errors()
             raise
 
-    def _known(self, source_mailout: SourceMailout) -> Mailout | None:
+    def _known(self, reading: Reading) -> Mailout | None:
         """A real mailout is one mailout, however often it is asked for; its content is the first one."""
+        source_mailout = reading.source
         try:
             mailout = self.store.mailout(ids.mailout_id(source_mailout.ref))
         except NotFound:
@@ -194,23 +162,23 @@ class MailoutIntake:
             raise cancelled(mailout)
         if mailout.content_hash is None and source_mailout.already_sent:
             raise already_sent(source_mailout.document.subject)
-        if mailout.content_hash and self.settings.require_test:
-            return self._with_content_of(mailout, source_mailout)
+        if mailout.content_hash and self._settings.require_test:
+            return self._with_content_of(mailout, reading)
         return mailout if mailout.content_hash else None
 
     def render_again(self, mailout: Mailout) -> None:
         """Of a page that waited for a test, what it says now: only that may be what was tested.
 
-        A file that the queue cannot find keeps the content it was taken up with.
+        A file that the queue cannot find keeps the content it was enqueued with.
         """
         if mailout.kind is Kind.NOTION and mailout.status is Status.PENDING and needs_a_test(mailout):
-            self._with_content_of(mailout, self.source_mailout(mailout.ref))
+            self._with_content_of(mailout, self._read(mailout.ref))
 
-    def _with_content_of(self, mailout: Mailout, source_mailout: SourceMailout) -> Mailout:
+    def _with_content_of(self, mailout: Mailout, reading: Reading) -> Mailout:
         """Where nothing of it has left; a test of the new content lets it go on."""
         if mailout.status is not Status.PENDING or not needs_a_test(mailout):
             return mailout
-        _, content = self.render(source_mailout)
+        content = reading.content
         if content.hash != mailout.content_hash:
             self.store.put_content(content)
             mailout = self.store.set_content(mailout.id, content.hash, content.subject, replace=True)
@@ -219,18 +187,17 @@ class MailoutIntake:
             mailout = self.store.resume(mailout.id)
         return mailout
 
-    def _write_down(self, source_mailout: SourceMailout, id: str, is_test: bool) -> Mailout:
-        self._check_ready(is_test, source_mailout.list_key)
-        document, content = self.render(source_mailout)
+    def _enqueue_new(self, reading: Reading, id: str, is_test: bool) -> Mailout:
+        self._check_ready(is_test, reading.source.list_key)
+        reading.render()  # before the queue knows of it
         self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
-        mailout = self._enqueue(id, source_mailout, document, content, is_test=is_test)
+        mailout = self._enqueue(id, reading, is_test=is_test)
         if mailout.status is Status.CANCELLED:
             raise cancelled(mailout)
         return mailout
 
-    def _enqueue(
-        self, id: str, source_mailout: SourceMailout, document: Document, content: Content, *, is_test: bool
-    ) -> Mailout:
+    def _enqueue(self, id: str, reading: Reading, *, is_test: bool) -> Mailout:
+        source_mailout, (document, content) = reading.source, reading.render()
         mailout = self.store.enqueue(
             NewMailout(
                 id=id,
@@ -252,14 +219,14 @@ class MailoutIntake:
         return self.store.set_content(mailout.id, content.hash, content.subject)
 
     def _time_to_take_it_back(self) -> float | None:
-        delay = self.settings.send_delay
+        delay = self._settings.send_delay
         return self.store.now() + delay if delay else None
 
     def _check_ready(self, is_test: bool, list_key: str | None) -> None:
         """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
-        self._from_email()
+        from_email_of(self._settings)
         if is_test:
-            self._test_recipients()
+            self._test_emails.recipients()
             return
         self.store.normalise_addresses()
         if not self.store.subscriber_counts()["active"]:
@@ -281,90 +248,31 @@ class MailoutIntake:
     def source_mailout(self, ref: str) -> SourceMailout:
         return self._source_of(ref).load(ref)
 
-    def render(self, source_mailout: SourceMailout) -> tuple[Document, Content]:
-        """The source's pictures kept, its layout and footer around it."""
-        footer = self.footer()
-        document = keep_media(
-            source_mailout.document, source_mailout.read_media, self._media, public=not self.rehearses
-        )
+    def _rendered(self, source_mailout: SourceMailout, *, public: bool | None = None) -> Rendered:
+        """Its pictures and files stored, its layout and footer around it."""
+        footer = footer_of(self._settings)
+        public = not self.rehearses if public is None else public
+        document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
         return document, render(document, footer)
 
     def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""
+        reading = Reading(source_mailout, self._rendered, again=False)
         for check in (
-            lambda: self._known(source_mailout) if not (source_mailout.is_test or self.rehearses) else None,
+            lambda: self._known(reading) if not (source_mailout.is_test or self.rehearses) else None,
             lambda: self._check_ready(source_mailout.is_test, source_mailout.list_key),
-            lambda: self.render(source_mailout),
+            reading.render,
         ):
             try:
                 check()
             except (Abort, UsageError, SettingsError) as error:
                 yield error
 
-    def draft(self, source_mailout: SourceMailout) -> tuple[Document, Content]:
-        """As `render`, for a person to look at: pictures may be where only this machine finds them."""
-        document = keep_media(source_mailout.document, source_mailout.read_media, self._media)
-        return document, render(document, self.footer())
-
-    def _test_recipients(self) -> Sequence[Recipient]:
-        parsed = parse_address_list(self.settings.test_emails)
-        for written, reason in parsed.rejected:
-            if written not in self._left_out:  # once a process is enough
-                self._left_out.add(written)
-                log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
-        if not parsed.addresses:
-            raise Abort(
-                AbortCode.TEST_EMAILS_EMPTY,
-                "a test run goes to TEST_EMAILS, and there is no valid address in it.",
-                remedy="Set TEST_EMAILS to one or more addresses, separated by commas.",
-            )
-        return [Recipient(address) for address in parsed.addresses]
-
-    def footer(self) -> Footer:
-        settings = self.settings
-        secret = settings.unsubscribe_secret
-        return Footer.required(
-            org_name=settings.org_name,
-            org_address=settings.org_address,
-            unsubscribe_base_url=settings.unsubscribe_base_url,
-            unsubscribe_secret=secret.get_secret_value() if secret else None,
-        )
-
-    def _from_email(self) -> str:
-        if not self.settings.from_email:
-            raise SettingsError(
-                "FROM_EMAIL: is missing.", remedy="Set it to the address that letters come from."
-            )
-        return self.settings.from_email
+    def draft(self, source_mailout: SourceMailout) -> Rendered:
+        """For a person to look at: pictures may be where only this machine finds them."""
+        return self._rendered(source_mailout, public=False)
 
 
 def _name(ref: str) -> str:
     """A page has one, whether its id or its address was given."""
     return page_id_of(ref) or ref
-
-
-def already_sent(subject: str) -> Abort:
-    return Abort(
-        AbortCode.MAILOUT_ALREADY_SENT,
-        f"“{subject}” has been sent; a real mailout goes out once.",
-        remedy="To send to those that failed: `mailout queue retry`. For a trial: `--test`.",
-    )
-
-
-def cancelled(mailout: Mailout) -> UsageError:
-    return UsageError(
-        f"This mailout was cancelled on its way ({mailout.id}): some people may have got it.",
-        remedy="To send it all the same, give the page or file another id.",
-    )
-
-
-class AlreadyRehearsed(Abort):
-    """The same content was written to the folder before."""
-
-
-def already_rehearsed(mailout: Mailout) -> AlreadyRehearsed:
-    return AlreadyRehearsed(
-        AbortCode.MAILOUT_ALREADY_SENT,
-        f"“{mailout.subject}” has been rehearsed and has not changed since.",
-        remedy="To rehearse it all the same: --again. To send it to people: MAILOUT_TRANSPORT=ses.",
-    )

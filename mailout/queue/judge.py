@@ -15,25 +15,16 @@ from mailout.queue.holds import (
 from mailout.queue.limits import QUOTA_WINDOW, Defer, Limits
 from mailout.queue.mailout import Mailout
 from mailout.queue.port import Queue, QueueStore
+from mailout.settings import Settings
 
 
 class Judge:
     """Whether a mailout may go on, and if not, why and until when."""
 
-    def __init__(
-        self,
-        store: QueueStore,
-        limits: Limits,
-        *,
-        max_bounce_rate: float,
-        max_complaint_rate: float,
-        require_test: bool = False,
-    ) -> None:
-        self._require_test = require_test
+    def __init__(self, store: QueueStore, limits: Limits, settings: Settings) -> None:
         self._store = store
         self._limits = limits
-        self._max_bounce_rate = max_bounce_rate
-        self._max_complaint_rate = max_complaint_rate
+        self._settings = settings
 
     def why_not_start(self, mailout: Mailout) -> Defer | None:
         """What needs a person is said first: there may be time to look before the window opens."""
@@ -55,10 +46,10 @@ class Judge:
         return self._hold(mailout) if wait is None and report.ended is Ended.DEADLINE else wait
 
     def _hold(self, mailout: Mailout) -> Defer | None:
-        wait = bad_reputation(mailout, self._max_bounce_rate, self._max_complaint_rate)
+        wait = bad_reputation(mailout, self._settings.max_bounce_rate, self._settings.max_complaint_rate)
         if wait is None and may_be_a_duplicate(mailout):
             wait = duplicate(self._store.same_content(mailout.id, self._store.now() - TWICE_WITHIN))
-        if wait is None and self._require_test and needs_a_test(mailout):
+        if wait is None and self._settings.require_test and needs_a_test(mailout):
             wait = untested(self._store.last_test(content_hash=mailout.content_hash))
         return wait
 

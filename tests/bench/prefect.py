@@ -25,7 +25,7 @@ def run(recipients: int = 20_000, rounds: int = 2) -> dict[str, Any]:
             recipients_now = recipients if number else 100
             engine, letter = engine_with(Path(folder) / f"core-{number}", recipients_now)
             started = time.perf_counter()
-            engine.deliver(engine.enqueue(letter).id)
+            engine.deliver(engine.intake.enqueue(letter).id)
             core.append(time.perf_counter() - started)
             engine.store.close()
 

@@ -26,13 +26,13 @@ def sender_loop(stub: SesStub, home: Path, recipients: int, mode: str, **setting
         AWS_REGION="us-east-1",
         **settings,
     )
-    mailout = engine.enqueue(letter)
-    engine.freeze(mailout.id)
-    engine.start(mailout.id)
+    mailout = engine.intake.enqueue(letter)
+    engine.sending.freeze(mailout.id)
+    engine.sending.start(mailout.id)
     started = time.perf_counter()
-    report = engine.send_for(mailout.id)
+    report = engine.sending.send_for(mailout.id)
     took = time.perf_counter() - started
-    assert engine.conclude(mailout.id, report).status is Status.COMPLETED, report
+    assert engine.sending.conclude(mailout.id, report).status is Status.COMPLETED, report
     engine.store.close()
     return recipients / took
 

@@ -269,9 +269,9 @@ def waiting(mailout: Commands) -> Commands:
     """A mailout to three people, taken up, of which nothing has left."""
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
     engine = wiring.build(load_settings(env=mailout.settings))
-    id = engine.enqueue(str(mailout.letter())).id
-    engine.freeze(id)
-    engine.start(id)
+    id = engine.intake.enqueue(str(mailout.letter())).id
+    engine.sending.freeze(id)
+    engine.sending.start(id)
     engine.store.close()
     return mailout
 

@@ -154,7 +154,7 @@ def test_what_was_cut_off_is_found_and_said(mailout: Commands) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     engine = wiring.build(load_settings(env=mailout.settings))
-    id = engine.freeze(engine.enqueue(str(mailout.letter())).id).id
+    id = engine.sending.freeze(engine.intake.enqueue(str(mailout.letter())).id).id
     with closing(engine.store) as store:
         store.start(id, f"here-{os.getpid()}")
         assert list(found_cut_off(store, "here", 120)) == []
@@ -170,6 +170,15 @@ def test_what_was_cut_off_is_found_and_said(mailout: Commands) -> None:
 def test_workers_alone_need_a_server(mailout: Commands) -> None:
     ended = mailout("up", "--only-workers")
     assert (ended.code, "PREFECT_API_URL" in ended.one_line) == (2, True)
+
+
+def test_a_package_of_somebody_else_that_prefect_would_run_instead_is_named(mailout: Commands) -> None:
+    (mailout.folder / "flows").mkdir()
+    (mailout.folder / "tasks.py").write_text("", encoding="utf-8")
+    (mailout.folder / "flows" / "__init__.py").write_text("", encoding="utf-8")
+    ended = mailout("up", PYTHONSAFEPATH="1")  # as the installed command: its own modules come first
+    assert ended.code == 2
+    assert "and are not: flows, tasks." in ended.one_line
 
 
 def test_a_taken_port_is_named_before_anything_starts(mailout: Commands) -> None:

@@ -12,11 +12,11 @@ from prefect.testing.utilities import prefect_test_harness
 
 from mailout import wiring
 from mailout.audience.port import SubscriberRow
-from mailout.clock import Clock
+from mailout.clock import Clock, SystemClock
 from mailout.engine import Engine
 from mailout.settings import load_settings
 from tasks.logs import OURS, PREFECTS
-from tests.transports import delivering
+from tests.transports import Delivering
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,12 +44,13 @@ def console() -> Iterator[None]:
 
 
 @pytest.fixture
-def engine_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
+def engine_with(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
     """An engine with these settings, for this process's flows. Asked again, another over the same store."""
-    monkeypatch.setattr(wiring, "_transport", delivering)
     engines: list[Engine] = []
 
-    def build(clock: Clock | None = None, **settings: Any) -> Engine:
+    def build(
+        clock: Clock | None = None, transport: type[Delivering] = Delivering, **settings: Any
+    ) -> Engine:
         env = {
             "MAILOUT_HOME": str(tmp_path / "home"),
             "FROM_EMAIL": "news@example.org",
@@ -61,7 +62,9 @@ def engine_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
             "SEND_RATE_PER_SEC": "0",
         }
         chosen = load_settings(env=env | {name: str(value) for name, value in settings.items()})
-        engine = wiring.build(chosen, clock)
+        clock = clock or SystemClock()
+        made = transport(chosen.mailout_home / "outbox", clock)
+        engine = wiring.build(chosen, clock, transport=made)
         engines.append(engine)
         emails = ("ana@example.org", "bo@example.org", "cy@example.org")
         engine.store.import_subscribers([SubscriberRow(email, email) for email in emails])

@@ -114,7 +114,7 @@ def test_an_alarm_that_breaks_neither_stops_a_mailout_nor_fails_the_run(
     engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = engine_with(ADMIN_EMAIL=ADMIN)
-    engine.enqueue(letter)
+    engine.intake.enqueue(letter)
 
     def broken(*_: Any) -> Any:
         raise StoreUnavailable

@@ -15,7 +15,7 @@ def test_old_mailouts_are_archived_and_the_run_says_how_many(
     engine_with: Callable[..., Engine], letter: str, tmp_path: Path
 ) -> None:
     engine = engine_with()
-    id = engine.enqueue(letter).id
+    id = engine.intake.enqueue(letter).id
     engine.deliver(id)
     with closing(sqlite3.connect(tmp_path / "home" / "mailout.db")) as db, db:
         db.execute("UPDATE campaign_queue SET completed_at = completed_at - 40 * 86400")

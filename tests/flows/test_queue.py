@@ -36,10 +36,6 @@ def run(flow: Any, *arguments: Any) -> Any:
     return flow(*arguments, return_state=True)
 
 
-def use(engine: Engine, transport: type[Delivering]) -> None:
-    engine._transport = transport(engine.settings.mailout_home / "outbox", engine.clock)
-
-
 # ── what is said of a wait ──
 
 
@@ -109,9 +105,8 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
     engine_with: Build, letter: str, by_a_person: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Silently PROCESSING, it would look as if somebody were sending; paused by a restart, nobody would."""
-    engine = engine_with(SEND_RATE_PER_SEC=2)
-    use(engine, Terminated)
-    freeze = engine.freeze
+    engine = engine_with(transport=Terminated, SEND_RATE_PER_SEC=2)
+    freeze = engine.sending.freeze
 
     def cancel_first(id: str) -> Any:
         if by_a_person:
@@ -119,7 +114,7 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
                 client.set_flow_run_state(UUID(str(flow_run.id)), Cancelling(), force=True)
         return freeze(id)
 
-    monkeypatch.setattr(engine, "freeze", cancel_first)
+    monkeypatch.setattr(engine.sending, "freeze", cancel_first)
     with pytest.raises(TerminationSignal):
         run(send_mailout, letter)
     left = engine.store.mailout(LETTER)
@@ -129,8 +124,7 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
         assert (left.defer_reason, left.defer_note) == (DeferReason.PAUSED, "It was cancelled in Prefect.")
         assert run(run_queue).message == "Nothing is due."
         run(queue_actions.resume_mailout, LETTER)
-    use(engine, Delivering)
-    monkeypatch.undo()
+    engine_with(SEND_RATE_PER_SEC=2)
     assert run(run_queue).message == f"{LETTER}: Completed"
     assert engine.store.mailout(LETTER).ledger.sent == 3
 
@@ -140,7 +134,7 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
 
 def test_pause_resume_and_pause_everything(engine_with: Build, letter: str) -> None:
     engine = engine_with()
-    engine.enqueue(letter)
+    engine.intake.enqueue(letter)
     assert (
         "somebody paused it. The date is wrong."
         in run(queue_actions.pause_mailout, LETTER, "The date is wrong.").result()
@@ -155,7 +149,7 @@ def test_pause_resume_and_pause_everything(engine_with: Build, letter: str) -> N
 
 def test_what_cannot_be_done_is_a_failed_run_that_says_why(engine_with: Build, letter: str) -> None:
     engine = engine_with()
-    engine.enqueue(letter)
+    engine.intake.enqueue(letter)
     for act in (queue_actions.resume_mailout, queue_actions.retry_mailout):
         state = run(act, LETTER)
         assert state.is_failed()

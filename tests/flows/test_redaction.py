@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ import tasks
 from flows.queue_actions import pause_mailout
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
-from mailout import ids
+from mailout import ids, wiring
 from mailout.delivery.port import Allowance, Mail
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.engine import Engine
@@ -105,11 +106,11 @@ def shown(text: str) -> list[str]:
 
 @pytest.fixture
 def chatty(engine_with: Build) -> Callable[..., Engine]:
-    def build(**settings: Any) -> Engine:
-        engine = engine_with(**SECRETS | settings)
+    def build(transport: type[Chatty] = Chatty, **settings: Any) -> Engine:
+        engine = engine_with(transport=transport, **SECRETS | settings)
         key = {"supabase_service_role_key": SecretStr(SERVICE_KEY)}
-        engine.settings = engine.settings.model_copy(update=key)
-        engine._transport = Chatty(engine.settings.mailout_home / "outbox", engine.clock)
+        engine = replace(engine, settings=engine.settings.model_copy(update=key))
+        wiring.use(engine)
         return engine
 
     return build
@@ -156,7 +157,7 @@ def test_an_error_shows_neither_in_its_words_nor_in_its_traceback(
         except ValueError as error:
             raise FileNotFoundError(2, "No such file", "/outbox/ana@example.org--1.eml") from error
 
-    monkeypatch.setattr(chatty(), "freeze", broken)
+    monkeypatch.setattr(chatty().sending, "freeze", broken)
     monkeypatch.setattr("tasks.audience.resolve_recipients.retries", 0)
     state = send_mailout(letter, return_state=True)
     told = everything(state)
@@ -175,8 +176,7 @@ def test_a_wait_shows_neither(chatty: Build, letter: str) -> None:
             said = f"Not verified: ana@example.org {SECRETS['NOTION_TOKEN']}"
             return Allowance(None, None, Outcome(OutcomeKind.STOP, code="NOT_VERIFIED", message=said))
 
-    engine = chatty()
-    engine._transport = Refuses(engine.settings.mailout_home / "outbox", engine.clock)
+    engine = chatty(transport=Refuses)
     state = send_mailout(letter, return_state=True)
     assert state.name == "Deferred"
     assert "Not verified: a***@example.org ***" in state.message
@@ -186,7 +186,7 @@ def test_a_wait_shows_neither(chatty: Build, letter: str) -> None:
 
 def test_the_queue_shows_neither(chatty: Build, letter: str) -> None:
     engine = chatty()
-    engine.enqueue(letter)
+    engine.intake.enqueue(letter)
     assert shown(everything(run_queue(return_state=True))) == []
 
 
@@ -218,7 +218,7 @@ def send(self, mails):
         return accept(self, mails)
     return [Outcome(OutcomeKind.PERMANENT, code="REJECTED", message=mails[0].to)]
 Delivering.send, Delivering.max_batch = send, 1
-wiring._transport = delivering
+wiring.make_transport = delivering
 send_mailout(sys.argv[1], return_state=True)
 """
 

@@ -86,8 +86,7 @@ class RefusesBo(Delivering):
 
 
 def test_failures_left_make_the_run_failed_with_the_counts(engine_with: Build, letter: str) -> None:
-    engine = engine_with()
-    engine._transport = RefusesBo(engine.settings.mailout_home / "outbox", engine.clock)
+    engine_with(transport=RefusesBo)
     state = run(send_mailout, letter)
     assert (state.is_failed(), state.message) == (
         True,
@@ -117,20 +116,21 @@ def test_after_a_kill_the_queue_goes_on_and_nobody_gets_it_twice(engine_with: Bu
 SENDER = """
 import sys
 from mailout import wiring
+from mailout.clock import SystemClock
 from mailout.settings import load_settings
 from tests.transports import delivering
 home, letter = sys.argv[1:]
 env = {"MAILOUT_HOME": home, "FROM_EMAIL": "news@example.org", "ORG_NAME": "Org", "ORG_ADDRESS": "1 Quay"}
 env |= {"UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe", "UNSUBSCRIBE_SECRET": "a secret"}
-wiring._transport = delivering  # as the tests' own engine: this is about mail to people
-engine = wiring.build(load_settings(env=env | {"SEND_RATE_PER_SEC": "1", "LOCK_SECONDS": "1"}))
-engine.deliver(engine.enqueue(letter).id)
+settings, clock = load_settings(env=env | {"SEND_RATE_PER_SEC": "1", "LOCK_SECONDS": "1"}), SystemClock()
+engine = wiring.build(settings, clock, transport=delivering(settings, clock))
+engine.deliver(engine.intake.enqueue(letter).id)
 """
 
 
 def test_nothing_leaves_while_everything_is_paused(engine_with: Build, letter: str) -> None:
     engine = engine_with()
-    engine.enqueue(letter)
+    engine.intake.enqueue(letter)
     engine.store.pause_all(True)
     assert run(run_queue).name == "Paused"
     engine.store.pause_all(False)
@@ -147,8 +147,7 @@ def in_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("in_the_harness")
 def test_the_command_line_leaves_failures_to_the_ledger(engine_with: Build, letter: str) -> None:
-    engine = engine_with()
-    engine._transport = RefusesBo(engine.settings.mailout_home / "outbox", engine.clock)
+    engine = engine_with(transport=RefusesBo)
     assert run_flow(engine, letter, None)
     assert engine.store.mailout(LETTER).ledger.failed == 1
 
@@ -161,6 +160,6 @@ def test_the_command_line_hides_nothing_unforeseen(
         raise ZeroDivisionError
 
     engine = engine_with()
-    monkeypatch.setattr(engine, "load", broken)
+    monkeypatch.setattr(engine.intake, "load", broken)
     with pytest.raises(ZeroDivisionError):
         run_flow(engine, letter, None)

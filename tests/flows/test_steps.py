@@ -85,7 +85,7 @@ def test_each_step_leads_to_the_next(engine_with: Build, letter: str) -> None:
 
 
 def test_a_letter_that_the_queue_finds_shows_the_same(engine_with: Build, letter: str) -> None:
-    engine_with().enqueue(letter)
+    engine_with().intake.enqueue(letter)
     id = run(run_queue)
     assert (name_of(id), kinds(steps_of(id))) == ("Hello", STEPS)
 
@@ -93,7 +93,7 @@ def test_a_letter_that_the_queue_finds_shows_the_same(engine_with: Build, letter
 def test_a_run_of_the_queue_is_named_after_all_that_it_sends(engine_with: Build, tmp_path: Path) -> None:
     engine = engine_with()
     for subject in ("First", "Second"):
-        engine.enqueue(letter_file(tmp_path, subject))
+        engine.intake.enqueue(letter_file(tmp_path, subject))
     id = run(run_queue)
     steps = steps_of(id, most=10)
     assert name_of(id) == "First; Second"
@@ -116,7 +116,7 @@ def test_a_source_that_is_away_for_a_moment_costs_a_retry_and_no_letter(
     engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = engine_with()
-    read, tries = engine.source_mailout, []
+    read, tries = engine.intake.source_mailout, []
 
     def away_at_first(ref: str) -> Any:
         tries.append(ref)
@@ -124,7 +124,7 @@ def test_a_source_that_is_away_for_a_moment_costs_a_retry_and_no_letter(
             raise SourceUnavailable("Notion is away.")
         return read(ref)
 
-    monkeypatch.setattr(engine, "source_mailout", away_at_first)
+    monkeypatch.setattr(engine.intake, "source_mailout", away_at_first)
     monkeypatch.setattr("tasks.content.load_mailout.retry_delay_seconds", 0)
     assert send_mailout(letter, return_state=True).name == "Completed"
     assert len(tries) == 2

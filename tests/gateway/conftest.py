@@ -14,6 +14,7 @@ from httpx import Client
 from gateway.app import create_app
 from gateway.edge import ANSWER_SECONDS
 from gateway.server import Limits
+from mailout import wiring
 from mailout.adapters.sqlite import SqliteStore
 from mailout.feedback.sns import public_key
 from mailout.settings import Settings
@@ -94,6 +95,7 @@ def open_gateway(
         app = create_app(
             settings,
             store,
+            wiring.queue_forecast(settings, store),
             certificates=certificates,
             confirm=confirm or (lambda topic, token: confirmed.append((topic, token))),
             emitter=emitter,

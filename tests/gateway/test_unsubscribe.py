@@ -268,7 +268,10 @@ def test_tokens_of_the_mails_are_the_ones_that_work(gateway: Client, store: Sqli
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_the_link_says_which_message_it_stands_in(gateway: Client, store: SqliteStore, method: str) -> None:
+def test_the_link_says_which_message_it_stands_in(
+    open_gateway: Open, store: SqliteStore, method: str
+) -> None:
+    gateway = open_gateway(unsubscribe_confirm=False)
     tokens = Tokens([SECRET])
     first, second = (sent_to(store, ref) for ref in ("first", "second"))
     url = f"{link()}&m={tokens.make_message(ids.message_id(first, ANN))}"
@@ -279,8 +282,9 @@ def test_the_link_says_which_message_it_stands_in(gateway: Client, store: Sqlite
 
 @pytest.mark.parametrize("lost", ["", "x", "ж", "A" * 43, "A" * 60_000])
 def test_a_message_that_was_cut_off_or_changed_keeps_nobody_from_leaving(
-    gateway: Client, store: SqliteStore, lost: str
+    open_gateway: Open, store: SqliteStore, lost: str
 ) -> None:
+    gateway = open_gateway(unsubscribe_confirm=False)
     last = sent_to(store, "last")
     assert gateway.get(f"{link()}&m={lost}").status_code == 200
     assert status(store) == "unsubscribed"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from mailout import ids, wiring
 from mailout.audience.port import SubscriberRow
@@ -24,7 +25,7 @@ Build = Callable[..., Engine]
 
 
 @pytest.fixture
-def engine_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Build]:
+def engine_for(tmp_path: Path) -> Iterator[Build]:
     """An engine over one store, which sends to people or to a folder."""
     engines: list[Engine] = []
     clock = FakeClock()
@@ -40,10 +41,9 @@ def engine_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Buil
             "TEST_EMAILS": "editor@example.org",
             "SEND_RATE_PER_SEC": "0",
         }
-        with monkeypatch.context() as patched:
-            if people:
-                patched.setattr(wiring, "_transport", delivering)
-            engines.append(wiring.build(load_settings(env=env | settings), clock))
+        chosen = load_settings(env=env | settings)
+        transport = delivering(chosen, clock) if people else None
+        engines.append(wiring.build(chosen, clock, transport=transport))
         engines[-1].store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
         return engines[-1]
 
@@ -67,11 +67,11 @@ def subjects(engine: Engine) -> list[str]:
 
 def test_a_rehearsed_letter_goes_out_for_real_later(engine_for: Build, letter: Path) -> None:
     folder, real = engine_for(people=False), engine_for(people=True)
-    rehearsed = folder.enqueue(str(letter))
+    rehearsed = folder.intake.enqueue(str(letter))
     folder.deliver(rehearsed.id)
     with pytest.raises(Abort, match="mailout_already_sent"):
-        folder.enqueue(str(letter))
-    sent = real.enqueue(str(letter))
+        folder.intake.enqueue(str(letter))
+    sent = real.intake.enqueue(str(letter))
     assert (sent.id, sent.is_rehearsal) == (ids.mailout_id("letter"), False)
     real.deliver(sent.id)
     done = real.store.mailout(sent.id)
@@ -81,18 +81,18 @@ def test_a_rehearsed_letter_goes_out_for_real_later(engine_for: Build, letter: P
 def test_neither_transport_goes_on_with_what_is_the_others(engine_for: Build, letter: Path) -> None:
     """A rehearsal that reached people, or a mailout that a folder used up, could not be taken back."""
     folder, real = engine_for(people=False), engine_for(people=True)
-    rehearsal, mailout = folder.enqueue(str(letter)).id, real.enqueue(str(letter)).id
+    rehearsal, mailout = folder.intake.enqueue(str(letter)).id, real.intake.enqueue(str(letter)).id
     for engine, id in ((real, rehearsal), (folder, mailout)):
-        engine.freeze(id)
+        engine.sending.freeze(id)
         with pytest.raises(UsageError):
-            engine.start(id)
-    assert QueueRun(folder, Quiet(folder)).run() == [rehearsal]
-    assert QueueRun(real, Quiet(real)).run() == [mailout]
+            engine.sending.start(id)
+    assert QueueRun(folder.sending, Quiet(folder)).run() == [rehearsal]
+    assert QueueRun(real.sending, Quiet(real)).run() == [mailout]
 
 
 def test_a_test_says_so_in_its_subject_and_has_the_letters_hash(engine_for: Build, letter: Path) -> None:
     engine = engine_for(people=True)
-    test, real = engine.enqueue(str(letter), test=True), engine.enqueue(str(letter))
+    test, real = engine.intake.enqueue(str(letter), test=True), engine.intake.enqueue(str(letter))
     for mailout in (test, real):
         engine.deliver(mailout.id)
     assert subjects(engine) == ["Hello", "[Test] Hello"]
@@ -102,41 +102,41 @@ def test_a_test_says_so_in_its_subject_and_has_the_letters_hash(engine_for: Buil
 def test_pictures_that_readers_could_not_see_stop_a_mailout_to_people(
     engine_for: Build, letter: Path
 ) -> None:
-    (letter.parent / "boat.png").write_bytes(b"a picture")
+    Image.new("RGB", (2, 2)).save(letter.parent / "boat.png")
     letter.write_text(letter.read_text("utf-8") + "\n![A boat](boat.png)\n", encoding="utf-8")
     engine = engine_for(people=True)
     with pytest.raises(Abort) as stopped:
-        engine.enqueue(str(letter))
+        engine.intake.enqueue(str(letter))
     assert stopped.value.code is AbortCode.MEDIA_UNAVAILABLE
-    assert [str(error) for error in engine.refusals(engine.source_mailout(str(letter)))] == [
+    assert [str(error) for error in engine.intake.refusals(engine.intake.source_mailout(str(letter)))] == [
         str(stopped.value)
     ]
     assert engine.store.mailouts() == []
-    engine_for(people=False).enqueue(str(letter))
-    engine_for(people=True, PUBLIC_URL="https://mail.example.org").enqueue(str(letter))
+    engine_for(people=False).intake.enqueue(str(letter))
+    engine_for(people=True, PUBLIC_URL="https://mail.example.org").intake.enqueue(str(letter))
 
 
 def test_with_require_test_only_what_was_tested_is_sent(engine_for: Build, letter: Path) -> None:
     engine = engine_for(people=True, REQUIRE_TEST="true")
-    id = engine.enqueue(str(letter)).id
+    id = engine.intake.enqueue(str(letter)).id
     engine.deliver(id)
     assert engine.store.mailout(id).defer_reason is DeferReason.UNTESTED
     letter.write_text(letter.read_text("utf-8") + "And yours?\n", encoding="utf-8")
     engine.clock.sleep(60)
-    engine.deliver(engine.enqueue(str(letter), test=True).id)
-    QueueRun(engine, Quiet(engine)).run()
+    engine.deliver(engine.intake.enqueue(str(letter), test=True).id)
+    QueueRun(engine.sending, Quiet(engine)).run()
     assert engine.store.mailout(id).defer_reason is DeferReason.UNTESTED, "another content was tested"
-    known = engine.enqueue(str(letter))
+    known = engine.intake.enqueue(str(letter))
     assert (known.id, known.defer_reason) == (id, None), "it says what was tested now"
-    QueueRun(engine, Quiet(engine)).run()
+    QueueRun(engine.sending, Quiet(engine)).run()
     assert engine.store.mailout(id).status is Status.COMPLETED
 
 
 def test_status_says_when_nobody_is_sending(engine_for: Build, letter: Path) -> None:
     engine = engine_for(people=True)
-    id = engine.enqueue(str(letter)).id
-    engine.freeze(id)
-    mailout = engine.start(id)
+    id = engine.intake.enqueue(str(letter)).id
+    engine.sending.freeze(id)
+    mailout = engine.sending.start(id)
     started = engine.store.now()
     assert mailout.goes_on_by(started + 30, lease=120) is None, "a living sender is this quiet, too"
     assert mailout.goes_on_by(started + 40, lease=120) == started + 120 + 60

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.pages import NotionPages
-from mailout.adapters.notion.source import NotionConfig, NotionSource
+from mailout.adapters.notion.source import NotionSource
 
 __all__ = ["NotionConfig", "NotionPages", "NotionSource"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from functools import partial
 
+from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.downloads import download
-from mailout.adapters.notion.source import NotionConfig, NotionSource
+from mailout.adapters.notion.source import NotionSource
 from mailout.clock import Clock
 from mailout.content.notion import page_id_of, render
 from mailout.content.notion.page import NotionPage, Value

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, tzinfo
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
 from notion_client import Client
 
 from mailout.adapters.notion.blocks import BlockReader
-from mailout.adapters.notion.calls import ATTEMPTS, Json, NotionCalls
+from mailout.adapters.notion.calls import Json, NotionCalls
 from mailout.adapters.notion.checks import errors_checks, mailouts_checks
+from mailout.adapters.notion.config import NotionConfig
 from mailout.clock import Clock
 from mailout.content.notion.blocks import Block
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import (
     KINDS,
     NotionPage,
-    PropertyNames,
-    StatusNames,
     Value,
     holds,
     moment_of,
@@ -43,21 +41,6 @@ ERROR_PROPERTIES: Mapping[str, str] = {
 
 STATUS_NOTE = "status_note"
 DB_MAILOUTS = "NOTION_DB_MAILOUTS"
-
-
-@dataclass(frozen=True, slots=True)
-class NotionConfig:
-    """What is needed to talk to one workspace."""
-
-    token: str
-    db_mailouts: str | None = None
-    db_errors: str | None = None
-    base_url: str | None = None
-    properties: PropertyNames = field(default_factory=PropertyNames)
-    statuses: StatusNames = field(default_factory=StatusNames)
-    zone: tzinfo = UTC  # where a `send_at` without a time has its midnight
-    timeout: float = 30.0
-    attempts: int = ATTEMPTS
 
 
 class NotionSource:

@@ -21,8 +21,9 @@ from mailout.adapters.ses.connections import Connections, session_opener
 from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
 from mailout.delivery import error_codes
 from mailout.delivery.port import Allowance, Mail
-from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.delivery.protocol import Outcome, OutcomeKind, Timing
 from mailout.errors import SettingsError
+from mailout.settings import Settings
 
 HALTING = (OutcomeKind.STOP, OutcomeKind.QUOTA, OutcomeKind.THROTTLED)
 """The account's word, not a mail's: the next call would hear the same."""
@@ -46,6 +47,18 @@ class SesConfig:
     call_limit: float = 30.0  # from the start of a call to its last possible answer
     max_idle: float = 20.0  # an older connection is not trusted
 
+    @classmethod
+    def of(cls, settings: Settings) -> SesConfig:
+        return cls(
+            from_email=settings.from_email or "",
+            mode=SesMode(settings.ses_mode),
+            configuration_set=settings.ses_configuration_set,
+            aws=AwsAccess.of(settings),
+            endpoint_url=settings.aws_endpoint_url_sesv2,
+            concurrency=settings.send_concurrency,
+            call_limit=Timing.of(settings.lock_seconds).call_limit,
+        )
+
 
 class SesTransport:
     """Safe to use from several threads: each call has a connection of its own."""
@@ -56,7 +69,7 @@ class SesTransport:
         self.config = config
         self.max_batch = BULK_ENTRIES if config.mode is SesMode.BULK else 1
         self._client, self._connections = _client(config)
-        self.scope = f"ses {self._client.meta.region_name}"
+        self.scope = scope_of(self._client.meta.region_name)
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
         outcomes: dict[int, Outcome] = {}
@@ -227,3 +240,8 @@ def _client(config: SesConfig) -> tuple[Any, Connections]:
     client.meta.events.register("before-call.sesv2", connections.write)
     client.meta.events.register("before-send.sesv2", connections.send)
     return client, connections
+
+
+def scope_of(region: str | None) -> str:
+    """Whose pace and quota a sender shares: SES counts them for each region of the account."""
+    return f"ses {region}"

@@ -11,7 +11,8 @@ import pytest
 from mailout import wiring
 from mailout.adapters.ses import account
 from mailout.delivery.options import Ended
-from mailout.engine import ASK_EVERY, Engine
+from mailout.delivery.provider_limits import ASK_EVERY
+from mailout.engine import Engine
 from mailout.errors import MailoutError
 from mailout.settings import load_settings
 from tests.clocks import FakeClock
@@ -45,35 +46,35 @@ def engine_with(stub: SesStub, clock: FakeClock, tmp_path: Path) -> Iterator[Cal
 
     yield build
     for engine in engines:
-        engine._transport.close()
+        engine.sending.transport.close()
         engine.store.close()
 
 
 @pytest.mark.parametrize(("setting", "rate"), [(1000, 14), (5, 5), (0, 14)])
 def test_the_accounts_rate_holds_even_if_the_setting_is_higher(setting, rate, stub, engine_with):
     stub.script(rate=14)
-    assert engine_with(SEND_RATE_PER_SEC=setting).rate() == rate
+    assert engine_with(SEND_RATE_PER_SEC=setting).sending.rate() == rate
 
 
 def test_the_account_is_asked_again_after_some_minutes(stub, engine_with, clock):
     """AWS raises a quota, or lowers a rate, while a long mailout is under way."""
     stub.script(rate=14, quota=200)
     engine = engine_with(SEND_RATE_PER_SEC=1000)
-    assert engine.rate() == 14
+    assert engine.sending.rate() == 14
     stub.script(rate=7, quota=100)
-    assert engine.rate() == 14
+    assert engine.sending.rate() == 14
     clock.sleep(ASK_EVERY)
-    assert engine.rate() == 7
+    assert engine.sending.rate() == 7
     assert engine.store.quota("ses us-east-1") == 100
 
 
 def test_an_account_that_does_not_answer_keeps_its_last_word(stub, engine_with, clock):
     stub.script(rate=14, quota=200)
     engine = engine_with(SEND_RATE_PER_SEC=1000)
-    assert engine.rate() == 14
+    assert engine.sending.rate() == 14
     stub.script({"do": "answer", "operation": "GetAccount", "status": 200, "body": "<html>"})
     clock.sleep(ASK_EVERY)
-    assert engine.rate() == 14
+    assert engine.sending.rate() == 14
     assert engine.store.quota("ses us-east-1") == 200
 
 
@@ -82,7 +83,7 @@ def test_senders_that_ask_at_once_all_learn_the_rate(busy, stub, engine_with, mo
     """SES answers one such question a second: the others would send at whatever the setting says."""
     monkeypatch.setattr(account, "ASK_AGAIN", (0.0, 0.0))
     stub.script(rate=14, busy=busy)
-    assert engine_with(SEND_RATE_PER_SEC=1000).rate() == 14
+    assert engine_with(SEND_RATE_PER_SEC=1000).sending.rate() == 14
 
 
 def test_whoever_never_answers_is_not_asked_for_ever(stub, open_transport, monkeypatch):
@@ -96,6 +97,6 @@ def test_whoever_never_answers_is_not_asked_for_ever(stub, open_transport, monke
 def test_a_paused_account_ends_the_run_before_the_first_call(stub, engine_with):
     stub.script(account={"SendingEnabled": False})
     engine = engine_with()
-    report = engine.send_for(mailout(engine.store, "ann@example.org"), 1.0)
+    report = engine.sending.send_for(mailout(engine.store, "ann@example.org"), 1.0)
     assert report.ended is Ended.REFUSED
     assert stub.calls() == []

@@ -12,7 +12,7 @@ import pytest
 from mailout import wiring
 from mailout.audience.port import SubscriberRow
 from mailout.clock import SystemClock
-from mailout.delivery.port import Mail
+from mailout.delivery.port import Mail, Transport
 from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.engine import Engine
 from mailout.settings import load_settings
@@ -21,7 +21,7 @@ from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import id_of, p
 from tests.stubs.notion_workspace import ERRORS, MAILOUTS, mailout_page, workspace
 from tests.stubs.running import NotionStub, notion_stub
-from tests.transports import delivering
+from tests.transports import Delivering, delivering
 
 PAGE = id_of("a page to send")
 PEOPLE = ("ana@example.org", "bo@example.org", "cy@example.org")
@@ -102,9 +102,11 @@ class QuickClock(SystemClock):
 class Refusing:
     """A transport that takes nothing for some, and never answers for others."""
 
-    def __init__(self, inner: Any, *refused: str, lost: Sequence[str] = ()) -> None:
-        self._inner, self.refused, self.lost = inner, set(refused), set(lost)
-        self.name, self.scope, self.max_batch = inner.name, inner.scope, inner.max_batch
+    name, scope, max_batch = Delivering.name, Delivering.scope, Delivering.max_batch
+
+    def __init__(self, *refused: str, lost: Sequence[str] = ()) -> None:
+        self.inner: Any = None
+        self.refused, self.lost = set(refused), set(lost)
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
         return [self._one(mail) for mail in mails]
@@ -116,14 +118,14 @@ class Refusing:
             )
         if mail.to in self.lost:
             return Outcome(OutcomeKind.UNKNOWN, code="TIMEOUT", category="TRANSIENT", message="No answer")
-        (outcome,) = self._inner.send([mail])
+        (outcome,) = self.inner.send([mail])
         return outcome
 
     def allowance(self) -> None:
         return None
 
     def close(self) -> None:
-        self._inner.close()
+        self.inner.close()
 
 
 Build = Callable[..., Engine]
@@ -133,10 +135,9 @@ Build = Callable[..., Engine]
 def engine_with(tmp_path: Path, notion: Notion, monkeypatch: pytest.MonkeyPatch) -> Iterator[Build]:
     """An engine with these settings. Asked again, another over the same store, as a later process is."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(wiring, "_transport", delivering)
     engines: list[Engine] = []
 
-    def build(people: Sequence[str] = PEOPLE, **settings: str) -> Engine:
+    def build(people: Sequence[str] = PEOPLE, refusing: Refusing | None = None, **settings: str) -> Engine:
         env = {
             "MAILOUT_HOME": str(tmp_path / "home"),
             "FROM_EMAIL": "news@example.org",
@@ -148,7 +149,12 @@ def engine_with(tmp_path: Path, notion: Notion, monkeypatch: pytest.MonkeyPatch)
             "SEND_RATE_PER_SEC": "0",
             "PUBLIC_URL": "https://mail.example.org",
         }
-        engine = wiring.build(load_settings(env=env | notion.settings() | settings), QuickClock())
+        chosen, clock = load_settings(env=env | notion.settings() | settings), QuickClock()
+        transport: Transport = delivering(chosen, clock)
+        if refusing is not None:
+            refusing.inner = transport
+            transport = refusing
+        engine = wiring.build(chosen, clock, transport=transport)
         engine.store.import_subscribers([SubscriberRow(email, email) for email in people])
         engines.append(engine)
         return engine

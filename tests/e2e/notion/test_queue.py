@@ -20,7 +20,7 @@ REAL = ids.mailout_id(PAGE)
 
 def run_queue(engine: Engine) -> None:
     """What the flow does every minute."""
-    enqueue_ready(engine)
+    enqueue_ready(engine.intake)
     for mailout in engine.store.due_mailouts(stale=60):
         engine.deliver(mailout.id)
 
@@ -94,7 +94,7 @@ def test_a_real_one_whose_page_cannot_be_told_is_sent_once_and_told_later(
 
 def test_an_edit_while_it_is_being_sent_changes_nothing(engine: Engine, notion: Notion) -> None:
     notion.load(p("The first words."), status="Ready")
-    (mailout,) = enqueue_ready(engine)
+    (mailout,) = enqueue_ready(engine.intake)
     notion.load(p("Other words."), subject="Another subject", status="Sending")
     engine.deliver(mailout.id)
     assert engine.store.mailout(mailout.id).content_hash == mailout.content_hash
@@ -138,7 +138,7 @@ def test_a_sent_page_that_is_set_to_ready_again_goes_back_to_send(engine: Engine
 
 def test_notion_away_keeps_nobody_from_sending_what_is_due(engine: Engine, notion: Notion) -> None:
     notion.load(status="Ready")
-    enqueue_ready(engine)
+    enqueue_ready(engine.intake)
     notion.stub.script({"drop": True, "times": 1000})
     run_queue(engine)
     assert len(mails(engine)) == 3
@@ -147,8 +147,7 @@ def test_notion_away_keeps_nobody_from_sending_what_is_due(engine: Engine, notio
 def test_failures_are_on_the_page_and_in_the_errors_database(engine_with: Build, notion: Notion) -> None:
     notion.load(status="Ready")
     people = [f"p{n:02}@example.org" for n in range(30)]
-    engine = engine_with(people=people)
-    engine._transport = Refusing(engine._transport, *people[:25])
+    engine = engine_with(people=people, refusing=Refusing(*people[:25]))
     run_queue(engine)
     assert notion.statuses() == ["Sending", "Failed"]
     told = notion.written()[-1]
@@ -166,11 +165,11 @@ def test_failures_are_on_the_page_and_in_the_errors_database(engine_with: Build,
 
 
 def test_only_retry_goes_on_with_a_failed_page_and_then_it_is_told_again(
-    engine: Engine, notion: Notion
+    engine_with: Build, notion: Notion
 ) -> None:
     notion.load(status="Ready")
-    refusing = Refusing(engine._transport, PEOPLE[0])
-    engine._transport = refusing
+    refusing = Refusing(PEOPLE[0])
+    engine = engine_with(refusing=refusing)
     run_queue(engine)
     run_queue(engine)
     assert notion.statuses() == ["Sending", "Failed"]
@@ -184,9 +183,11 @@ def test_only_retry_goes_on_with_a_failed_page_and_then_it_is_told_again(
     assert len(mails(engine)) == 3
 
 
-def test_what_nobody_knows_keeps_the_page_failed_until_it_is_settled(engine: Engine, notion: Notion) -> None:
+def test_what_nobody_knows_keeps_the_page_failed_until_it_is_settled(
+    engine_with: Build, notion: Notion
+) -> None:
     notion.load(status="Ready")
-    engine._transport = Refusing(engine._transport, lost=PEOPLE[:1])
+    engine = engine_with(refusing=Refusing(lost=PEOPLE[:1]))
     run_queue(engine)
     assert notion.statuses()[-1] == "Failed"
     (error,) = notion.errors()
@@ -225,7 +226,7 @@ def test_a_database_that_lacks_properties_gets_the_others(
 
 def test_a_cancelled_mailout_is_not_left_in_sending(engine: Engine, notion: Notion) -> None:
     notion.load(status="Ready")
-    enqueue_ready(engine)
+    enqueue_ready(engine.intake)
     engine.store.cancel(REAL)
     run_queue(engine)
     assert notion.statuses() == ["Sending", "Failed"]
@@ -245,10 +246,10 @@ def test_a_process_that_dies_after_the_last_mail_leaves_no_page_in_sending(
 ) -> None:
     notion.load(status="Ready")
     engine = engine_with()
-    (mailout,) = enqueue_ready(engine)
-    engine.freeze(mailout.id)
-    engine.start(mailout.id)
-    engine.conclude(mailout.id, engine.send_for(mailout.id))  # and no report
+    (mailout,) = enqueue_ready(engine.intake)
+    engine.sending.freeze(mailout.id)
+    engine.sending.start(mailout.id)
+    engine.sending.conclude(mailout.id, engine.sending.send_for(mailout.id))  # and no report
     assert notion.statuses() == ["Sending"]
     run_queue(engine_with())
     assert notion.statuses() == ["Sending", "Send"]
@@ -301,7 +302,7 @@ def test_a_wrong_errors_database_keeps_no_page_from_being_told(engine_with: Buil
 
 def test_a_page_that_was_thrown_away_is_not_told_for_ever(engine: Engine, notion: Notion) -> None:
     notion.load(status="Ready")
-    enqueue_ready(engine)
+    enqueue_ready(engine.intake)
     notion.stub.load(workspace(pages={}, blocks={}))
     run_queue(engine)
     assert len(mails(engine)) == 3

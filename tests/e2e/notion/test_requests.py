@@ -19,7 +19,7 @@ READY = Request(PAGE, How.IF_READY)
 def ask(engine: Engine) -> bool:
     """Whether it was taken up."""
     engine.store.ask(READY, repeat=0)
-    return answer(engine, READY) is not None
+    return answer(engine.intake, READY) is not None
 
 
 def waits(engine: Engine) -> bool:
@@ -47,7 +47,7 @@ def test_while_notion_is_away_the_request_waits(engine_with: Build, notion: Noti
     with pytest.raises(SourceUnavailable):
         ask(engine)
     assert waits(engine)
-    assert answer(engine_with(), READY) is not None
+    assert answer(engine_with().intake, READY) is not None
 
 
 def test_a_page_of_tomorrow_waits_with_its_request_where_nobody_else_would_find_it(

@@ -153,7 +153,7 @@ def test_notion_away_at_the_end_fails_nothing_and_is_told_later(commands: Comman
     notion.stub.script()
     engine = wiring.build(load_settings(env=commands.settings))
     assert set(engine.store.due_reports()) == {ended.data["id"]}
-    assert enqueue_ready(engine) == []
+    assert enqueue_ready(engine.intake) == []
     assert notion.written()[-1] == {"status": "Draft"}
     assert engine.store.due_reports() == {}
     engine.store.close()

@@ -149,7 +149,7 @@ def test_doubts_that_an_event_settles_are_nobodys_trouble(watch: Watch) -> None:
 
 def test_the_quota_is_told_while_a_mail_can_still_leave(watch: Watch) -> None:
     watch.post.left = 300
-    watch.queue.engine.ask_provider()
+    watch.queue.engine.sending.provider.ask()
     watch.send_alerts()
     assert watch.announced == []
     watch.queue.add("letter", 210)

@@ -115,7 +115,7 @@ def test_the_queue_goes_on_by_itself_when_there_is_space(tmp_path: Path) -> None
     it = drive(tmp_path)
     id = it.add("news", 120)
     room = iter([3, 0, 2])
-    journals: Any = it.engine._journals
+    journals: Any = it.journals
     journals.open = lambda session: journals.journals.setdefault(session, Full(next(room, 1000)))
     for _ in range(3):
         with pytest.raises(HomeUnwritable, match="The disk is full"):

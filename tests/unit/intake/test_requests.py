@@ -30,9 +30,8 @@ def asked_for(tmp_path: Path, error: Exception) -> Drive:
     """Somebody has asked for a strange mailout and, later, for a plain one."""
     letter = tmp_path / "letter.md"
     letter.write_text("---\nsubject: Hello\n---\nHow are you?\n")
-    made = drive(tmp_path)
+    made = drive(tmp_path, source_of=lambda ref: Strange(error))
     made.store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
-    made.engine._source_of = lambda ref: Strange(error)
     for ref in ("strange.md", str(letter)):
         made.store.ask(Request.of(ref), repeat=60)
         made.clock.sleep(60)
@@ -42,7 +41,7 @@ def asked_for(tmp_path: Path, error: Exception) -> Drive:
 def test_a_request_that_breaks_what_reads_it_stops_no_other(tmp_path: Path) -> None:
     """Unanswered, it would break every run of the queue from then on, and nothing would be sent any more."""
     made = asked_for(tmp_path, ZeroDivisionError("oh"))
-    assert [mailout.ref for mailout in enqueue_requested(made.engine)] == ["letter.md"]
+    assert [mailout.ref for mailout in enqueue_requested(made.engine.intake)] == ["letter.md"]
     assert made.store.asked(waiting=0) == []
     told = [(error.mailout, error.code, error.message) for error in made.store.errors()]
     assert told == [("strange.md", "cannot_be_sent", "ZeroDivisionError: oh")]
@@ -50,16 +49,15 @@ def test_a_request_that_breaks_what_reads_it_stops_no_other(tmp_path: Path) -> N
 
 def test_a_source_that_is_away_is_asked_again(tmp_path: Path) -> None:
     made = asked_for(tmp_path, SourceUnavailable())
-    assert len(enqueue_requested(made.engine)) == 1
+    assert len(enqueue_requested(made.engine.intake)) == 1
     assert made.store.asked(waiting=0) == [Request.of("strange.md")]
 
 
 def test_what_its_flow_cannot_send_is_written_down_as_what_the_queue_cannot(tmp_path: Path) -> None:
-    """Whoever asked got his answer long ago: the errors database is where he learns of it."""
+    """Whoever asked got an answer long ago: the errors database is where they learn of it."""
     made = drive(tmp_path)
-    made.engine._source_of = lambda ref: MarkdownFiles()
     with pytest.raises(UsageError):
-        answer(made.engine, Request.of("gone.md"))
+        answer(made.engine.intake, Request.of("gone.md"))
     (told,) = made.store.errors()
     assert (told.mailout, told.code) == ("gone.md", "cannot_be_sent")
 
@@ -67,8 +65,7 @@ def test_what_its_flow_cannot_send_is_written_down_as_what_the_queue_cannot(tmp_
 @pytest.mark.parametrize("ref", ["a\0b.md", "x" * 5000 + ".md", "folder.md"])
 def test_a_file_that_cannot_be_read_is_answered_for(tmp_path: Path, ref: str) -> None:
     made = drive(tmp_path)
-    made.engine._source_of = lambda ref: MarkdownFiles()
     made.store.ask(Request.of(ref), repeat=60)
     made.clock.sleep(60)
-    assert enqueue_requested(made.engine) == []
+    assert enqueue_requested(made.engine.intake) == []
     assert made.store.asked(waiting=0) == []

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mailout import wiring
 from mailout.adapters.sqlite import SqliteStore
 from mailout.audience.port import SubscriberRow
 from mailout.content.model import Content
-from mailout.content.port import Kind
-from mailout.delivery.options import SenderOptions
+from mailout.content.port import Kind, Source
 from mailout.delivery.port import Allowance
 from mailout.engine import Engine
 from mailout.ids import mailout_id
@@ -19,18 +19,10 @@ from mailout.queue.mailout import Mailout, NewMailout, Status
 from mailout.queue_run import QueueRun
 from mailout.settings import load_settings
 from mailout.store import Store
-from mailout.wiring import limits_of
 from tests.clocks import FakeClock
 from tests.unit.delivery.sending import ListTransport, MemoryJournals
 
 MINUTE = 60.0
-
-
-class VirtualEngine(Engine):
-    """Its one lane runs in the caller's thread: a call moves the virtual clock."""
-
-    def _options(self, allowance: Allowance | None) -> SenderOptions:
-        return replace(super()._options(allowance), inline=True)
 
 
 @dataclass(frozen=True)
@@ -40,8 +32,8 @@ class Quiet:
     engine: Engine
 
     def begin(self, id: str) -> bool:
-        self.engine.freeze(id)
-        return self.engine.start(id).status is Status.PROCESSING
+        self.engine.sending.freeze(id)
+        return self.engine.sending.start(id).status is Status.PROCESSING
 
     def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
         while self.send_time_slice(id):
@@ -50,7 +42,7 @@ class Quiet:
         return False
 
     def send_time_slice(self, id: str) -> bool:
-        return self.engine.send_time_slice(id)
+        return self.engine.sending.send_time_slice(id)
 
     def end(self, id: str) -> None:
         return None
@@ -80,6 +72,7 @@ class Drive:
     clock: FakeClock
     store: Any  # a SqliteStore, or the one that was handed in
     transport: ListTransport
+    journals: MemoryJournals
 
     def add(self, ref: str, people: int, **fields: Any) -> str:
         """A mailout to its own list of so many people."""
@@ -91,11 +84,11 @@ class Drive:
             NewMailout(id=id, kind=Kind.MARKDOWN, ref=ref, list_key=fields.pop("list_key", ref), **fields)
         )
         self.store.set_content(id, self.store.put_content(content), ref)
-        self.engine.freeze(id)
+        self.engine.sending.freeze(id)
         return id
 
     def run(self) -> QueueRun:
-        run = QueueRun(self.engine, Quiet(self.engine))
+        run = QueueRun(self.engine.sending, Quiet(self.engine))
         run.run()
         return run
 
@@ -117,6 +110,7 @@ def drive(
     make_transport: Callable[[FakeClock], ListTransport] = ListTransport,
     worker: str = "test",
     store: Store | None = None,
+    source_of: Callable[[str], Source] | None = None,
     **settings: str,
 ) -> Drive:
     clock = clock or FakeClock()
@@ -130,22 +124,16 @@ def drive(
         "TEST_EMAILS": "editor@example.org",
         **settings,
     }
-    chosen = load_settings(env=env)
     store = store or SqliteStore(folder / "mailout.db", clock)
-    transport = make_transport(clock)
-    parts: dict[str, Any] = {"media": None, "source_of": None}
-    return Drive(
-        VirtualEngine(
-            settings=chosen,
-            store=store,
-            transport=transport,
-            journals=MemoryJournals(),
-            clock=clock,
-            limits=limits_of(chosen),
-            worker=worker,
-            **parts,
-        ),
+    transport, journals = make_transport(clock), MemoryJournals()
+    engine = wiring.build(
+        load_settings(env=env),
         clock,
-        store,
-        transport,
+        store=store,
+        transport=transport,
+        journals=journals,
+        source_of=source_of,
+        worker=worker,
+        inline=True,  # a call moves the virtual clock
     )
+    return Drive(engine, clock, store, transport, journals)

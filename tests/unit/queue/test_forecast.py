@@ -188,9 +188,9 @@ def test_while_it_is_sent_the_forecast_learns_the_real_speed(folder: Path) -> No
 
     made = drive(folder, make_transport=slow, SEND_RATE_PER_SEC="10")
     id = made.add("letter", 1000)
-    made.engine.start(id)
+    made.engine.sending.start(id)
     for _ in range(5):
-        made.engine.send_for(id, 60.0)
+        made.engine.sending.send_for(id, 60.0)
     now = made.clock.now()
     predicted = made.engine.queue_forecast.forecast(id)
     assert predicted is not None

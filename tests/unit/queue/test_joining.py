@@ -51,7 +51,7 @@ class Elsewhere(FakeClock):
         first, self.first = self.first, None
         if first is not None and seconds >= 1:
             until = self.now() + seconds
-            first.engine.conclude(self.id, first.engine.send_for(self.id, seconds))
+            first.engine.sending.conclude(self.id, first.engine.sending.send_for(self.id, seconds))
             seconds = until - self.now()
         self.first = first
         super().sleep(seconds)
@@ -66,8 +66,8 @@ def begun(folder: Path, clock: Elsewhere, transport: type[ListTransport], people
     """A mailout that the first machine is in the middle of."""
     first = drive(folder, clock, transport, worker="first-1", SEND_RATE_PER_SEC=str(RATE))
     clock.id = first.add("letter", people)
-    first.engine.start(clock.id)
-    first.engine.send_for(clock.id, 5)
+    first.engine.sending.start(clock.id)
+    first.engine.sending.send_for(clock.id, 5)
     clock.first = first
     return first
 
@@ -110,5 +110,5 @@ def test_what_is_asked_for_meanwhile_is_found_between_two_time_slices(folder: Pa
         if len(looks) == 2:
             looks.append(made.add("urgent", 5, priority=9))
 
-    ended = QueueRun(made.engine, Quiet(made.engine), look).run()
+    ended = QueueRun(made.engine.sending, Quiet(made.engine), look).run()
     assert ended == [looks[2], long]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.audience.port import SubscriberRow
 from mailout.content.model import Content
 from mailout.content.port import Kind
 from mailout.delivery.options import Ended
@@ -220,7 +221,7 @@ def test_bounces_stop_it_while_it_is_being_sent(folder: Path) -> None:
             set_metrics(made, id, complained=50)
             return super().send_time_slice(id)
 
-    QueueRun(made.engine, Watches(made.engine)).run()
+    QueueRun(made.engine.sending, Watches(made.engine)).run()
     held = made.store.mailout(id)
     assert held.defer_reason is DeferReason.REPUTATION
     assert 250 < held.ledger.sent < 350  # one time slice
@@ -254,7 +255,7 @@ def test_a_setting_that_is_missing_holds_one_mailout_and_not_the_queue(folder: P
                 raise UsageError("ORG_NAME: is missing.")
             return super().send_time_slice(id)
 
-    assert QueueRun(made.engine, Breaks(made.engine)).run() == [broken, fine]
+    assert QueueRun(made.engine.sending, Breaks(made.engine)).run() == [broken, fine]
     assert made.store.mailout(broken).defer_reason is DeferReason.CONFIGURATION_ERROR
     assert made.store.mailout(fine).status is Status.COMPLETED
 
@@ -268,7 +269,7 @@ def test_the_unforeseen_is_told_after_the_others_had_their_turn(folder: Path) ->
             return super().send_time_slice(id) if id == fine else bool(1 // 0)
 
     with pytest.raises(ZeroDivisionError):
-        QueueRun(made.engine, Breaks(made.engine)).run()
+        QueueRun(made.engine.sending, Breaks(made.engine)).run()
     assert made.store.mailout(fine).status is Status.COMPLETED
     assert made.store.mailout(broken).status is Status.PENDING
 
@@ -284,7 +285,7 @@ def test_a_report_that_cannot_be_written_costs_no_other_mailout_its_turn(folder:
                 raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        QueueRun(made.engine, Breaks(made.engine)).run()
+        QueueRun(made.engine.sending, Breaks(made.engine)).run()
     assert {made.store.mailout(id).status for id in (first, second)} == {Status.COMPLETED}
 
 
@@ -296,7 +297,7 @@ def test_an_audience_that_cannot_be_frozen_ahead_costs_no_other_mailout_its_turn
     planned = NewMailout(id="planned", kind=Kind.MARKDOWN, ref="planned", scheduled_at=NOON + 9999)
     made.store.enqueue(planned)
     made.store.set_content("planned", made.store.put_content(Content("s", "<p>b</p>", "b")), "s")
-    monkeypatch.setattr(made.engine, "freeze", freeze_unless("planned", made.engine.freeze))
+    monkeypatch.setattr(made.engine.sending, "freeze", freeze_unless("planned", made.engine.sending.freeze))
     with pytest.raises(RuntimeError, match="planned"):
         made.run()
     assert made.store.mailout(fine).status is Status.COMPLETED
@@ -372,7 +373,7 @@ def test_two_workers_and_two_companies_send_everything_once(folder: Path) -> Non
                 other.run()
             return super().send_time_slice(id)
 
-    QueueRun(one.engine, Nested(one.engine)).run()
+    QueueRun(one.engine.sending, Nested(one.engine)).run()
     accepted = one.transport.accepted + other.transport.accepted
     assert (len(accepted), set(accepted.values())) == (800, {1})
     assert other.transport.calls == 400  # what the first had begun was not due for the second
@@ -420,12 +421,11 @@ class MortalStore(SqliteStore):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_in_the_middle_of_a_defer_it_goes_on_and_nobody_gets_it_twice(folder: Path, when: str) -> None:
-    made = drive(folder, LIMIT_PER_HOUR="100")
+    clock = FakeClock()
+    mortal = MortalStore(folder / "mailout.db", clock)
+    made = drive(folder, clock, store=mortal, LIMIT_PER_HOUR="100")
     id = made.add("letter", 150)
-    mortal = MortalStore(folder / "mailout.db", made.clock)
-    made.engine.store = mortal
     mortal.fuse = Fuse(when)
-    made.engine._judge._store = mortal
     with pytest.raises(Killed):
         made.run()
     left = made.store.mailout(id)
@@ -449,7 +449,7 @@ def test_a_store_that_is_away_ends_the_run_and_loses_nothing(folder: Path) -> No
             raise StoreUnavailable
 
     with pytest.raises(StoreUnavailable):
-        QueueRun(made.engine, Away(made.engine)).run()
+        QueueRun(made.engine.sending, Away(made.engine)).run()
     made.clock.sleep(121)
     made.run()
     assert made.store.mailout(id).ledger.sent == 5
@@ -460,10 +460,13 @@ def test_a_store_that_is_away_ends_the_run_and_loses_nothing(folder: Path) -> No
 
 def test_a_delay_leaves_time_to_take_it_back(folder: Path) -> None:
     made = drive(folder, SEND_DELAY="600")
-    id = made.add("letter", 5, scheduled_at=made.engine._time_to_take_it_back())
+    letter = folder / "letter.md"
+    letter.write_text("---\nsubject: Hello\n---\nHow are you?\n", encoding="utf-8")
+    made.store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
+    id = made.engine.intake.enqueue(str(letter)).id
     assert made.run().ended == []
     waits = made.store.mailout(id)
-    assert (waits.scheduled_at, waits.ledger.recipients) == (NOON + 600, 5)
+    assert (waits.scheduled_at, waits.ledger.recipients) == (NOON + 600, 1)
     made.clock.sleep(599)
     actions.cancel(made.store, id)
     made.clock.sleep(10)
@@ -494,7 +497,7 @@ def test_everything_paused_stops_between_time_slices_and_is_nobodys(folder: Path
             made.store.pause_all(True)
             return more
 
-    QueueRun(made.engine, Pauses(made.engine)).run()
+    QueueRun(made.engine.sending, Pauses(made.engine)).run()
     stopped = made.store.mailout(id)
     assert (stopped.status, stopped.locked_by) == (Status.PENDING, None)
     assert stopped.ledger.sent < 400
@@ -511,13 +514,13 @@ def test_a_stop_lets_the_mailout_go(folder: Path) -> None:
 
     def answer(mail: Mail, nth: int) -> None:
         if nth == 10:
-            made.engine.stop()
+            made.engine.sending.stop()
 
     made.transport.answer = answer
-    made.engine.start(id)
-    report = made.engine.send_for(id)
+    made.engine.sending.start(id)
+    report = made.engine.sending.send_for(id)
     assert report.ended is Ended.STOPPED
-    stopped = made.engine.conclude(id, report)
+    stopped = made.engine.sending.conclude(id, report)
     assert (stopped.status, stopped.locked_by, stopped.defer_reason) == (Status.PENDING, None, None)
     assert stopped.ledger.in_flight == 0
 

@@ -1,0 +1,33 @@
+"""Why a mailout is not enqueued: it was sent, cancelled or rehearsed before."""
+
+from __future__ import annotations
+
+from mailout.errors import Abort, AbortCode, UsageError
+from mailout.queue.mailout import Mailout
+
+
+def already_sent(subject: str) -> Abort:
+    return Abort(
+        AbortCode.MAILOUT_ALREADY_SENT,
+        f"“{subject}” has been sent; a real mailout goes out once.",
+        remedy="To send to those that failed: `mailout queue retry`. For a trial: `--test`.",
+    )
+
+
+def cancelled(mailout: Mailout) -> UsageError:
+    return UsageError(
+        f"This mailout was cancelled on its way ({mailout.id}): some people may have got it.",
+        remedy="To send it all the same, give the page or file another id.",
+    )
+
+
+class AlreadyRehearsed(Abort):
+    """The same content was written to the folder before."""
+
+
+def already_rehearsed(mailout: Mailout) -> AlreadyRehearsed:
+    return AlreadyRehearsed(
+        AbortCode.MAILOUT_ALREADY_SENT,
+        f"“{mailout.subject}” has been rehearsed and has not changed since.",
+        remedy="To rehearse it all the same: --again. To send it to people: MAILOUT_TRANSPORT=ses.",
+    )
