@@ -8,7 +8,7 @@ export DO_NOT_TRACK := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install demo demo-ses test test-wheel check format docs bench lock clean
+.PHONY: help install demo demo-ses test test-quick test-wheel check format docs bench lock clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,13 +20,17 @@ $(VENV)/.run: requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run requirements-dev.lock pyproject.toml
-	@echo "Installing what the tests need into $(VENV)."
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-dev.lock
+$(VENV)/.command: $(VENV)/.run pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-install: $(VENV)/.dev  ## build .venv with everything in it
+$(VENV)/.dev: $(VENV)/.command requirements-dev.lock
+	@echo "Installing what the tests need into $(VENV)."
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-dev.lock
+	@touch $@
+
+install: $(VENV)/.command  ## build .venv with the command mailout and what it needs
+	@echo "Installed. Next: source $(BIN)/activate, then: mailout init"
 
 demo: $(VENV)/.run  ## send the shipped newsletter to made-up people, into a folder
 	@$(BIN)/python -m cli demo $(ARGS)
@@ -36,6 +40,9 @@ demo-ses: $(VENV)/.run  ## the same through a stand-in for Amazon SES on this ma
 
 test: $(VENV)/.dev  ## every test
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(ARGS)
+
+test-quick: $(VENV)/.dev  ## the unit tests: no Prefect, no Postgres, no browser
+	@$(BIN)/python -m pytest -n 2 tests/unit $(ARGS)
 
 test-wheel: $(VENV)/.dev  ## build the package, install it elsewhere, and use it there
 	@$(BIN)/python -m tests.wheel $(ARGS)

@@ -84,6 +84,6 @@ if __name__ == "__main__":
     try:
         deploy(prefect_api.environment(load_settings().mailout_home))
     except MailoutError as error:
-        say_error(str(error), error.exit_code)
+        say_error(str(error), error.code, error.exit_code)
         sys.exit(error.exit_code)
     say("Work pool, deployments and automation are up to date.")

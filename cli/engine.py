@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from cli.output import note
+from cli.where import require_place, say_where
 from mailout import wiring
 from mailout.engine import Engine
 from mailout.logs import log_as_set
@@ -15,10 +16,13 @@ def open_engine(*, verbose: bool = False) -> Engine:
     return wiring.build(read_settings(logging.INFO if verbose else logging.WARNING))
 
 
-def read_settings(level: int = logging.WARNING) -> Settings:
+def read_settings(level: int = logging.WARNING, *, says_where: bool = True) -> Settings:
     """From the environment and `.env`. What looks like a mistake there is said, and stops nothing."""
     settings = load_settings()
+    require_place(settings)
     log_as_set(settings, level)
     for warning in settings.warnings:
         note(f"mailout: {warning}")
+    if says_where:
+        say_where(settings)
     return settings

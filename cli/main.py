@@ -10,17 +10,20 @@ import os
 import signal
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from cli.output import say_error
-from mailout.errors import MailoutError
+from cli.hints import mistyped
+from cli.output import say, say_error
+from mailout import __version__
+from mailout.errors import MailoutError, UsageError
 from mailout.private_files import keep_private
 
 COMMANDS = {
+    "init": "Begin: a few questions, and the settings are written.",
     "demo": "See it work: made-up people, no account, half a minute.",
     "send": "Send one mailout to everyone who should have it, once.",
     "preview": "Write a mail to files, to look at before it is sent.",
@@ -32,6 +35,7 @@ COMMANDS = {
     "archive": "Move old mailouts out of the store, into files.",
     "up": "Run everything here: Prefect, the flows, the gateway.",
     "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",
+    "notion": "Make the databases to write in, in Notion.",
 }
 """Each is a module of `cli.commands`, imported when it is asked for: `--help` need not load an engine."""
 
@@ -52,11 +56,22 @@ class Commands(TyperGroup):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-app = typer.Typer(cls=Commands, rich_markup_mode=None, add_completion=False)
+app = typer.Typer(cls=Commands, rich_markup_mode=None)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        say(f"mailout {__version__}")
+        raise typer.Exit
 
 
 @app.callback(epilog="Begin with: mailout demo. Every command explains itself: mailout send --help.")
-def mailout() -> None:
+def mailout(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
     """Sends a letter that you wrote in Notion or in a Markdown file to everyone on your list, once."""
 
 
@@ -66,16 +81,20 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         command = typer.main.get_command(app)
+        command._main_shell_completion({}, "mailout")  # ends here when the shell asks for completions
         with command.make_context("mailout", arguments or ["--help"]) as context:
             command.invoke(context)
         sys.stdout.flush()
     except typer.Exit as end:
         return end.exit_code
     except MailoutError as error:
-        say_error(str(error), error.exit_code)
+        say_error(str(error), error.code, error.exit_code)
         return error.exit_code
     except TyperException as error:
-        say_error(_usage(error), error.exit_code)
+        if _is_help(error):
+            say(error.format_message())
+        else:
+            say_error(_usage(error), UsageError.code, error.exit_code)
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort) as stop:
         return 128 + getattr(stop, "number", signal.SIGINT)
@@ -86,8 +105,16 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _is_help(error: TyperException) -> bool:
+    """A group that was given nothing to do shows its help."""
+    context = getattr(error, "ctx", None)
+    return context is not None and error.format_message() == context.get_help()
+
+
 def _usage(error: TyperException) -> str:
     """What is wrong, and where to read how it is done."""
-    context = getattr(error, "ctx", None)
+    context, said = getattr(error, "ctx", None), error.format_message()
+    if (hint := mistyped(said, context)) is not None:
+        return hint
     more = f" See `{context.command_path} --help`." if context is not None else ""
-    return error.format_message().rstrip(".") + "." + more
+    return said.rstrip(".") + "." + more

@@ -47,9 +47,16 @@ def print_json(data: Any) -> None:
     sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def say_error(message: str, code: int) -> None:
+def say_error(message: str, code: str, exit_code: int) -> None:
     if _as_json:
-        sys.stderr.write(json.dumps({"error": message, "code": code}, ensure_ascii=False) + "\n")
+        data = {"error": message, "code": str(code), "exit_code": exit_code}
+        sys.stderr.write(json.dumps(data, ensure_ascii=False) + "\n")
         return
     for line in message.splitlines():
         sys.stderr.write(f"mailout: {line}\n")
+
+
+def aside(text: str) -> None:
+    """One dim line on stderr, for a person; whoever asked for JSON gets JSON alone."""
+    if not _as_json:
+        err.print(text, style="dim")

@@ -9,6 +9,7 @@ from typing import Any
 
 from cli.names import SHORT
 from cli.output import say
+from cli.tables import Table
 from mailout.engine import Engine
 from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
@@ -16,7 +17,7 @@ from mailout.reporting.forecasts import forecast_dict, forecast_text
 from mailout.reporting.phrases import WHY, mode
 from mailout.reporting.plain import status_lines, summary_lines
 from mailout.reporting.reports import Reports
-from mailout.time_format import iso, spoken
+from mailout.time_format import day, iso, spoken
 
 ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
 
@@ -42,22 +43,40 @@ def show_mailout(engine: Engine, mailout: Mailout) -> None:
 
 
 def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
-    """One line each; the subject comes last, where a long one does no harm."""
+    """One line each; below it what it waits for, if it waits."""
     forecasts = engine.queue_forecast.snapshot().forecasts
-    rows = [
-        (
-            m.id[:SHORT],
-            state_text(engine, m, forecasts.get(m.id)),
-            f"{m.ledger.sent:,} of {m.ledger.recipients:,}",
-            titled(m),
-        )
-        for m in mailouts
-    ]
-    head = ("id", "how it stands", "sent", "subject")
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
-    for place, row in enumerate((head, *rows)):
-        padded = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
-        say("  ".join((*padded, row[3])), style=None if place else "bold")
+    zone = engine.limits.timezone
+    table = Table(
+        ("id", "date", "state", "sent", "subject"),
+        right=frozenset({"sent"}),
+        coloured="state",
+        indent=SHORT + 2,
+    )
+    for m in mailouts:
+        word, style = _word(engine, m)
+        told = state_text(engine, m, forecasts.get(m.id))
+        sent = f"{m.ledger.sent:,} of {m.ledger.recipients:,}"
+        moment = m.completed_at or m.started_at or m.scheduled_at or m.created_at
+        more = "" if told in ("done", "cancelled", "being sent") else told
+        table.add(m.id[:SHORT], day(moment, zone), word, sent, titled(m), style=style, more=more)
+    table.show()
+
+
+def _word(engine: Engine, mailout: Mailout) -> tuple[str, str]:
+    """How it stands in one word, and its colour."""
+    match mailout.status:
+        case Status.PENDING if mailout.defer_reason is not None:
+            return ("needs you", "bold yellow") if mailout.deferred_until is None else ("waits", "yellow")
+        case Status.PENDING if mailout.started_at is None and mailout.scheduled_at is not None:
+            return "planned", "cyan"
+        case Status.PENDING:
+            return "waits", "yellow"
+        case Status.PROCESSING:
+            return ("sending", "cyan") if _goes_on_by(engine, mailout) is None else ("stopped", "yellow")
+        case Status.CANCELLED:
+            return "cancelled", "dim"
+        case Status.COMPLETED:
+            return ("failed", "red") if mailout.outcome is MailoutOutcome.FAILED else ("done", "green")
 
 
 def titled(mailout: Mailout) -> str:

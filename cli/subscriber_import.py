@@ -21,6 +21,7 @@ from mailout.audience.plan import IN_WORDS, Plan
 from mailout.audience.port import ImportCounts
 from mailout.engine import Engine
 from mailout.errors import UsageError
+from mailout.reporting.phrases import count
 from mailout.reporting.rows import safe
 
 EXAMPLE = "Example: mailout subscribers import people.csv --list newsletter --rejects left-out.csv"
@@ -117,7 +118,7 @@ def _agreed(found: CsvImport) -> bool:
     """Asked on a terminal only: a script has nobody to answer."""
     if not found.people or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
-    return typer.confirm(f"Import these {found.people:,} people?", default=False, err=True)
+    return typer.confirm(f"Import {count(found.people, 'person', 'people')}?", default=False, err=True)
 
 
 def import_into(engine: Engine, found: CsvImport, list_key: str | None = None) -> ImportCounts:
@@ -136,13 +137,13 @@ def import_into(engine: Engine, found: CsvImport, list_key: str | None = None) -
 
 def show_counts(found: CsvImport, counts: ImportCounts) -> None:
     say(
-        f"{found.rows:,} rows, {found.people:,} people: {counts.added:,} new, {counts.updated:,} changed,"
-        f" {counts.unchanged:,} as before."
+        f"{count(found.rows, 'row')}, {count(found.people, 'person', 'people')}:"
+        f" {counts.added:,} new, {counts.updated:,} changed, {counts.unchanged:,} as before."
     )
     if counts.kept_status:
         say(f"{counts.kept_status:,} had left or bounced before, and the file does not change that.")
     if counts.forgotten:
-        say(f"{counts.forgotten:,} had asked to be forgotten, and were not brought back.")
+        say(f"{counts.forgotten:,} had asked to be forgotten: not brought back.")
     for reason, n in found.dropped.items():
         say(f"  {n:>5,} left out: {IN_WORDS[reason]}")
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 import httpx
+from prefect import State
 from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectException, TerminationSignal
 from prefect.runtime import flow_run
 
 from flows.names import name_run
+from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.queue import actions
 from mailout.queue.mailout import Mailout, Status
@@ -49,10 +52,23 @@ class Delivery:
         if id in self._letters:  # else it could not even be loaded, which the run says
             report(self._letters[id], self._progress[id])
 
+    def add(self, mailout: Mailout) -> None:
+        """One that steps of its own have loaded and rendered."""
+        self._know(Letter(mailout))
+
     def _know(self, letter: Letter) -> None:
         self._letters[letter.id] = letter
         self._progress.setdefault(letter.id, Progress())
         name_run([str(one) for one in self._letters.values()])
+
+
+def deliver(steps: Delivery, mailout_id: str) -> State[Any]:
+    """The rest of the steps, for whoever has loaded and rendered it; how it ended."""
+    with let_go_if_ended([mailout_id]):
+        if steps.begin(mailout_id):
+            steps.send(mailout_id, still_its_turn=lambda: True)
+        steps.end(mailout_id)
+    return outcome_of(mailout_id)
 
 
 @contextmanager
@@ -60,7 +76,7 @@ def let_go_if_ended(in_hand: Sequence[str]) -> Iterator[None]:
     """Whoever cancels a flow run wants its mailouts to stop: they wait for a person.
 
     A process that is only asked to end (a new version, a machine that restarts) lets them go, and the next
-    run of the queue takes them up.
+    run of the queue continues them.
     """
     try:
         yield

@@ -27,7 +27,7 @@ def end_with_up() -> None:
 
 
 def _watch(lock: Path) -> None:
-    """Asked first, as a worker would: it lets its mailouts go, and another run takes them up."""
+    """Asked first, as a worker would: it lets its mailouts go, and another run continues them."""
     while is_up(lock):
         time.sleep(LOOK_EVERY)
     log.warning("`mailout up` has ended: this run ends, too.")

@@ -8,9 +8,8 @@ from prefect import State, flow
 from prefect.states import Completed
 from pydantic.json_schema import SkipJsonSchema
 
-from flows.delivery import Delivery, let_go_if_ended
+from flows.delivery import Delivery, deliver
 from flows.heartbeats import heartbeats
-from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.errors import Abort, AbortCode
 from mailout.intake.requests import answer, still_asked
@@ -31,7 +30,7 @@ def send_mailout(
     """Send one mailout to everyone who should have it, once.
 
     Run again after a crash, it goes on where it stopped. A mailout that has to wait ends this run as
-    `Deferred`, with the reason; `run_queue` takes it up again.
+    `Deferred`, with the reason; `run_queue` continues it.
 
     Args:
         ref: A Notion page (its id or address), or the path of a Markdown file.
@@ -49,8 +48,4 @@ def send_mailout(
         raise
     if mailout is None:
         return Completed(message="The page does not ask to be sent.", name="Not ready")
-    with let_go_if_ended([mailout.id]):
-        if steps.begin(mailout.id):
-            steps.send(mailout.id, still_its_turn=lambda: True)
-        steps.end(mailout.id)
-    return outcome_of(mailout.id)
+    return deliver(steps, mailout.id)

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import media, metrics, progress, requests, ses_events, unsubscribe
+from gateway import articles, media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
 from gateway.edge import ANSWER_SECONDS, Edge
@@ -77,6 +77,7 @@ def create_app(
     wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
+    app.include_router(articles.router(settings, store, emitter, wrong))
     app.include_router(unsubscribe.router(settings, store))
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))

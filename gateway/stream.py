@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
+from fastapi.sse import format_sse_event
 from starlette.concurrency import run_in_threadpool
 
 from mailout.errors import StoreError
@@ -29,7 +30,7 @@ class Stream:
         self._poller: asyncio.Task[None] | None = None
         self._last: tuple[dict[str, Any], str] | None = None
 
-    async def events(self) -> AsyncIterator[str]:
+    async def events(self) -> AsyncIterator[bytes]:
         mine: asyncio.Queue[str] = asyncio.Queue(maxsize=1)
         self._listeners.add(mine)
         if self._last is not None and self._poller is not None:
@@ -44,9 +45,9 @@ class Stream:
                 except TimeoutError:
                     if poller.done():  # something unforeseen: better an end with a reason than silence
                         poller.result()
-                    yield ": still here\n\n"
+                    yield format_sse_event(comment="still here")
                 else:
-                    yield f"event: progress\ndata: {text}\n\n"
+                    yield format_sse_event(event="progress", data_str=text)
         finally:
             self._listeners.discard(mine)
             if not self._listeners and self._poller is not None:

@@ -42,6 +42,8 @@ class MailoutError(Exception):
     """Something went wrong."""
 
     exit_code: ClassVar[int] = 1
+    code: str = "error"
+    """For programs: what `--json` calls it."""
 
     def __init__(self, message: str | None = None, *, remedy: str | None = None) -> None:
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
@@ -56,56 +58,75 @@ class SettingsError(MailoutError):
     """A setting is missing or wrong."""
 
     exit_code = 2
+    code = "settings_error"
 
 
 class UsageError(MailoutError):
     """What was asked for cannot be done."""
 
     exit_code = 2
+    code = "usage_error"
 
 
 class Abort(MailoutError):
     """The mailout was stopped before its first message."""
 
     def __init__(self, code: AbortCode, message: str, *, remedy: str | None = None) -> None:
-        self.code = code
-        super().__init__(f"{code}: {message}", remedy=remedy)
+        super().__init__(message, remedy=remedy)
+        self.code: AbortCode = code
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} ({self.code})"
 
 
 class Unseen(MailoutError):
     """It may be well: we cannot look."""
 
+    code = "unseen"
+
 
 class SourceError(MailoutError):
     """The place where mail is written could not do what was asked."""
 
+    code = "source_error"
+
 
 class SourceUnavailable(SourceError):
     """The place where mail is written does not answer just now."""
+
+    code = "source_unavailable"
 
 
 class SourceRefused(SourceError):
     """The place where mail is written does not let us in."""
 
     exit_code = 2
+    code = "source_refused"
 
 
 class SourceNotFound(SourceError):
     """There is no such page, or it is not shared with us."""
 
     exit_code = 2
+    code = "source_not_found"
 
 
 class StoreError(MailoutError):
     """The store could not do what was asked."""
 
+    code = "store_error"
+
 
 class StoreUnavailable(StoreError):
     """The store does not answer just now."""
 
+    code = "store_unavailable"
+
 
 class HomeUnwritable(StoreUnavailable):
     """MAILOUT_HOME cannot be written to."""
+
+    code = "home_unwritable"
 
     @classmethod
     def because(cls, path: Path, error: OSError) -> HomeUnwritable:
@@ -139,17 +160,27 @@ class StoreMismatch(StoreError):
     """The store's schema is not the one this program knows."""
 
     exit_code = 2
+    code = "store_mismatch"
 
 
 class StoreRolledBack(StoreError):
     """The store does not know attempts that this machine has made: it looks like a restored backup."""
 
+    code = "store_rolled_back"
+
 
 class TransitionRefused(StoreError):
     """A message cannot take that step."""
+
+    code = "transition_refused"
 
 
 class NotFound(StoreError):
     """There is no such thing in the store."""
 
     exit_code = 2
+    code = "not_found"
+
+    @classmethod
+    def dead_letter(cls, id: str) -> NotFound:
+        return cls(f"There is no dead letter {id}.", remedy="`mailout dead-letters list` shows them.")

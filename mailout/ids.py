@@ -46,3 +46,8 @@ def transactional_id(company: str, key: str) -> str:
 
 def notification_id(database: str, dedupe_key: str, subscription: str) -> str:
     return uuid_of("notification", database, dedupe_key, subscription)
+
+
+def article_rehearsal_id(campaign_tag: str, send_batch_id: str, content_hash: str) -> str:
+    """A batch that is written to a folder: it never uses the real one up, and edited it is another one."""
+    return uuid_of("article", campaign_tag, send_batch_id, "rehearsal", content_hash)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
 from mailout.content.from_settings import footer_of, from_email_of, tokens_of
+from mailout.content.port import Kind
 from mailout.delivery.compose import Composer
 from mailout.delivery.concurrency import ConcurrencyCheck
 from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
@@ -26,6 +27,7 @@ from mailout.delivery.sender import Sender
 from mailout.delivery.store_retry import wait_for_store
 from mailout.delivery.throttling import Throttling
 from mailout.errors import HomeUnwritable, StoreError, UsageError
+from mailout.intake.articles import ArticleIntake
 from mailout.intake.test_emails import EmailsForTests
 from mailout.page_status.updates import PageReports
 from mailout.queue.judge import Judge, defer
@@ -83,6 +85,8 @@ class Sending:
         mailout = self.store.mailout(id)
         if mailout.frozen_at is None and mailout.is_test:
             self.store.freeze_recipients(id, self.test_emails.recipients())
+        elif mailout.frozen_at is None and mailout.kind is Kind.ARTICLE:
+            ArticleIntake(self.settings, self.store, rehearses=self.rehearses).freeze(mailout)
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since it was enqueued, too
             while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK) is not None:
@@ -116,6 +120,7 @@ class Sending:
         allowance = wait_for_store(self.provider.ask, self.clock)
         if allowance is not None and allowance.refused is not None:
             return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
+        options = wait_for_store(self._options, self.clock)
         part = CsvPart(self.csv_folder, self.worker, self.clock)
         watchers: list[Observer] = [part, OutcomeLog(), *([observer] if observer else [])]
         self._sender = Sender(
@@ -124,7 +129,7 @@ class Sending:
             self._composer(mailout),
             self.journals,
             self.clock,
-            wait_for_store(self._options, self.clock),
+            replace(options, retry=mailout.retry_plan or options.retry),
             Observers(watchers),
             self._throttling,
         )

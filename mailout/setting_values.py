@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -135,6 +135,17 @@ def _check_topics(arns: tuple[str, ...]) -> tuple[str, ...]:
     if not all(re.fullmatch(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]+", arn) for arn in arns):
         raise ValueError("must be ARNs of SNS topics, separated by commas")
     return arns
+
+
+def is_of_this_machine(url: str) -> bool:
+    """Whether nobody else can open it."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_api_token(token: SecretStr) -> SecretStr:

@@ -15,6 +15,7 @@ from mailout.delivery.port import (
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorLog
 from mailout.feedback.port import Feedback
+from mailout.intake.port import Articles
 from mailout.metrics.port import Counts
 from mailout.page_status.port import DueReports
 from mailout.queue.port import Queue, Requests
@@ -32,6 +33,7 @@ class Store(
     Alerts,
     Counts,
     Archives,
+    Articles,
     Protocol,
 ):
     """Where everything is kept. Every method is one transaction; every time is the store's."""

@@ -19,6 +19,12 @@ def spoken(moment: float, zone: tzinfo) -> str:
     return f"{local.day} {_MONTHS[local.month - 1]} {local:%Y %H:%M} {local.tzname()}"
 
 
+def day(moment: float, zone: tzinfo) -> str:
+    """For a table: `15 Nov 2026`."""
+    local = datetime.fromtimestamp(moment, zone)
+    return f"{local.day:>2} {_MONTHS[local.month - 1]} {local:%Y}"
+
+
 def clock_time(moment: float, zone: tzinfo, span: float) -> str:
     """A label on an axis that covers `span` seconds: no finer than it needs to be."""
     local = datetime.fromtimestamp(moment, zone)

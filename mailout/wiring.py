@@ -41,7 +41,7 @@ from mailout.settings import Settings, load_settings
 from mailout.store import Store
 
 if TYPE_CHECKING:
-    from mailout.adapters.notion import NotionPages
+    from mailout.adapters.notion import NotionDatabases, NotionPages
     from mailout.adapters.sns_certificates import SnsCertificates
     from mailout.adapters.sns_topics import SnsTopics
     from mailout.adapters.sqs import SqsQueue
@@ -211,6 +211,13 @@ def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
     from mailout.adapters.notion import NotionConfig, NotionPages
 
     return NotionPages(NotionConfig.of(settings), clock)
+
+
+def notion_databases(settings: Settings, clock: Clock | None = None) -> NotionDatabases:
+    """Makes the databases to write in."""
+    from mailout.adapters.notion import NotionConfig, NotionDatabases
+
+    return NotionDatabases(NotionConfig.of(settings), clock or SystemClock())
 
 
 def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str], object] | None:

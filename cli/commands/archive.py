@@ -12,6 +12,7 @@ from cli.engine import open_engine
 from cli.names import SHORT
 from cli.output import Json, note, print_json, say
 from cli.show import near, titled
+from cli.tables import Table
 from mailout import wiring
 from mailout.archive.archiving import DEFAULT_DAYS, Archived, Kept
 from mailout.queue.mailout import Mailout
@@ -94,8 +95,11 @@ def _show_plan(ready: list[Mailout], kept: list[Kept], json: bool) -> None:
         plan = [{**_named(one), "messages": one.ledger.recipients} for one in ready]
         print_json({"would_archive": plan, **_kept(kept)})
         return
+    table = Table(("id", "messages", "subject"), right=frozenset({"messages"}))
     for one in ready:
-        say(_line(one, one.ledger.recipients, ""))
+        table.add(one.id[:SHORT], f"{one.ledger.recipients:,}", titled(one))
+    if ready:
+        table.show()
     messages = count(sum(one.ledger.recipients for one in ready), "message")
     say(f"Would archive {count(len(ready), 'mailout')} with {messages}." if ready else "Nothing to archive.")
     _explain(kept)

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from cli.output import Json, out, print_json, say
 from cli.processes.prefect_checks import prefect_checks
-from cli.versions import version_checks
+from cli.where import require_place, say_where
 from mailout import examination
 from mailout.doctor.checks import Check, Part, checked
-from mailout.errors import SettingsError
+from mailout.errors import SettingsError, UsageError
 from mailout.settings import load_settings
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -28,7 +28,7 @@ INDENT = " " * 8
 def doctor(json: Json = False) -> None:
     """Ask everything a mailout needs; say what is wrong and how to fix it.
 
-    Python and its packages, the settings, the store, SES with SNS, SQS and the DNS, Notion, Prefect.
+    The settings, the store, SES with SNS, SQS and the DNS, Notion, Prefect.
     Nothing is sent. Exit codes: 0 nothing stands in the way, 1 something does.
     """
     found = []
@@ -52,13 +52,16 @@ def doctor(json: Json = False) -> None:
 
 def _parts() -> Iterator[Part]:
     """Settings that are wrong are shown as such; whom they lead to cannot be asked then."""
-    yield Part("Python", checked("packages", version_checks))
     home = None
     try:
         settings = load_settings()
+        require_place(settings)
     except SettingsError as error:
         yield Part("Settings", _wrong(error))
+    except UsageError as error:
+        yield Part("Settings", [Check("folder", "fail", error.message, error.remedy or "")])
     else:
+        say_where(settings)
         home = settings.mailout_home
         yield from examination.examine(settings)
     yield Part("Prefect", checked("server", partial(prefect_checks, home=home)))

@@ -64,7 +64,8 @@ def forget(
     if archives.missing:
         note(archives.out_of_reach)
     if files:
-        note(f"{count(len(files), 'mail file')} in {files[0].parent.parent} still carry the address.")
+        carry = "still carries" if len(files) == 1 else "still carry"
+        note(f"{count(len(files), 'mail file')} in {files[0].parent.parent} {carry} the address.")
     note("Imports leave the address out from now on; the person may sign up again.")
 
 

@@ -65,8 +65,8 @@ def preview(
 
 
 def _refusal(error: MailoutError) -> Problem:
-    code = error.code if isinstance(error, Abort) else "cannot_be_sent"
-    return Problem(str(code), str(error).removeprefix(f"{code}: "), None)
+    code = str(error.code) if isinstance(error, Abort) else "cannot_be_sent"
+    return Problem(code, str(error).removesuffix(f" ({code})"), None)
 
 
 def _show(about: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from mailout.engine import Engine
 from mailout.errors import UsageError
 from mailout.queue.actions import require_here
 from mailout.reporting.codes import remedy_of
+from mailout.reporting.phrases import count
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.reports import Reports
 from mailout.reporting.summary import summarise
@@ -78,7 +79,7 @@ def _overview(engine: Engine, json: bool) -> None:
         return
     say("Subscribers: " + ", ".join(f"{n:,} {name}" for name, n in people.items()))
     for reason, n in left_out.items():
-        say(f"  {n:,} active ones get no mail: {LEFT_OUT[reason]}")
+        say(f"  {count(n, 'active one gets', 'active ones get')} no mail: {LEFT_OUT[reason]}")
     if paused:
         say(ALL_PAUSED)
     say()
@@ -119,7 +120,7 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         return
     say(f"Message {id} to {row['email']}: {row['state']}, attempts: {row['attempts']}")
     if row["error_message"]:
-        say(f"{row['error_code']}: {row['error_message']}")
+        say(f"{row['error_message']} ({row['error_code']})")
         if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
             say(f"  {remedy}")
     say()

@@ -14,14 +14,16 @@ from cli.commands import forget
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from cli.subscriber_import import writing
+from cli.tables import Table
 from mailout.audience.addresses import TRIM, Dropped, normalise
 from mailout.audience.plan import IN_WORDS
 from mailout.audience.port import SubscriberRow
 from mailout.audience.status import PRIORITY
 from mailout.engine import Engine
 from mailout.errors import UsageError
+from mailout.reporting.phrases import count
 from mailout.reporting.rows import safe
-from mailout.time_format import iso
+from mailout.time_format import day, iso
 
 app = typer.Typer(
     help="The people on your list: import, export, add one, look one up.",
@@ -30,6 +32,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
+STYLES = {"active": "green", "unsubscribed": "yellow", "bounced": "red"}
 COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")
 
 
@@ -51,7 +54,7 @@ def export(
             writer.writerow(map(_cell, (*(row[name] for name in COLUMNS), *values)))
             written += 1
     if out is not None:
-        note(f"{written:,} people written to {out}.")
+        note(f"{count(written, 'person', 'people')} written to {out}.")
 
 
 def _everybody(engine: Engine) -> Iterator[Mapping[str, Any]]:
@@ -81,14 +84,20 @@ def list_(
     """Who is on the list, by address."""
     if status is not None and status not in PRIORITY:
         raise UsageError(f"There is no status {status}.", remedy=f"There are: {', '.join(PRIORITY)}.")
-    found = open_engine().store.subscribers(limit=limit + 1, status=status, search=search)
-    people = [_with_times(person) for person in found[:limit]]
+    engine = open_engine()
+    found = engine.store.subscribers(limit=limit + 1, status=status, search=search)
     if json:
-        print_json(people)
+        print_json([_with_times(person) for person in found[:limit]])
         return
-    for person in people:
-        say("  ".join((f"{person['email']:<40}", f"{person['status']:<12}", _name(person))).rstrip())
-    if not people:
+    table = Table(("email", "status", "since", "name"), coloured="status", gives_way="email")
+    for person in found[:limit]:
+        since = person["status_updated_at"] or person["created_at"]
+        shown = day(since, engine.limits.timezone) if since else ""
+        style = STYLES[person["status"]]
+        table.add(person["email"], person["status"], shown, _name(person), style=style)
+    if found:
+        table.show()
+    else:
         note("Nobody.")
     if len(found) > limit:
         note(f"There are more than these {limit:,}: --limit shows more, --search fewer.")

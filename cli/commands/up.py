@@ -81,7 +81,7 @@ def up(
     With PREFECT_API_URL set, that server (or Prefect Cloud) is used and none is started. Ctrl-C ends it all:
     what is in hand is finished first.
     """
-    settings = read_settings()
+    settings = read_settings(says_where=False)  # it says so itself, once all is up
     own_server = not environment().get("PREFECT_API_URL")
     plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
     home = settings.mailout_home.absolute()

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 import polars as pl
 
@@ -36,14 +35,6 @@ class Audience:
 
     frame: pl.DataFrame
     dropped: Mapping[Dropped, int]
-
-
-def audience_of(rows: pl.DataFrame | pl.LazyFrame) -> Audience:
-    """Rows with an `email` (and perhaps a `status`, a `from_name`, more) as an audience of any status."""
-    lazy = rows.lazy()
-    none = check(lazy.limit(0).collect())
-    batches = lazy.collect_batches(chunk_size=BATCH, maintain_order=True)
-    return merge(chain([none], map(check, batches)))
 
 
 def check(rows: pl.DataFrame) -> pl.DataFrame:

@@ -55,14 +55,14 @@ def check_document(document: Document) -> None:
     if not document.text_body.strip() and not _shows_anything(document.html_body):
         raise Abort(
             AbortCode.EMPTY_BODY,
-            "there is nothing in the body, neither words nor a picture.",
+            "There is nothing in the body, neither words nor a picture.",
             remedy="Write something, then send again.",
         )
     if document.media:
         sources = ", ".join(media.source for media in document.media)
         raise Abort(
             AbortCode.MEDIA_UNAVAILABLE,
-            f"not kept yet, so the mail cannot show it: {sources}.",
+            f"Not kept yet, so the mail cannot show it: {sources}.",
             remedy="Send it through the engine, which keeps them first.",
         )
 
@@ -71,14 +71,14 @@ def check_content(content: Content) -> tuple[Problem, ...]:
     """Refuses what mail must not carry; returns what is merely unwise."""
     _require_subject(content.subject)
     if not content.html.strip() and not content.text.strip():
-        raise Abort(AbortCode.EMPTY_BODY, "neither HTML nor text was given.", remedy="Give one of the two.")
+        raise Abort(AbortCode.EMPTY_BODY, "Neither HTML nor text was given.", remedy="Give one of the two.")
     if len(content.subject) > MAX_SUBJECT:
         raise _invalid(
-            f"the subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.", SHORTEN
+            f"The subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.", SHORTEN
         )
     size = len(content.html.encode())
     if size > MAX_HTML:
-        raise _invalid(f"the HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
+        raise _invalid(f"The HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
     _require_flat(content.html)
     guard = _Guard()
     guard.read(content.html)
@@ -106,7 +106,7 @@ class _Guard(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         if tag == "script" or tag.endswith(":script"):
-            raise _invalid("the HTML holds a <script>.")
+            raise _invalid("The HTML holds a <script>.")
         for name, value in attributes:
             if re.match(r"on[a-z]", name):
                 raise _invalid(f"<{tag}> has an event handler, {name}.")
@@ -120,7 +120,7 @@ class _Guard(HTMLParser):
     def handle_comment(self, data: str) -> None:
         """To Outlook a conditional comment is no comment."""
         if data.startswith("[if") and "<script" in data.lower():
-            raise _invalid("a conditional comment holds a <script>.")
+            raise _invalid("A conditional comment holds a <script>.")
 
 
 def _runs_script(tag: str, name: str, value: str) -> bool:
@@ -136,7 +136,7 @@ def _runs_script(tag: str, name: str, value: str) -> bool:
 def _require_subject(subject: str) -> None:
     if not one_line(subject):
         raise Abort(
-            AbortCode.SUBJECT_REQUIRED, "there is no subject.", remedy="Give it one, then send again."
+            AbortCode.SUBJECT_REQUIRED, "There is no subject.", remedy="Give it one, then send again."
         )
 
 
@@ -161,7 +161,7 @@ def _require_flat(html: str) -> None:
 
 
 def _too_deep() -> Abort:
-    return _invalid(f"the HTML is nested more than {MAX_DEPTH} deep.")
+    return _invalid(f"The HTML is nested more than {MAX_DEPTH} deep.")
 
 
 def _shows_anything(html: str) -> bool:

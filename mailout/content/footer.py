@@ -39,7 +39,7 @@ class Footer:
         if missing:
             raise Abort(
                 AbortCode.FOOTER_ENV_MISSING,
-                f"the footer needs {', '.join(missing)}, and {'it is' if len(missing) == 1 else 'they are'}"
+                f"The footer needs {', '.join(missing)}, and {'it is' if len(missing) == 1 else 'they are'}"
                 " not set.",
                 remedy="Set what is missing in the environment or in .env, then send again.",
             )

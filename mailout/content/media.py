@@ -86,7 +86,7 @@ def keep_media(
 def no_public_place(media: Media) -> Abort:
     return Abort(
         AbortCode.MEDIA_UNAVAILABLE,
-        f"readers could not see {_called(media)}: it has no public address.",
+        f"Readers could not see {_called(media)}: it has no public address.",
         remedy="Set PUBLIC_URL (the gateway serves it), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET.",
     )
 

@@ -182,7 +182,8 @@ class Caller:
         if outcome.kind is not OutcomeKind.THROTTLED:
             return decide(outcome, row, self._retry, took_ms)
         id = row.attempt.id
-        pause = None if self.throttling.spends_an_attempt(id) else self.throttling.pause(id)
+        spent = self.throttling.spends_an_attempt(id, must_end=self._retry.dead_letters)
+        pause = None if spent else self.throttling.pause(id)
         return decide(outcome, row, self._retry, took_ms, throttle_pause=pause)
 
     def _ended(self, results: Sequence[Result]) -> None:

@@ -92,16 +92,8 @@ class Outbox(Protocol):
         """A person's word on UNKNOWN messages (all, or these): SENT, FAILED or PENDING."""
         ...
 
-    def retry_failed(self, mailout_id: str) -> int:
-        """FAILED messages wait again, with all their attempts before them. How many."""
-        ...
-
-    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
-        """An event says that this attempt was accepted (it may know before we do)."""
-        ...
-
-    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
-        """An event says that an accepted message was then rejected."""
+    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
+        """FAILED messages (all, or these) wait again, with all their attempts before them. How many."""
         ...
 
     def message(self, id: str) -> Mapping[str, Any]: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from mailout.delivery.states import Column, State
 
@@ -207,3 +208,13 @@ class RetryPlan:
 
     max_attempts: int = 5
     delays: Sequence[float] = field(default=(1.0, 5.0, 30.0, 120.0, 600.0))
+    jitter: float = 0.25  # each delay is so much shorter or longer, by a hash; 0: exactly as it says
+    dead_letters: bool = False  # what failed for good is kept as a dead letter; endless throttling fails, too
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any] | None) -> RetryPlan | None:
+        """As a store keeps it."""
+        return None if stored is None else cls(**{**stored, "delays": tuple(stored["delays"])})
+
+
+ARTICLE_RETRIES = RetryPlan(max_attempts=4, delays=(1.0, 4.0, 10.0), jitter=0.0, dead_letters=True)

@@ -7,8 +7,6 @@ import hashlib
 from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Result, RetryPlan
 from mailout.delivery.states import State
 
-JITTER = 0.25
-
 
 def decide(
     outcome: Outcome,
@@ -61,8 +59,8 @@ def decide(
 
 
 def delay_after(message_id: str, attempt: int, plan: RetryPlan) -> float:
-    """Delay n follows attempt n, ±25 %, from a hash: the same message always waits the same time."""
+    """Delay n follows attempt n, with a jitter from a hash: the same message always waits the same time."""
     base = plan.delays[min(attempt, len(plan.delays)) - 1]
     digest = hashlib.sha256(f"{message_id}\n{attempt}".encode()).digest()
     unit = int.from_bytes(digest[:8]) / 2**64  # in [0, 1)
-    return base * (1 + JITTER * (2 * unit - 1))
+    return base * (1 + plan.jitter * (2 * unit - 1))

@@ -59,10 +59,11 @@ class Throttling:
         message.alone += others_were_not or message.times == 1
         message.accepted, message.throttled = self._accepted, self._throttled
 
-    def spends_an_attempt(self, id: str) -> bool:
-        """Whether this throttle is the message's own, and one of the fifth ones."""
+    def spends_an_attempt(self, id: str, *, must_end: bool = False) -> bool:
+        """Whether this throttle is the message's own, and one of the fifth ones. `must_end`: every fifth one
+        spends an attempt, whosever it is."""
         message = self._messages.get(id)
-        if message is None or message.alone < EVERY:
+        if message is None or (message.times if must_end else message.alone) < EVERY:
             return False
         del self._messages[id]
         return True

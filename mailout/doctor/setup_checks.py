@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from mailout.audience.address_list import parse_address_list
 from mailout.audience.addresses import LEFT_OUT
 from mailout.doctor.checks import Check, Level
+from mailout.setting_values import is_of_this_machine
 from mailout.settings import Settings
 
 CLOCK_SECONDS = 2.0
@@ -43,9 +44,15 @@ def settings_checks(settings: Settings) -> Iterator[Check]:
 def _unsubscribing(settings: Settings) -> Iterator[Check]:
     """Set, and yet not good enough for real readers."""
     url, secret = settings.unsubscribe_base_url, settings.unsubscribe_secret
-    if url and settings.mailout_transport == "ses" and not url.lower().startswith("https://"):
+    if url and settings.mailout_transport == "ses" and is_of_this_machine(url):
+        message = "is an address of this machine: nobody who gets a letter could leave"
+        remedy = "Set it to the gateway's /unsubscribe, as the world reaches it (docs/feedback.md)."
+        yield Check("UNSUBSCRIBE_BASE_URL", "fail", message, remedy)
+    elif url and settings.mailout_transport == "ses" and not url.lower().startswith("https://"):
         message = "is not https, and mail programs show their unsubscribe button for https alone"
-        yield Check("UNSUBSCRIBE_BASE_URL", "warn", message, "Put the gateway behind TLS; README says how.")
+        yield Check(
+            "UNSUBSCRIBE_BASE_URL", "warn", message, "Put the gateway behind TLS; docs/feedback.md says how."
+        )
     if secret and len(secret.get_secret_value()) < SECRET_LENGTH:
         remedy = "Set a long random one before the first mail: openssl rand -hex 32"
         yield Check("UNSUBSCRIBE_SECRET", "warn", "is short: whoever guesses it can sign links", remedy)
@@ -104,10 +111,15 @@ def disk_check(free: int) -> Check:
 def people_checks(active: int, left_out: Mapping[str, int]) -> Iterator[Check]:
     """Is there anybody to write to, and who is there in vain?"""
     if active:
-        yield Check("subscribers", "ok", f"{active:,} are active")
+        yield Check("subscribers", "ok", f"{active:,} {'is' if active == 1 else 'are'} active")
     else:
         remedy = "Import some: mailout subscribers import FILE.csv"
         yield Check("subscribers", "warn", "nobody is on the list yet", remedy)
     for reason, n in left_out.items():
         remedy = "Look at `email_problem` in the table subscribers, and correct the address."
-        yield Check("subscribers", "warn", f"{n:,} active ones get no mail: {LEFT_OUT[reason]}", remedy)
+        yield Check(
+            "subscribers",
+            "warn",
+            f"{n:,} active {'one gets' if n == 1 else 'ones get'} no mail: {LEFT_OUT[reason]}",
+            remedy,
+        )

@@ -13,8 +13,10 @@ from mailout.content.layout import render
 from mailout.content.media import keep_media
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind, MediaStore, Source, SourceMailout
+from mailout.delivery.protocol import RetryPlan
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
+from mailout.intake.articles import ArticleIntake
 from mailout.intake.port import IntakeStore
 from mailout.intake.reading import Announcement, LoadedMailout, Reading, Rendered
 from mailout.intake.refusals import AlreadyRehearsed, already_rehearsed, already_sent, cancelled
@@ -22,6 +24,7 @@ from mailout.intake.test_emails import EmailsForTests
 from mailout.page_status.updates import PageReports
 from mailout.queue.holds import needs_a_test
 from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
+from mailout.setting_values import is_of_this_machine
 from mailout.settings import Settings
 
 
@@ -48,6 +51,7 @@ class MailoutIntake:
         self._source_of = source_of
         self._test_emails = test_emails
         self._validated: dict[str, Reading] = {}
+        self.articles = ArticleIntake(settings, store, rehearses=rehearses)
 
     def enqueue(self, ref: str, test: bool | None = None) -> Mailout:
         """Read the source, refuse what must not be sent, and write the mailout into the queue."""
@@ -140,7 +144,9 @@ class MailoutIntake:
             if source_mailout.kind is Kind.NOTION:
                 already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)
-                self.pages.refuse(source_mailout.ref, already_sent=already_sent, rehearsed=rehearsed)
+                self.pages.refuse(
+                    source_mailout.ref, str(abort), already_sent=already_sent, rehearsed=rehearsed
+                )
             else:
                 self.pages.tell_errors()
             raise
@@ -209,6 +215,7 @@ class MailoutIntake:
                 is_test=is_test,
                 is_rehearsal=self.rehearses,
                 scheduled_at=None if is_test else self._time_to_take_it_back(),
+                retry_plan=RetryPlan(self._settings.max_attempts, self._settings.retry_delays),
             )
         )
         self.store.put_content(content)
@@ -228,6 +235,7 @@ class MailoutIntake:
         if is_test:
             self._test_emails.recipients()
             return
+        self._require_way_out()
         self.store.normalise_addresses()
         if not self.store.subscriber_counts()["active"]:
             raise UsageError(
@@ -238,6 +246,15 @@ class MailoutIntake:
             raise UsageError(
                 f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
                 remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
+            )
+
+    def _require_way_out(self) -> None:
+        """People must be able to leave: an address of this machine is for trying things out."""
+        if not self.rehearses and is_of_this_machine(self._settings.unsubscribe_base_url or ""):
+            raise Abort(
+                AbortCode.FOOTER_ENV_MISSING,
+                "UNSUBSCRIBE_BASE_URL is an address of this machine: nobody who gets the letter could leave.",
+                remedy="Set it to the gateway's /unsubscribe, as the world reaches it.",
             )
 
     def _id(self, source_mailout: SourceMailout, is_test: bool) -> str:

@@ -16,10 +16,11 @@ from mailout.errors import (
     SourceUnavailable,
     StoreError,
 )
+from mailout.intake.articles import ArticleOrder
 from mailout.intake.mailouts import MailoutIntake
 from mailout.page_status.port import PageReporter
 from mailout.queue.mailout import Mailout
-from mailout.queue.port import Request
+from mailout.queue.port import How, Request
 
 log = logging.getLogger("mailout.requests")
 
@@ -28,7 +29,7 @@ RECENT = 7 * 86_400.0
 SET_TO_DONE = "set_to_done_by_hand"
 DONE_BY_HAND = "Send means done; to send, set Ready."
 EVENT_SECONDS = 30.0
-"""How long a request's own event may take to start its flow; after that the queue takes it up."""
+"""How long a request's own event may take to start its flow; after that the queue enqueues it."""
 
 
 Enqueue = Callable[[str, bool | None], Mailout]
@@ -36,18 +37,14 @@ Enqueue = Callable[[str, bool | None], Mailout]
 
 
 def answer(intake: MailoutIntake, request: Request, enqueue: Enqueue | None = None) -> Mailout | None:
-    """Take up what was asked for; None: its page does not ask to be sent, or not yet.
+    """Enqueue what was asked for; None: its page does not ask to be sent (yet), or an article has no reader.
 
     Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
-    asked again in a minute. Killed in between, it is taken up again, as the same mailout. What nobody
+    asked again in a minute. Killed in between, it is enqueued again, as the same mailout. What nobody
     foresaw counts as refused: it would come again every minute.
     """
     try:
-        mailout = (
-            _take_up_if_ready(intake, request.ref, enqueue or intake.enqueue)
-            if request.if_ready
-            else (enqueue or intake.enqueue)(request.ref, request.test)
-        )
+        mailout = _enqueue_requested(intake, request, enqueue or intake.enqueue)
     except _NotYet:
         return None
     except (StoreError, SourceUnavailable):
@@ -59,6 +56,14 @@ def answer(intake: MailoutIntake, request: Request, enqueue: Enqueue | None = No
         raise
     intake.store.answered(request)
     return mailout
+
+
+def _enqueue_requested(intake: MailoutIntake, request: Request, enqueue: Enqueue) -> Mailout | None:
+    if request.how is How.ARTICLE:
+        return intake.articles.enqueue(ArticleOrder.from_ref(request.ref))
+    if request.if_ready:
+        return _enqueue_if_ready(intake, request.ref, enqueue)
+    return enqueue(request.ref, request.test)
 
 
 def still_asked(intake: MailoutIntake, request: Request) -> bool:
@@ -120,7 +125,7 @@ class _NotYet(Exception):
     """The page asks to be sent later, and nobody but its request will think of it."""
 
 
-def _take_up_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
+def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
     """The one page that was asked for, if it asks to be sent. An outage is raised: the request then waits."""
     reporter = intake.pages.reporter
     if reporter is None:
@@ -178,12 +183,12 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | Non
         log.warning("%s is not sent: %s", ref, error)
         if not isinstance(error, Abort):  # an abort has been written down
             _write_down(intake, ref, error)
-            intake.pages.refuse(ref)
+            intake.pages.refuse(ref, str(error))
         return None
     except Exception as error:
         log.exception("%s is not sent", ref)
         _write_down(intake, ref, error)
-        intake.pages.refuse(ref)
+        intake.pages.refuse(ref, "Something went wrong that mailout does not know: its log says more.")
         return None
     told = intake.pages.tell(mailout.id)
     if mailout.is_test and not told:

@@ -30,7 +30,7 @@ class EmailsForTests:
         if not parsed.addresses:
             raise Abort(
                 AbortCode.TEST_EMAILS_EMPTY,
-                "a test run goes to TEST_EMAILS, and there is no valid address in it.",
+                "A test run goes to TEST_EMAILS, and there is no valid address in it.",
                 remedy="Set TEST_EMAILS to one or more addresses, separated by commas.",
             )
         return [Recipient(address) for address in parsed.addresses]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 from mailout.clock import Clock
-from mailout.delivery.protocol import Attempt, Step, StepReply
+from mailout.delivery.protocol import Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import StoreError
 from mailout.feedback.model import Applied, Reading
@@ -63,14 +63,8 @@ class CountedStore:
     def settle(self, mailout_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
         return self._moved(to, self._store.settle(mailout_id, to, wait=wait, ids=ids))
 
-    def retry_failed(self, mailout_id: str) -> int:
-        return self._moved(State.PENDING, self._store.retry_failed(mailout_id))
-
-    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
-        return bool(self._moved(State.SENT, self._store.confirm(attempt, provider_message_id)))
-
-    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
-        return bool(self._moved(State.FAILED, self._store.revoke(attempt, code, message)))
+    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
+        return self._moved(State.PENDING, self._store.retry_failed(mailout_id, ids=ids))
 
     def apply_events(self, readings: Sequence[Reading]) -> Applied:
         applied = self._store.apply_events(readings)
@@ -85,6 +79,9 @@ class CountedStore:
 
     def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
         return self._moved(State.PENDING, self._store.freeze_recipients(id, recipients))
+
+    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
+        return self._moved(State.PENDING, self._store.freeze_part(id, recipients, up_to))
 
     def cancel(self, id: str) -> Mailout:
         before = self._store.mailout(id).ledger.suppressed

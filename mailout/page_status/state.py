@@ -7,6 +7,10 @@ from enum import StrEnum
 
 from mailout.feedback.rates import rates
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
+from mailout.reporting.phrases import WHY, NextStep, headline, next_steps, resuming
+
+WAITS = "Waits for a person: "
+"""How a note begins that is out of date once the mailout goes on."""
 
 
 class PageStatus(StrEnum):
@@ -43,11 +47,12 @@ def page_state(mailout: Mailout) -> PageState:
     if mailout.is_rehearsal:
         return _rehearsal(mailout) if over else PageState(status=PageStatus.SENDING, is_rehearsal=True)
     if not over:
-        return PageState(status=PageStatus.SENDING)
+        return PageState(status=PageStatus.SENDING, note=_waiting(mailout))
     sent = mailout.outcome is MailoutOutcome.SENT
     ledger, came_back = mailout.ledger, rates(mailout) if mailout.metrics else None
     return PageState(
         status=PageStatus.SEND if sent else PageStatus.FAILED,
+        note=None if sent else " ".join((headline(mailout), *map(_in_words, next_steps(mailout)))),
         # Taken back before anybody got it: it has not been sent.
         sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
         sent_count=ledger.sent,
@@ -56,6 +61,19 @@ def page_state(mailout: Mailout) -> PageState:
         bounce_rate=came_back.bounce_rate if came_back else None,
         unsub_rate=came_back.unsub_rate if came_back else None,
     )
+
+
+def _waiting(mailout: Mailout) -> str | None:
+    """What it waits for and how it goes on, if that takes a person: whoever writes reads the page alone."""
+    reason = mailout.defer_reason
+    if mailout.status is not Status.PENDING or reason is None or mailout.deferred_until is not None:
+        return None
+    more = [mailout.defer_note] if mailout.defer_note else []
+    return " ".join((f"{WAITS}{WHY[reason]}.", *more, *map(_in_words, resuming(mailout))))
+
+
+def _in_words(step: NextStep) -> str:
+    return f"{step.advice} {step.command}"
 
 
 def _rehearsal(mailout: Mailout) -> PageState:

@@ -94,7 +94,7 @@ class PageReports:
                 self._store.ask_report(mailout.id)
         self.tell_due()
 
-    def refuse(self, ref: str, *, already_sent: bool = False, rehearsed: bool = False) -> None:
+    def refuse(self, ref: str, why: str, *, already_sent: bool = False, rehearsed: bool = False) -> None:
         """A page that cannot be sent asks no more: a person corrects it and asks again.
 
         It gets no `sent_at`: nothing was sent. One that was sent before goes back to how that ended, one that
@@ -103,7 +103,7 @@ class PageReports:
         self.tell_errors()
         real = self._real_one(ref)
         status = PageStatus.SEND if already_sent else PageStatus.FAILED
-        state = page_state(real) if real else PageState(status=status)
+        state = replace(page_state(real) if real else PageState(status=status), note=why)
         if rehearsed:
             state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
         self._show(ref, state, if_ready=True)

@@ -1,1 +1,1 @@
-"""The queue: what a mailout is while it waits, why it waits, and what is taken up next."""
+"""The queue: what a mailout is while it waits, why it waits, and what is sent next."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mailout.content.port import Kind
-from mailout.delivery.protocol import Ledger
+from mailout.delivery.protocol import Ledger, RetryPlan
 
 QUEUE_EVERY = 60.0
 """Seconds between two looks at what is due."""
@@ -74,6 +74,7 @@ class NewMailout:
     campaign_tag: str | None = None
     send_batch_id: str | None = None
     actor: str | None = None
+    retry_plan: RetryPlan | None = None  # None: as the process that sends it is set up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,14 @@ class Recipient:
     recipient_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Freezing:
+    """An audience that is being written."""
+
+    up_to: str  # the last address that is in
+    began: float  # who came later is not meant
+
+
 class How(StrEnum):
     """What exactly is asked for."""
 
@@ -30,6 +38,7 @@ class How(StrEnum):
     TEST = "test"  # to TEST_EMAILS alone
     REAL = "real"
     IF_READY = "if_ready"  # only if the page is Ready and its time has come
+    ARTICLE = "article"  # a batch of an article; `ref` holds what was asked, as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +76,11 @@ class Queue(Protocol):
 
     def mailout(self, id: str) -> Mailout: ...
     def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
-        """In the order in which they would be taken up, then the newest first."""
+        """In the order in which they would be sent, then the newest first."""
         ...
 
     def due_mailouts(self, stale: float) -> Sequence[Mailout]:
-        """What may be taken up now: pending and due, or processing with nobody seen for `stale` s."""
+        """What may be started now: pending and due, or processing with nobody seen for `stale` s."""
         ...
 
     def start(self, id: str, worker: str) -> Mailout:
@@ -131,6 +140,15 @@ class Queue(Protocol):
 
     def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
         """Write an audience that was handed in, whole. A replay adds nobody twice."""
+        ...
+
+    def begin_freezing(self, id: str) -> Freezing | None:
+        """How far the writing of an audience that is handed in by parts has got; None: it is over."""
+        ...
+
+    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
+        """The next part, in order, and the address that it goes up to; None: that was the last. A replay adds
+        nobody twice, and nothing may leave before the last part is in. How many were added."""
         ...
 
 

@@ -190,14 +190,15 @@ def settling(mailout: Mailout) -> Sequence[NextStep]:
     n = mailout.ledger.unknown
     if not n:
         return ()
+    they, them = ("it", "it") if n == 1 else ("they", "them")
     return (
         NextStep(
-            f"{count(n, 'message')} may or may not have arrived. They are never sent again"
-            " by themselves. If the provider's records or the people themselves say that they arrived:",
+            f"{count(n, 'message')} may or may not have arrived; {they} will not be sent again without you."
+            f" If the provider's records or the people themselves say that {they} arrived:",
             f"mailout queue settle {mailout.id} --as sent",
         ),
         NextStep(
-            "If they did not arrive, send them again (should that be wrong, somebody gets it twice):",
+            f"If {they} did not arrive, send {them} again (should that be wrong, somebody gets it twice):",
             f"mailout queue settle {mailout.id} --as pending",
         ),
     )

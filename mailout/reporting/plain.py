@@ -76,9 +76,9 @@ def _heading(mailout: Mailout, zone: tzinfo, goes_on_by: float | None = None) ->
 
 
 def _failure(group: FailureGroup) -> str:
-    """`3 × MESSAGE_REJECTED: Address blocked (a@example.org, b@example.org and 1 more)`."""
-    said = f"{group.code}: {group.message}" if group.message else group.code
-    return f"{group.count:,} × {said} ({first_of(group.addresses, group.count)})"
+    """`3 × Address blocked (MESSAGE_REJECTED): a@example.org, b@example.org and 1 more`."""
+    said = f"{group.message.rstrip('.')} ({group.code})" if group.message else group.code
+    return f"{group.count:,} × {said}: {first_of(group.addresses, group.count)}"
 
 
 def _steps(mailout: Mailout) -> Sequence[str]:

@@ -86,7 +86,7 @@ create table if not exists campaign_queue (
     completed_at      timestamptz,
     archived_at       timestamptz,
     archived_to       text,
-    unique (campaign_tag, send_batch_id),
+    retry_plan        jsonb,  -- null: as the process that sends it is set up
     constraint campaign_queue_ledger_balances
         check (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     constraint campaign_queue_completes_when_settled
@@ -244,22 +244,6 @@ create table if not exists campaign_runs (
     started_at    timestamptz not null
 );
 
-create table if not exists content_slices (
-    id            text primary key,
-    article_key   text not null,
-    scope_ocd_id  text,
-    is_headline   boolean not null default false,
-    title         text,
-    dek           text,
-    body_md       text not null default '',
-    section_order integer not null default 0,
-    sort_index    integer not null default 0,
-    published     boolean not null default false,
-    starts_at     timestamptz,
-    ends_at       timestamptz
-);
-create index if not exists content_slices_article on content_slices (article_key);
-
 comment on table campaign_queue is 'Mailouts: the single source of truth for why anything waits. Its ledger follows email_outbox by trigger.';
 comment on table email_outbox is 'Messages: one mailout for one recipient, with a state. Only steps in state_transitions are possible.';
 comment on table contents is 'Rendered subject, HTML and text by their hash.';
@@ -277,4 +261,3 @@ comment on table dead_letters is 'What could not be delivered after its last att
 comment on table delivery_events is 'What SES reported of a message.';
 comment on table events_inbox is 'Events as they arrived, until they are applied.';
 comment on table campaign_runs is 'Which article was sent, by whom, in which batch.';
-comment on table content_slices is 'The parts that personalised articles are made of.';

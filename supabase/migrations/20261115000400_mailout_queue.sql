@@ -18,12 +18,13 @@ create or replace function mailout_enqueue(mailout jsonb) returns jsonb
 language plpgsql set search_path = public as $$
 begin
     insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, is_test, is_rehearsal, priority,
-                                scheduled_at, campaign_tag, send_batch_id, actor, created_at)
+                                scheduled_at, campaign_tag, send_batch_id, actor, retry_plan, created_at)
     select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.is_test, n.is_rehearsal, n.priority,
-           to_timestamp(n.scheduled_at), n.campaign_tag, n.send_batch_id, n.actor, mailout_now()
+           to_timestamp(n.scheduled_at), n.campaign_tag, n.send_batch_id, n.actor,
+           nullif(n.retry_plan, 'null'), mailout_now()
     from jsonb_to_record(mailout) as n (
         id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text,
-        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text)
+        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text, retry_plan jsonb)
     on conflict (id) do nothing;
     return mailout_get(mailout ->> 'id');
 end $$;
@@ -44,7 +45,7 @@ language sql stable set search_path = public as $$
         order by place limit most
     ) page
 $$;
-comment on function mailout_list is 'Mailouts in the order in which they would be taken up, then the newest first.';
+comment on function mailout_list is 'Mailouts in the order in which they would be sent, then the newest first.';
 
 create or replace function mailout_is_due(q campaign_queue, at timestamptz) returns boolean
 language sql immutable set search_path = '' as $$
@@ -63,7 +64,7 @@ language sql volatile set search_path = public as $$
            or (q.status = 'PROCESSING'
                and (q.locked_at is null or q.locked_at < clock.at - make_interval(secs => stale))))
 $$;
-comment on function mailout_due is 'What may be taken up now.';
+comment on function mailout_due is 'What may be started now.';
 
 create or replace function mailout_start(id text, worker text) returns jsonb
 language plpgsql set search_path = public as $$
@@ -153,7 +154,7 @@ language sql stable set search_path = public as $$
     select to_jsonb(other)
     from campaign_queue this
     join campaign_queue other on other.content_hash = this.content_hash
-     and other.list_key is not distinct from this.list_key and other.ref <> this.ref and not other.is_test
+     and coalesce(other.list_key, 'general') = coalesce(this.list_key, 'general') and other.ref <> this.ref and not other.is_test
      and not other.is_rehearsal
     where this.id = mailout_to_uuid($1) and other.status <> 'CANCELLED'
       and (other.status = 'PROCESSING' or other.sent + other.unknown > 0)
@@ -226,15 +227,18 @@ begin
     if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
         return null;
     end if;
-    -- Everybody, or whoever is on the list: one of the two is empty at no cost, and each has its index.
+    -- Everybody (`general`), or whoever is on the list: one of the two is empty at no cost, and each has its index.
     with part as materialized (
         (select s.email_norm, s.from_name from subscribers s
-         where mailout.list_key is null and s.status = 'active' and s.email_norm > mailout.freeze_cursor
+         where coalesce(mailout.list_key, 'general') = 'general' and s.status = 'active'
+           and s.email_norm > mailout.freeze_cursor
            and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+           and not exists (select 1 from subscriptions l where l.email = s.email_norm and l.list_key = 'general'
+                           and l.unsubscribed_at is not null)
          order by s.email_norm limit chunk)
         union all
         (select s.email_norm, s.from_name from subscriptions l join subscribers s on s.email_norm = l.email
-         where l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
+         where mailout.list_key <> 'general' and l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
            and s.status = 'active' and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
          order by l.email limit chunk)
     ), written as (

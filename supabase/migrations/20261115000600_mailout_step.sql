@@ -314,7 +314,12 @@ begin
                    when not mailout.is_test and not exists (
                        select 1 from subscribers s where s.email_norm = o.email and s.status = 'active')
                        then 'SUPPRESSED'
-                   when not mailout.is_test and mailout.list_key is not null and not exists (
+                   -- `general` is everybody's, and what has no list is general: only who has left it is not on it.
+                   when not mailout.is_test and coalesce(mailout.list_key, 'general') = 'general' and exists (
+                       select 1 from subscriptions l
+                       where l.email = o.email and l.list_key = 'general' and l.unsubscribed_at is not null)
+                       then 'SUPPRESSED'
+                   when not mailout.is_test and mailout.list_key <> 'general' and not exists (
                        select 1 from subscriptions l
                        where l.email = o.email and l.list_key = mailout.list_key and l.unsubscribed_at is null)
                        then 'SUPPRESSED'

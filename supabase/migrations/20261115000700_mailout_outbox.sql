@@ -149,10 +149,11 @@ begin
 end $$;
 comment on function mailout_settle is 'A person''s word on UNKNOWN messages. The epoch rises: a late result of the old attempt changes nothing.';
 
-create or replace function mailout_retry_failed(campaign_id text, after bigint, most integer) returns jsonb
+create or replace function mailout_retry_failed(
+    campaign_id text, after bigint, most integer, ids jsonb default null) returns jsonb
 language plpgsql set search_path = public as $$
 declare
-    seqs bigint[] := mailout_chosen($1, 'FAILED', null, after, most);
+    seqs bigint[] := mailout_chosen($1, 'FAILED', ids, after, most);
     moved integer;
 begin
     update email_outbox o
@@ -170,7 +171,7 @@ begin
     get diagnostics moved = row_count;
     return jsonb_build_object('moved', moved, 'last', (select max(seq) from unnest(seqs) as seq));
 end $$;
-comment on function mailout_retry_failed is 'FAILED messages wait again, with all their attempts before them.';
+comment on function mailout_retry_failed is 'FAILED messages (all, or these) wait again, with all their attempts before them.';
 
 create or replace function mailout_confirm(id text, epoch integer, message_id text) returns boolean
 language plpgsql set search_path = public as $$

@@ -341,7 +341,7 @@ begin
         on conflict (email_norm) do nothing;
         update subscribers s set status = 'unsubscribed', status_updated_at = mailout_now(), left_at = mailout_now()
         where s.email_norm = address and s.status = 'active';
-        -- Soft bounces may be taken back; his leaving stays.
+        -- Soft bounces may be taken back; an unsubscribe stays.
         update subscribers s set hard_status = 'unsubscribed', hard_status_at = mailout_now(), left_at = mailout_now()
         where s.email_norm = address and s.hard_status = 'active';
     else
@@ -352,7 +352,8 @@ begin
     if $3 is null then
         -- The message that was most likely answered: its id follows from its mailout and the address.
         select o.* into message from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, address)
-        where q.list_key is not distinct from $2 and o.state = 'SENT' order by o.sent_at desc limit 1;
+        where (q.list_key is not distinct from $2 or (q.list_key is null and $2 = 'general'))
+          and o.state = 'SENT' order by o.sent_at desc limit 1;
     else
         -- The message whose link was followed. One that is archived has no count that could still move.
         select o.* into message from email_outbox o where o.id = $3::uuid and o.email = address;

@@ -1,18 +1,26 @@
--- Whether a list has anybody on it.
+-- Whether a list has anybody on it. `general` is everybody's, and what has no list is general.
 
 create or replace function mailout_anybody_on(list_key text) returns boolean
 language sql stable set search_path = public as $$
-    select exists (
+    select case when $1 = 'general' then exists (
+        select 1 from subscribers s where s.status = 'active' and s.email_norm > '' and not exists (
+            select 1 from subscriptions l
+            where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null))
+    else exists (
         select 1 from subscriptions l join subscribers s on s.email_norm = l.email
-        where l.list_key = mailout_anybody_on.list_key and l.unsubscribed_at is null and s.status = 'active')
+        where l.list_key = $1 and l.unsubscribed_at is null and s.status = 'active') end
 $$;
 comment on function mailout_anybody_on is 'Whether a mailout to this list would reach anybody.';
 
 create or replace function mailout_audience_size(list_key text) returns bigint
 language sql stable set search_path = public as $$
     select count(*) from subscribers s
-    where s.status = 'active' and s.email_norm > '' and ($1 is null or exists (
-        select 1 from subscriptions l
-        where l.email = s.email_norm and l.list_key = $1 and l.unsubscribed_at is null))
+    where s.status = 'active' and s.email_norm > ''
+      and case when coalesce($1, 'general') = 'general' then not exists (
+              select 1 from subscriptions l
+              where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null)
+          else exists (
+              select 1 from subscriptions l
+              where l.email = s.email_norm and l.list_key = $1 and l.unsubscribed_at is null) end
 $$;
 comment on function mailout_audience_size is 'How many would get a mailout to this list, or (null) to everybody.';

@@ -11,7 +11,7 @@ import logging
 import sys
 import time
 
-ALL = ("audience", "prefect", "idle", "ses", "sender_ses", "pace", "feedback", "supabase")
+ALL = ("audience", "prefect", "idle", "ses", "sender_ses", "pace", "feedback", "supabase", "articles")
 
 
 def main(names: list[str]) -> None:

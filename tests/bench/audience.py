@@ -51,10 +51,11 @@ def write_csv(path: Path, rows: int = ROWS) -> None:
 def _frame(path: Path) -> dict[str, Any]:
     import polars as pl
 
-    from mailout.audience.frame import audience_of
+    from mailout.audience.frame import BATCH, check, merge
 
     rows = pl.scan_csv(path, infer_schema=False).select("email", "status", "from_name")
-    audience = audience_of(rows)
+    batches = rows.collect_batches(chunk_size=BATCH, maintain_order=True)
+    audience = merge(map(check, batches))
     return {"kept": audience.frame.height, "dropped": audience.dropped}
 
 

@@ -17,7 +17,7 @@ RATE = 100
 
 
 @pytest.mark.timeout(600)
-def test_killed_at_thirty_moments(tmp_path: Path) -> None:
+def test_killed_at_thirty_moments_nobody_gets_it_twice_and_nobody_is_lost(tmp_path: Path) -> None:
     """kill -9 at the start, while freezing, between messages and within them; then the same command."""
     chance = random.Random(20261115)
     homes = [make_home(tmp_path / "0", 300, SEND_RATE_PER_SEC=str(RATE))]

@@ -13,10 +13,13 @@ from mailout.content.model import Content
 from mailout.content.port import Kind
 from mailout.delivery.protocol import Attempt, Bucket, Claimed, Ledger, Pace, Result, Step, StepReply
 from mailout.delivery.states import COLUMN_OF, State
+from mailout.feedback.ingest import ingest
+from mailout.feedback.model import Applied, Received
 from mailout.ids import mailout_id, uuid_of
 from mailout.queue.mailout import NewMailout
 from mailout.queue.port import Recipient
 from mailout.store import Store
+from tests.ses_events import ses_event
 
 LEASE = 60.0
 GRACE = 20.0
@@ -45,7 +48,7 @@ def freeze(store: Store, id: str, *, chunk: int = 20_000) -> int:
 
 
 def mailout(store: Store, *emails: str, ref: str = "page", **fields: Any) -> str:
-    """A mailout to these subscribers, frozen and taken up."""
+    """A mailout to these subscribers, frozen and started."""
     list_key = fields.get("list_key")
     subscribe(store, *emails, lists=(list_key,) if list_key else ())
     id = enqueue(store, ref, **fields)
@@ -100,6 +103,21 @@ def result(claimed: Claimed | Attempt, state: State = State.SENT, **fields: Any)
     if state is State.SENT:
         fields.setdefault("provider_message_id", f"ses-{attempt.id[:8]}-{attempt.epoch}")
     return Result(attempt, state, **fields)
+
+
+def confirmed(store: Store, attempt: Attempt, ses_id: str = "ses-1") -> bool:
+    """SES reports that it has accepted this attempt; whether that has moved the message."""
+    return _heard(store, ses_event("Send", attempt=attempt, ses_id=ses_id)).confirmed == 1
+
+
+def rejected(store: Store, attempt: Attempt | None, ses_id: str = "ses-1") -> bool:
+    """SES reports that it has rejected what it had accepted; whether that has moved the message."""
+    return _heard(store, ses_event("Reject", attempt=attempt, ses_id=ses_id)).revoked == 1
+
+
+def _heard(store: Store, payload: str) -> Applied:
+    store.receive_events([Received(uuid_of("sns", payload), "sns", payload)])
+    return ingest(store, "any")
 
 
 def state_of(store: Store, id: str) -> State:

@@ -55,7 +55,7 @@ def test_leaving_one_list_leaves_the_others(store: Store, factory: StoreFactory)
 
 @pytest.mark.parametrize("list_key", [None, "weekly"])
 def test_who_was_not_known_is_remembered_as_gone(store: Store, list_key: str | None) -> None:
-    """He got mail from somewhere and does not want it: the next import must not bring him back."""
+    """They got mail from somewhere and do not want it: the next import must not bring them back."""
     store.unsubscribe(ANN, list_key)
     subscribe(store, ANN, lists=["weekly"])
     id = mailout(store, BOB, list_key="weekly")
@@ -75,7 +75,7 @@ def test_an_unsubscribe_counts_for_the_last_mailout_that_reached_him(
     first = sent(store, ANN, BOB, ref="first")
     factory.set_now(NOON + 3600)
     second = sent(store, ANN, BOB, ref="second")
-    third = mailout(store, ANN, ref="third")  # has not reached him yet
+    third = mailout(store, ANN, ref="third")  # has not reached Ann yet
     store.unsubscribe(ANN, None)
     store.unsubscribe(ANN, None)
     metrics = [store.mailout(id).metrics.get("unsubscribed", 0) for id in (first, second, third)]

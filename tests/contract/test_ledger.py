@@ -212,7 +212,7 @@ class Sending(RuleBasedStateMachine):
         assert max(self.accepted.values(), default=0) <= 1
 
 
-def test_whatever_senders_and_people_do_the_books_are_right(factory: StoreFactory) -> None:
+def test_the_ledger_balances_whatever_senders_and_people_do(factory: StoreFactory) -> None:
     run_state_machine_as_test(
         lambda: Sending(factory),
         settings=settings(

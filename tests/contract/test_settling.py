@@ -10,7 +10,17 @@ from mailout.errors import NotFound, StoreError
 from mailout.queue.mailout import MailoutOutcome, Status
 from mailout.store import Store
 from tests.clocks import NOON
-from tests.contract.scenes import NOWHERE, Sender, assert_ledger, mailout, result, state_of, states
+from tests.contract.scenes import (
+    NOWHERE,
+    Sender,
+    assert_ledger,
+    confirmed,
+    mailout,
+    rejected,
+    result,
+    state_of,
+    states,
+)
 from tests.contract.stores import StoreFactory
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -73,8 +83,8 @@ def test_after_a_person_has_settled_it_a_late_result_changes_nothing(store: Stor
     assert store.epochs([ann.id]) == {ann.id: ann.epoch + 1}
     sender = Sender(store, id)
     sender.step(results=[result(ann, State.SENT)], withdraw=[ann])
-    assert not store.confirm(ann, "ses-1")
-    assert not store.revoke(ann, "REJECTED", "")
+    assert not confirmed(store, ann, "ses-1")
+    assert not rejected(store, ann)
     assert state_of(store, ann.id) is to
 
 
@@ -148,7 +158,7 @@ def test_an_event_that_is_faster_than_the_result_stops_a_wrong_retry(store: Stor
     sender = Sender(store, id)
     ann = sender.begin_one().attempt
     sender.step(results=[result(ann, State.RETRY_SCHEDULED, retry_in=0.0)])
-    assert store.confirm(ann, "ses-9")
+    assert confirmed(store, ann, "ses-9")
     assert sender.begin() == []
     row = store.message(ann.id)
     assert (row["state"], row["ses_message_id"], row["sent_at"]) == ("SENT", "ses-9", NOON)
@@ -161,27 +171,27 @@ def test_an_event_of_an_older_attempt_says_nothing_of_this_one(store: Store) -> 
     old = sender.begin_one().attempt
     sender.step(withdraw=[old])
     new = sender.begin_one().attempt
-    assert not store.confirm(old, "ses-1")
-    assert not store.confirm(Attempt(NOWHERE, 1), "ses-1")
+    assert not confirmed(store, old, "ses-1")
+    assert not confirmed(store, Attempt(NOWHERE, 1), "ses-1")
     assert state_of(store, new.id) is State.SENT_ATTEMPT
     sender.step(results=[result(new)])
-    assert not store.revoke(old, "REJECTED", "")
+    assert not rejected(store, old)
 
 
 def test_a_message_that_never_began_cannot_be_confirmed(store: Store) -> None:
     """An event without a real epoch must not make an unsent message sent."""
     id = mailout(store, ANN)
     (row,) = store.messages(id)
-    assert not store.confirm(Attempt(row["id"], 0), "ses-1")
+    assert not confirmed(store, Attempt(row["id"], 0))
     assert states(store, id) == {ANN: State.PENDING}
 
 
 def test_a_rejected_message_turns_the_mailout_failed(store: Store) -> None:
     id, (ann, _) = ended(store, ann=State.SENT, bob=State.SENT)
     assert store.mailout(id).outcome is MailoutOutcome.SENT
-    assert store.revoke(ann, "REJECTED", "Bad content")
+    assert rejected(store, ann)
     assert store.mailout(id).outcome is MailoutOutcome.FAILED
-    assert store.message(ann.id)["error_message"] == "Bad content"
+    assert store.message(ann.id)["error_message"].endswith("rejected it. Bad content")
     assert_ledger(store, id)
     store.retry_failed(id)
     assert store.message(ann.id)["sent_at"] is None

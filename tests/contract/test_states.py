@@ -20,8 +20,10 @@ from tests.contract.scenes import (
     LEASE,
     Sender,
     assert_ledger,
+    confirmed,
     handed_mailout,
     mailout,
+    rejected,
     result,
     state_of,
 )
@@ -29,6 +31,8 @@ from tests.contract.stores import StoreFactory
 
 EMAIL = "ann@example.org"
 LATER = NOON + LEASE + GRACE + 1  # leases have run out, retries are due
+
+SES_ID = "ses-sent"
 
 
 @dataclass
@@ -75,10 +79,10 @@ class Scene:
         self.store.cancel(self.mailout_id)
 
     def confirm(self) -> None:
-        self.store.confirm(self.attempt, "ses-confirmed")
+        confirmed(self.store, self.attempt)
 
     def revoke(self) -> None:
-        self.store.revoke(self.attempt, "REJECTED", "Bad content")
+        rejected(self.store, None, SES_ID)  # known by SES's own id, which only a sent message has
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,8 @@ def scene(store: Store, factory: StoreFactory, state: State) -> Scene:
         made.withdraw()
         store.set_status(EMAIL, "unsubscribed")
         Sender(store, mailout_id).step(want=1)
+    elif state is State.SENT:
+        made.record(state, provider_message_id=SES_ID)
     elif state is not State.SENT_ATTEMPT:
         made.record(state, retry_in=30.0)
     assert made.state is state

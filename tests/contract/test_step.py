@@ -67,7 +67,7 @@ def test_the_reply_tells_the_ledger_and_the_stores_time(store: Store, factory: S
 
 
 def test_a_step_shows_that_somebody_sends(store: Store, factory: StoreFactory) -> None:
-    """A mailout in somebody's hands must not be taken up a second time as stale."""
+    """A mailout in somebody's hands must not be started a second time as stale."""
     id = mailout(store, ANN)
     factory.set_now(NOON + 500)
     Sender(store, id).step()

@@ -70,7 +70,7 @@ def test_another_schema_is_refused_before_anything_is_sent(version: int, remedy:
 
 
 def test_a_plain_postgres_without_supabases_roles_is_enough() -> None:
-    """Whoever runs Postgres himself has none of these roles, and need not invent them."""
+    """A Postgres without Supabase has none of these roles, and need not have them."""
     with psycopg.connect(database("plain")) as connection:
         for role in (*OUTSIDERS, "service_role"):
             connection.execute(

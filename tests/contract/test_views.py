@@ -13,7 +13,7 @@ from mailout.ids import article_id
 from mailout.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
-from tests.contract.scenes import Sender, handed_mailout, mailout, moment, result
+from tests.contract.scenes import Sender, confirmed, handed_mailout, mailout, moment, rejected, result
 from tests.contract.stores import StoreFactory
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -211,17 +211,17 @@ def test_a_withdrawn_attempt_is_not_told(store: Store, sender: Sender) -> None:
 def test_an_event_after_a_transient_error_ends_the_same_attempt(store: Store, sender: Sender) -> None:
     claimed = sender.begin_one()
     sender.step(results=[result(claimed, State.RETRY_SCHEDULED, retry_in=9.0)])
-    store.confirm(claimed.attempt, "ses-3")
+    assert confirmed(store, claimed.attempt, "ses-3")
     assert told(store, claimed.attempt) == [*BEGUN, "RETRY_SCHEDULED", "SENT"]
 
 
 def test_a_rejected_message_tells_that_it_was_accepted_first(store: Store, sender: Sender) -> None:
     claimed = sender.begin_one()
     sender.step(results=[result(claimed, provider_message_id="ses-4")])
-    store.revoke(claimed.attempt, "REJECTED", "Bad content")
+    assert rejected(store, claimed.attempt, "ses-4")
     assert told(store, claimed.attempt) == [*BEGUN, "SENT", "FAILED"]
     assert metadata(store, claimed.attempt, "SENT")["sesMessageId"] == "ses-4"
-    assert metadata(store, claimed.attempt, "FAILED")["errorCode"] == "REJECTED"
+    assert metadata(store, claimed.attempt, "FAILED")["errorCode"] == "MESSAGE_REJECTED"
 
 
 def test_a_failed_validation_is_told_as_received_and_refused(store: Store, sender: Sender) -> None:

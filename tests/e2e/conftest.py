@@ -35,8 +35,8 @@ class Ended:
 
     @property
     def one_line(self) -> str:
-        """What went wrong, which is one line and no traceback."""
-        lines = self.err.splitlines()
+        """What went wrong, which is one line and no traceback; above it, where the command was at work."""
+        lines = [line for line in self.err.splitlines() if " · mailout up is" not in line]
         assert len(lines) == 1, self.err
         assert lines[0].startswith("mailout: ")
         return lines[0]

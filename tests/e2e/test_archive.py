@@ -35,7 +35,7 @@ def test_an_archived_mailout_is_known_and_readable_and_never_sent_again(mailout:
     assert mailout("archive").out == "Nothing to archive.\n"
 
     said = mailout("status", id).out
-    assert "All 3 messages were sent." in said
+    assert "Rehearsal: 3 letters." in said
     assert f"its messages are in {mailout('status', id, '--json').data['archived_to']}" in said
     assert "done; archived" in mailout("queue", "list").out
     again = mailout("send", mailout.letter(), "--direct")
@@ -51,7 +51,7 @@ def test_an_archived_mailout_is_known_and_readable_and_never_sent_again(mailout:
 def test_a_person_is_forgotten_in_the_archive_and_its_report_too(mailout: Commands) -> None:
     id = sent_long_ago(mailout)
     assert mailout("archive", "--out", "elsewhere", "--json").data["archived"][0]["messages"] == 3
-    done = mailout("subscribers", "forget", "ana@example.org", "--json")
+    done = mailout("subscribers", "forget", "ana@example.org", "--json", "--yes")
     assert (done.data["messages"], len(done.data["archives"])) == (0, 1)
     assert done.data["archives_out_of_reach"] == []
     kept = pl.read_parquet(mailout.folder / "elsewhere/*/messages-*.parquet")["email"].to_list()
@@ -59,7 +59,7 @@ def test_a_person_is_forgotten_in_the_archive_and_its_report_too(mailout: Comman
     report = (mailout.home / "reports" / f"{id}.csv").read_text()
     assert ("ana@example.org" in report, "bo@example.org" in report) == (False, True)
     (mailout.folder / "elsewhere").rename(mailout.folder / "gone")
-    said = mailout("subscribers", "forget", "bo@example.org")
+    said = mailout("subscribers", "forget", "bo@example.org", "--yes")
     assert "not on this machine" in said.err
 
 

@@ -126,7 +126,7 @@ def test_nothing_is_left_of_a_supervisor_that_is_killed(tmp_path: Path, watchman
             os.kill(watchman, signal.SIGKILL)
             wait_for(
                 lambda: [pid for pid in processes_with(mark) - {watchman} if "watchman" in command_of(pid)],
-                "another one takes his place",
+                "another one takes its place",
             )
         assert len(processes_with(mark)) == 5  # itself, two parts, what the first has started, the watchman
         os.kill(killed.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""`run_queue` takes up what people have asked for in Notion."""
+"""`run_queue` sends what people have asked for in Notion."""
 
 from __future__ import annotations
 

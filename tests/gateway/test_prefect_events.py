@@ -75,7 +75,8 @@ def test_many_occasions_are_two_events_the_first_and_the_last() -> None:
 
 
 def test_without_prefect_nothing_is_emitted() -> None:
-    async def play() -> None:
+    async def tasks_begun() -> int:
         Nudge(None, "ses.events.received", every=5.0).give()
+        return len(asyncio.all_tasks()) - 1  # this one
 
-    asyncio.run(play())
+    assert asyncio.run(tasks_begun()) == 0

@@ -208,28 +208,33 @@ def test_all_listeners_are_told_what_has_changed(store: SqliteStore) -> None:
                 continue
 
 
-def test_no_news_are_not_told_and_nobody_looks_once_nobody_listens() -> None:
-    asyncio.run(_hear())
+def test_only_changes_are_sent_and_nobody_looks_once_nobody_listens() -> None:
+    events, looks_after = asyncio.run(_hear())
+    assert events == [{"as_of": 0, "sent": 0}, {"as_of": 3, "sent": 1}]
+    assert looks_after == 0
 
 
-async def _hear() -> None:
-    looks = iter([{"as_of": n, "sent": sent} for n, sent in enumerate([0, 0, 0, 1])])
+async def _hear() -> tuple[list[dict[str, int]], int]:
+    sent = [0, 0, 0, 1]
+    looks = 0
 
     def look() -> dict[str, int]:
-        found = next(looks, None)
-        if found is None:
+        nonlocal looks
+        looks += 1
+        if looks > len(sent):
             raise StoreUnavailable
-        return found
+        return {"as_of": looks - 1, "sent": sent[looks - 1]}
 
     stream = Stream(look, every=0.0)
     events = stream.events()
-    told = [json.loads((await anext(events)).split("data: ")[1]) for _ in range(2)]
-    assert told == [{"as_of": 0, "sent": 0}, {"as_of": 3, "sent": 1}]
+    told = [json.loads((await anext(events)).split(b"data: ")[1]) for _ in range(2)]
     await events.aclose()  # type: ignore[attr-defined]
-    assert stream._poller is None
+    before = looks
+    await asyncio.sleep(0.05)
+    return told, looks - before
 
 
-async def _all(events: AsyncIterator[str]) -> list[str]:
+async def _all(events: AsyncIterator[bytes]) -> list[bytes]:
     return [event async for event in events]
 
 
@@ -251,7 +256,7 @@ def test_a_stream_that_can_tell_nothing_any_more_ends_and_the_next_one_looks_aga
         with pytest.raises(ZeroDivisionError):
             await _all(stream.events())
         events = stream.events()
-        while '"sent": 1' not in await anext(events):
+        while b'"sent": 1' not in await anext(events):
             continue
         await events.aclose()  # type: ignore[attr-defined]
 

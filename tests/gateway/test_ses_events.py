@@ -147,7 +147,7 @@ def test_a_subscription_is_confirmed_over_the_api(gateway: Client, confirmed: li
 
 
 def test_a_foreign_subscription_is_not_confirmed(gateway: Client, confirmed: list[Any]) -> None:
-    """Otherwise anybody could have his own topic feed us events."""
+    """Otherwise any stranger's topic could feed us events."""
     foreign = Topic(arn="arn:aws:sns:eu-west-1:999999999999:x")
     assert post(gateway, foreign.confirmation()).status_code == 403
     assert post(gateway, Topic(signer=Signer.make()).confirmation()).status_code == 403

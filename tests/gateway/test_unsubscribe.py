@@ -1,4 +1,4 @@
-"""`/unsubscribe`: whoever wants to leave, leaves; nobody else can make him."""
+"""`/unsubscribe`: whoever wants to leave, leaves; nobody else can make them."""
 
 from __future__ import annotations
 

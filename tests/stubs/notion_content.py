@@ -34,6 +34,7 @@ class Workspace:
         self.children: dict[str, list[Json]] = {}
         for parent, blocks in content.get("blocks", {}).items():
             self._keep(parent, blocks)
+        self.comments: dict[str, list[Json]] = {}  # by page
         self.calls: list[Json] = []
         self.faults: list[Json] = []
         self.hour = 1  # file addresses carry it; `expire` moves it on
@@ -66,9 +67,20 @@ class Workspace:
                 return {"object": "data_source", "id": id, "properties": database["properties"]}
             case "POST", ["data_sources", id, "query"]:
                 return self._query(id, body)
+            case "POST", ["databases"]:
+                return self._create_database(body)
             case "POST", ["comments"]:
                 self._one(self.pages, body["parent"]["page_id"])
-                return {"object": "comment", "id": str(uuid.uuid4()), "rich_text": body["rich_text"]}
+                comment = {
+                    "object": "comment",
+                    "id": str(uuid.uuid4()),
+                    "rich_text": _as_read(body["rich_text"]),
+                }
+                self.comments.setdefault(str(uuid.UUID(body["parent"]["page_id"])), []).append(comment)
+                return comment
+            case "GET", ["comments"]:
+                kept = self.comments.get(str(uuid.UUID(query["block_id"][0])), [])
+                return self._listed(kept, query.get("start_cursor", [""])[0], 100)
             case _:
                 raise Refused(400, "invalid_request_url", f"Invalid request URL: {'/'.join(parts)}")
 
@@ -136,6 +148,23 @@ class Workspace:
         }
         self.pages[id] = {"database": source, "properties": properties}
         return self._page(id)
+
+    def _create_database(self, body: Json) -> Json:
+        self._one(self.pages, body["parent"]["page_id"])
+        schema: Json = {}
+        for name, made in body["initial_data_source"]["properties"].items():
+            ((kind, value),) = made.items()
+            if kind == "status" and value:
+                raise Refused(400, "validation_error", "status options cannot be set through the API.")
+            if kind == "relation":
+                self._by_source(value["data_source_id"])
+            schema[name] = {"type": kind, kind: value}
+        if [one["type"] for one in schema.values()].count("title") != 1:
+            raise Refused(400, "validation_error", "Title is not provided.")
+        id = str(uuid.uuid4())
+        self.databases[id] = {"data_source": str(uuid.uuid4()), "properties": schema}
+        source = {"id": self.databases[id]["data_source"], "name": "made"}
+        return {"object": "database", "id": id, "data_sources": [source]}
 
     def _children(self, id: str, query: dict[str, list[str]]) -> Json:
         id = str(uuid.UUID(id))

@@ -19,8 +19,14 @@ from mailout.reporting.codes import MESSAGES, NOTES, STOPPED, WAITING, ses_rows
 from mailout.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = {path.name: text for path, text in pages().items()}
+WRITTEN = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for folder, pattern in ((ROOT, "*.md"), (ROOT / "docs", "*.md"), (ROOT / "deployments", "*.md"))
+    for path in folder.glob(pattern)
+    if path.name != "CHANGELOG.md"
+}
+"""Every page for people, by its path."""
 
 
 @pytest.mark.parametrize("path", sorted(pages()), ids=lambda path: path.name)
@@ -62,34 +68,54 @@ def _leaves(path: tuple[str, ...], command: object) -> Iterator[tuple[str, ...]]
 
 
 @pytest.mark.parametrize("path", list(commands()), ids=" ".join)
-def test_every_command_is_in_the_readme(path: tuple[str, ...]) -> None:
-    """In the table of commands: one that nobody can find is not there."""
-    rows = [line for line in README.splitlines() if line.startswith(f"| `mailout {path[0]}")]
+def test_every_command_is_in_the_table_of_commands(path: tuple[str, ...]) -> None:
+    """One that nobody can find is not there."""
+    table = WRITTEN["docs/commands.md"].splitlines()
+    rows = [line for line in table if line.startswith(f"| `mailout {path[0]}")]
     assert any(all(re.search(rf"\b{word}\b", row.split(" | ")[0]) for word in path) for row in rows)
 
 
-def test_the_readme_names_no_command_that_is_not_there() -> None:
-    named = set(re.findall(r"`mailout ([a-z]+)", README))
+def test_the_readme_is_short() -> None:
+    """The first page is for the first hour; everything else is a link away."""
+    assert len(WRITTEN["README.md"].split()) <= 900
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    linked = set(re.findall(r"\]\((docs/[^)#]+\.md)", WRITTEN["README.md"]))
+    assert {name for name in WRITTEN if name.startswith("docs/")} <= linked
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN))
+def test_no_page_names_a_command_that_is_not_there(name: str) -> None:
+    named = set(re.findall(r"`mailout ([a-z]+)", WRITTEN[name]))
     assert named <= set(COMMANDS), named - set(COMMANDS)
 
 
-def test_the_readme_names_no_setting_that_is_not_there() -> None:
+@pytest.mark.parametrize("name", sorted(WRITTEN))
+def test_no_page_names_a_setting_that_is_not_there(name: str) -> None:
     """A misspelt setting is a setting that does nothing."""
     ours = "MAILOUT|NOTION|NOTIFY|SEND|SES|SUPABASE|UNSUBSCRIBE|MEDIA|SNS|SQS|LIMIT|MAX"
-    found = re.findall(rf"`((?:{ours})_[A-Z_]+)(?:=[^`]*)?`", README)
+    found = re.findall(rf"`((?:{ours})_[A-Z_]+)(?:=[^`]*)?`", WRITTEN[name])
     named = {name for name in found if not name.endswith("_")}  # `NOTION_PROP_*` is many
     known = {name.upper() for name in Settings.model_fields} | set(ses_rows())
     assert named <= known, named - known
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "ARCHITECTURE.md", "deployments/README.md", "docs/aws.md", "docs/import.md"]
-)
+@pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_links_lead_somewhere(name: str) -> None:
-    page = ROOT / name
-    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
-    here = [link for link in links if "://" not in link]
-    assert [link for link in here if not (page.parent / link).exists()] == []
+    for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", WRITTEN[name]):
+        if "://" in link:
+            continue
+        page = (ROOT / name).parent / link if link else ROOT / name
+        assert page.exists(), link
+        if anchor:
+            assert anchor in _anchors(page.read_text(encoding="utf-8")), f"{link}#{anchor}"
+
+
+def _anchors(text: str) -> set[str]:
+    """As GitHub makes them of headings."""
+    heads = re.findall(r"(?m)^#+ (.+)$", text)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def test_the_queue_s_policy_in_the_aws_page_lets_the_topic_write() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mailout.adapters.notion.config import NotionConfig
+from mailout.adapters.notion.databases import NotionDatabases
 from mailout.adapters.notion.pages import NotionPages
 from mailout.adapters.notion.source import NotionSource
 
-__all__ = ["NotionConfig", "NotionPages", "NotionSource"]
+__all__ = ["NotionConfig", "NotionDatabases", "NotionPages", "NotionSource"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from functools import partial
 
+from mailout.adapters.notion.calls import Json
 from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.downloads import download
 from mailout.adapters.notion.source import NotionSource
@@ -15,7 +16,7 @@ from mailout.content.port import Kind, SourceMailout
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorRecord
 from mailout.errors import SourceNotFound, UsageError
-from mailout.page_status.state import PageState, PageStatus
+from mailout.page_status.state import WAITS, PageState, PageStatus
 
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
 """Of a page's state, what is not written under its own name."""
@@ -78,15 +79,23 @@ class NotionPages:
             return
         if state.is_rehearsal and self._was_sent(page):
             return
-        if state.note is not None and page.status != self._statuses[state.status]:
-            # Before the status: once that is there, the note counts as told.
-            self._told.add_note(ref, state.note)
+        self._tell_note(ref, state, changes=page.status != self._statuses[state.status], answer=answer)
         values: dict[str, Value] = {"status": self._statuses[state.status]}
         for one in fields(state):
             value = getattr(state, one.name)
             if one.name not in NO_PROPERTIES and value is not None:
                 values[one.name] = value
         self._told.update_page(ref, values, answer)
+
+    def _tell_note(self, ref: str, state: PageState, *, changes: bool, answer: Json) -> None:
+        """Before the status: once that is there, the note counts as told. What it waits for comes later, and
+        is told every minute until it goes on: that is looked up."""
+        if state.note is None:
+            self._told.end_note(ref, WAITS, answer)
+        elif state.note.startswith(WAITS):
+            self._told.add_note_once(ref, state.note, answer)
+        elif changes:
+            self._told.add_note(ref, state.note)
 
     def record(self, error: ErrorRecord, page: str | None, subject: str | None) -> None:
         if subject is None and page is not None:  # it stopped before it was a mailout

@@ -14,6 +14,7 @@ from mailout.adapters.notion.blocks import BlockReader
 from mailout.adapters.notion.calls import Json, NotionCalls
 from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.adapters.notion.config import NotionConfig
+from mailout.adapters.notion.notes import NotionNotes
 from mailout.clock import Clock
 from mailout.content.notion.blocks import Block
 from mailout.content.notion.links import page_id_of
@@ -28,7 +29,7 @@ from mailout.content.notion.page import (
 )
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorRecord
-from mailout.errors import SettingsError, SourceError, SourceNotFound, SourceRefused
+from mailout.errors import SettingsError, SourceError, SourceNotFound
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,6 @@ ERROR_PROPERTIES: Mapping[str, str] = {
 """The errors database's properties beside its title."""
 
 
-STATUS_NOTE = "status_note"
 DB_MAILOUTS = "NOTION_DB_MAILOUTS"
 
 
@@ -58,6 +58,7 @@ class NotionSource:
         )
         self._data_sources: dict[str, str] = {}  # by database
         self._warned: set[str] = set()
+        self._notes = NotionNotes(self._calls, self.page, self._warn_once)
 
     @property
     def calls(self) -> int:
@@ -173,24 +174,13 @@ class NotionSource:
         return tuple(skipped)
 
     def add_note(self, page_id: str, text: str) -> None:
-        """A comment: a line within the page would become part of the letter. An integration that may not
-        comment says it in the text property `status_note`, if there is one."""
-        body = {"parent": {"page_id": page_id}, "rich_text": [{"type": "text", "text": {"content": text}}]}
-        try:
-            self._calls.make(
-                "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
-            )
-        except SourceRefused:
-            page = self.page(page_id)
-            there = (page.get("properties") or {}).get(STATUS_NOTE) or {}
-            written = property_value(str(there.get("type")), text)
-            if written is None:
-                self._warn_once([f"{STATUS_NOTE} (the integration may not comment)"])
-                return
-            self._calls.make(
-                f"updating the page {page_id}",
-                lambda api: api.pages.update(page_id, properties={STATUS_NOTE: written}),
-            )
+        self._notes.add(page_id, text)
+
+    def add_note_once(self, page_id: str, text: str, page: Json) -> None:
+        self._notes.add_once(page_id, text, page)
+
+    def end_note(self, page_id: str, beginning: str, page: Json) -> None:
+        self._notes.end(page_id, beginning, page)
 
     def create_error_pages(
         self, rows: Sequence[ErrorRecord], page_id: str | None = None, subject: str | None = None

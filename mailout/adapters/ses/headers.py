@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from functools import lru_cache
 
 import idna
 
 from mailout.audience.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
+from mailout.delivery.mime import display_name
 from mailout.delivery.port import Mail
 
 MAX_HEADER_VALUE = 995  # SES refuses more
@@ -16,10 +16,8 @@ _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})+")
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
 _LINK = re.compile(r"[!-;=?-~]+")  # printable ASCII without blanks and angle brackets
 _NOT_IN_TAGS = re.compile(r"[^A-Za-z0-9_-]")
-_ENCODED_WORD_BYTES = 45  # becomes 60 in base64: an encoded word may have 75 with its frame
 
 
 def one_line(text: str) -> str:
@@ -51,32 +49,8 @@ def sender(name: str, email: str) -> str | None:
     name = one_line(name).strip()
     if mailbox is None or not name:
         return mailbox
-    return f"{_display_name(name)} <{mailbox}>"
-
-
-def _display_name(name: str) -> str:
-    # "=?" would be read as an encoded word that nobody wrote.
-    if not name.isascii() or "=?" in name:
-        return " ".join(_encoded_word(piece) for piece in _pieces(name))
-    if _PLAIN_NAME.fullmatch(name):
-        return name
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _encoded_word(piece: bytes) -> str:
-    return f"=?UTF-8?B?{base64.b64encode(piece).decode('ascii')}?="
-
-
-def _pieces(name: str) -> list[bytes]:
-    """Cut between characters, never within one."""
-    pieces = [b""]
-    for character in name:
-        encoded = character.encode("utf-8", "replace")
-        if len(pieces[-1]) + len(encoded) > _ENCODED_WORD_BYTES:
-            pieces.append(b"")
-        pieces[-1] += encoded
-    return pieces
+    shown = display_name(name.encode("utf-8", "replace").decode()).replace("\r\n", "")
+    return f"{shown} <{mailbox}>"
 
 
 def unsubscribe_headers(url: str | None) -> list[dict[str, str]] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mailout.adapters.sqlite.alerts import SqliteAlerts
 from mailout.adapters.sqlite.archive import SqliteArchives
+from mailout.adapters.sqlite.articles import SqliteArticles
 from mailout.adapters.sqlite.counts import SqliteCounts, living_senders
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
@@ -38,6 +39,7 @@ class SqliteStore(
     SqliteAlerts,
     SqliteCounts,
     SqliteArchives,
+    SqliteArticles,
 ):
     """Fulfils `mailout.store.Store`. Its time is the clock handed in, so a test can set it."""
 

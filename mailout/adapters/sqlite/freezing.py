@@ -7,16 +7,16 @@ import sqlite3
 from collections.abc import Sequence
 
 from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.queue import get_mailout, only_row
 from mailout.ids import message_id
-from mailout.queue.mailout import Status
-from mailout.queue.port import Recipient
+from mailout.queue.mailout import Mailout, Status
+from mailout.queue.port import Freezing, Recipient
 
-_CHUNK = """SELECT s.email_norm, s.from_name FROM subscribers s
+_CHUNK = f"""SELECT s.email_norm, s.from_name FROM subscribers s
     WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began
-      AND (:list_key IS NULL OR EXISTS (SELECT 1 FROM subscriptions l
-           WHERE l.email = s.email_norm AND l.list_key = :list_key AND l.unsubscribed_at IS NULL))
-    ORDER BY s.email_norm LIMIT :chunk"""
+      AND {on_list("s.email_norm")}
+    ORDER BY s.email_norm LIMIT :chunk"""  # noqa: S608 (constants)
 
 
 class SqliteFreezing:
@@ -63,30 +63,60 @@ class SqliteFreezing:
             mailout = get_mailout(tx, id)
             if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
                 return 0
-            before = tx.total_changes
-            tx.executemany(
-                "INSERT INTO email_outbox (id, campaign_id, company_id, recipient_id, email, from_name,"
-                " content_id, variables, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (id) DO NOTHING",
-                [
-                    (
-                        message_id(id, r.email),
-                        id,
-                        mailout.company_id,
-                        r.recipient_id,
-                        r.email,
-                        r.from_name,
-                        r.content_hash,
-                        json.dumps(dict(r.variables)) if r.variables else None,
-                        now,
-                    )
-                    for r in sorted(recipients, key=lambda r: r.email)
-                ],
-            )
-            added = tx.total_changes - before
+            added = _insert(tx, mailout, recipients, now)
             _add_pending(tx, id, added, cursor="")
             tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
             return added
+
+    def begin_freezing(self, id: str) -> Freezing | None:
+        with self.db.write() as tx:
+            get_mailout(tx, id)
+            row = tx.execute(
+                "UPDATE campaign_queue SET freeze_started_at = coalesce(freeze_started_at, ?)"
+                " WHERE id = ? AND frozen_at IS NULL AND status <> 'CANCELLED'"
+                " RETURNING freeze_cursor, freeze_started_at",
+                (self.db.clock.now(), id),
+            ).fetchone()
+            return None if row is None else Freezing(*row)
+
+    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            mailout = get_mailout(tx, id)
+            if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
+                return 0
+            added = _insert(tx, mailout, recipients, now)
+            tx.execute(
+                "UPDATE campaign_queue SET recipients = recipients + :added, pending = pending + :added,"
+                " freeze_cursor = max(freeze_cursor, coalesce(:up_to, '')),"
+                " frozen_at = CASE WHEN :up_to IS NULL THEN :now END WHERE id = :id",
+                {"added": added, "up_to": up_to, "now": now, "id": id},
+            )
+            return added
+
+
+def _insert(tx: sqlite3.Connection, mailout: Mailout, recipients: Sequence[Recipient], now: float) -> int:
+    before = tx.total_changes
+    tx.executemany(
+        "INSERT INTO email_outbox (id, campaign_id, company_id, recipient_id, email, from_name,"
+        " content_id, variables, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (id) DO NOTHING",
+        [
+            (
+                message_id(mailout.id, r.email),
+                mailout.id,
+                mailout.company_id,
+                r.recipient_id,
+                r.email,
+                r.from_name,
+                r.content_hash,
+                json.dumps(dict(r.variables)) if r.variables else None,
+                now,
+            )
+            for r in sorted(recipients, key=lambda r: r.email)
+        ],
+    )
+    return tx.total_changes - before
 
 
 def _add_pending(tx: sqlite3.Connection, id: str, added: int, *, cursor: str) -> None:

@@ -33,7 +33,7 @@ class SqliteLeaving:
                     " WHERE email_norm = :email AND status = 'active'",
                     {"now": now, "email": email_norm},
                 )
-                tx.execute(  # soft bounces may be taken back; his leaving stays
+                tx.execute(  # soft bounces may be taken back; an unsubscribe stays
                     "UPDATE subscribers SET hard_status = 'unsubscribed', hard_status_at = :now,"
                     " left_at = :now WHERE email_norm = :email AND hard_status = 'active'",
                     {"now": now, "email": email_norm},
@@ -142,8 +142,9 @@ def _may_return(tx: sqlite3.Connection, email: str, list_key: str | None) -> boo
 def _last_sent(tx: sqlite3.Connection, email: str, list_key: str | None) -> sqlite3.Row | None:
     """The message that was most likely answered: a message's id follows from its mailout and the address."""
     row: sqlite3.Row | None = tx.execute(
-        "SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, ?)"
-        " WHERE q.list_key IS ? AND o.state = 'SENT' ORDER BY o.sent_at DESC LIMIT 1",
+        "SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, ?1)"
+        " WHERE (q.list_key IS ?2 OR (q.list_key IS NULL AND ?2 = 'general'))"
+        " AND o.state = 'SENT' ORDER BY o.sent_at DESC LIMIT 1",
         (email, list_key),
     ).fetchone()
     return row

@@ -16,7 +16,7 @@ from mailout.adapters.sqlite.step import take_step
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.port import Doubt
 from mailout.delivery.protocol import Attempt, Step, StepReply
-from mailout.delivery.states import DOUBTFUL, WAITING, State
+from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
 
 QUOTA_OVERLAP = 300.0
@@ -113,45 +113,17 @@ class SqliteOutbox:
             move.write()
             return len(rows)
 
-    def retry_failed(self, mailout_id: str) -> int:
+    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
         with self.db.write() as tx:
             move = Transitions(tx, self.db.clock.now())
             cancelled = tx.execute(
                 "SELECT 1 FROM campaign_queue WHERE id = ? AND status = 'CANCELLED'", (mailout_id,)
             ).fetchone()
-            rows = [] if cancelled else _chosen(tx, mailout_id, State.FAILED, None)
+            rows = [] if cancelled else _chosen(tx, mailout_id, State.FAILED, ids)
             for row in rows:
                 move.retry(row)
             move.write()
             return len(rows)
-
-    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
-        return self._by_event(attempt, (*WAITING, *DOUBTFUL), provider_message_id=provider_message_id)
-
-    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
-        return self._by_event(attempt, (State.SENT,), error=(code, message))
-
-    def _by_event(
-        self,
-        attempt: Attempt,
-        before: Sequence[State],
-        *,
-        provider_message_id: str | None = None,
-        error: tuple[str, str] | None = None,
-    ) -> bool:
-        if attempt.epoch < 1:
-            return False  # nothing has begun under it
-        with self.db.write() as tx:
-            row = tx.execute("SELECT * FROM email_outbox WHERE id = ?", (attempt.id,)).fetchone()
-            if row is None or row["epoch"] != attempt.epoch or row["state"] not in before:
-                return False
-            move = Transitions(tx, self.db.clock.now())
-            if error is None:
-                move.confirm(row, provider_message_id)
-            else:
-                move.revoke(row, *error)
-            move.write()
-            return True
 
     def message(self, id: str) -> Mapping[str, Any]:
         rows = self.db.read("SELECT * FROM email_outbox WHERE id = ?", (id,))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.content.port import Kind
-from mailout.delivery.protocol import Ledger
+from mailout.delivery.protocol import Ledger, RetryPlan
 from mailout.delivery.states import Column
 from mailout.errors import NotFound, StoreError
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, MailoutOutcome, NewMailout, Status
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
 _NEW = [field.name for field in fields(NewMailout)]
+_CONVERTED = ("kind", "is_test", "is_rehearsal", "retry_plan")
 _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
     FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id
     WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
@@ -32,11 +33,7 @@ class SqliteQueue:
 
     def enqueue(self, new: NewMailout) -> Mailout:
         with self.db.write() as tx:
-            tx.execute(
-                f"INSERT INTO campaign_queue ({', '.join(_NEW)}, created_at)"  # noqa: S608 (our own field names)
-                f" VALUES ({', '.join('?' * len(_NEW))}, ?) ON CONFLICT (id) DO NOTHING",
-                (*(getattr(new, name) for name in _NEW), self.db.clock.now()),
-            )
+            insert_mailout(tx, new, self.db.clock.now())
             return get_mailout(tx, new.id)
 
     def mailout(self, id: str) -> Mailout:
@@ -170,7 +167,8 @@ class SqliteQueue:
     def same_content(self, id: str, since: float) -> Mailout | None:
         rows = self.db.read(
             "SELECT other.* FROM campaign_queue this JOIN campaign_queue other"
-            " ON other.content_hash = this.content_hash AND other.list_key IS this.list_key"
+            " ON other.content_hash = this.content_hash "
+            " AND coalesce(other.list_key, 'general') = coalesce(this.list_key, 'general')"
             " AND other.ref <> this.ref AND NOT other.is_test AND NOT other.is_rehearsal"
             " WHERE this.id = :id AND other.status <> 'CANCELLED'"
             " AND (other.status = 'PROCESSING' OR other.sent + other.unknown > 0)"
@@ -232,6 +230,18 @@ class SqliteQueue:
         return at
 
 
+def insert_mailout(tx: sqlite3.Connection, new: NewMailout, now: float) -> bool:
+    """False: it is there."""
+    values = {name: getattr(new, name) for name in _NEW}
+    values["retry_plan"] = None if new.retry_plan is None else json.dumps(asdict(new.retry_plan))
+    written = tx.execute(
+        f"INSERT INTO campaign_queue ({', '.join(_NEW)}, created_at)"  # noqa: S608 (our own field names)
+        f" VALUES ({', '.join('?' * len(_NEW))}, ?) ON CONFLICT (id) DO NOTHING",
+        (*values.values(), now),
+    )
+    return written.rowcount == 1
+
+
 def get_mailout(tx: sqlite3.Connection, id: str) -> Mailout:
     return mailout_of(only_row(tx.execute("SELECT * FROM campaign_queue WHERE id = ?", (id,)).fetchall(), id))
 
@@ -246,8 +256,9 @@ def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
 
 def mailout_of(row: sqlite3.Row) -> Mailout:
     return Mailout(
-        **{name: row[name] for name in _NEW if name not in ("kind", "is_test", "is_rehearsal")},
+        **{name: row[name] for name in _NEW if name not in _CONVERTED},
         kind=Kind(row["kind"]),
+        retry_plan=RetryPlan.of(json.loads(row["retry_plan"] or "null")),
         is_test=bool(row["is_test"]),
         is_rehearsal=bool(row["is_rehearsal"]),
         status=Status(row["status"]),

@@ -62,3 +62,13 @@ class SqliteRecords:
     def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
         rows = self.db.read("SELECT * FROM dead_letters ORDER BY created_at DESC, id LIMIT ?", (limit,))
         return [{**dict(row), "payload": json.loads(row["payload"])} for row in rows]
+
+    def get_dead_letter(self, id: str) -> Mapping[str, Any]:
+        rows = self.db.read("SELECT * FROM dead_letters WHERE id = ?", (id,))
+        if not rows:
+            raise NotFound.dead_letter(id)
+        return {**dict(rows[0]), "payload": json.loads(rows[0]["payload"])}
+
+    def drop_dead_letter(self, id: str) -> bool:
+        with self.db.write() as tx:
+            return tx.execute("DELETE FROM dead_letters WHERE id = ?", (id,)).rowcount == 1

@@ -16,6 +16,7 @@ from mailout.adapters.sqlite.capacity import (
     slow_down,
     write_pace,
 )
+from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.pacing import reserve
 from mailout.delivery.protocol import (
@@ -29,8 +30,7 @@ from mailout.delivery.protocol import (
 from mailout.delivery.states import DOUBTFUL, State
 
 LEFT = """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
-LEFT_LIST = """NOT EXISTS (SELECT 1 FROM subscriptions l
-    WHERE l.email = o.email AND l.list_key = :list_key AND l.unsubscribed_at IS NULL)"""
+LEFT_LIST = f"NOT ({on_list('o.email')})"
 NEVER_AGAIN = """EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND (
     s.status = 'bounced' OR s.complained_at IS NOT NULL
     OR (s.status <> 'active' AND o.category IS NOT 'transactional')))"""
@@ -195,7 +195,7 @@ def _begin(
     if mailout_id is None:
         left = NEVER_AGAIN
     elif mailout is not None and not mailout["is_test"]:
-        left = LEFT if mailout["list_key"] is None else f"({LEFT} OR {LEFT_LIST})"
+        left = f"({LEFT} OR {LEFT_LIST})"
     rows = tx.execute(
         f"SELECT {DUE}, {left} AS has_left, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
         " FROM email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign"

@@ -1,4 +1,4 @@
-"""A subscriber's status on SQLite: what news of him and his soft bounces make of it."""
+"""A subscriber's status on SQLite: as events and soft bounces change it."""
 
 from __future__ import annotations
 

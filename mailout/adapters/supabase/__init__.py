@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mailout.adapters.supabase.alerts import SupabaseAlerts
 from mailout.adapters.supabase.archive import SupabaseArchives
+from mailout.adapters.supabase.articles import SupabaseArticles
 from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
@@ -30,6 +31,7 @@ class SupabaseStore(
     SupabaseAlerts,
     SupabaseCounts,
     SupabaseArchives,
+    SupabaseArticles,
 ):
     """Fulfils `mailout.store.Store`. Its time is the database's."""
 

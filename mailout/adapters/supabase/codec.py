@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mailout.content.port import Kind
-from mailout.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, Step, StepReply
+from mailout.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, RetryPlan, Step, StepReply
 from mailout.delivery.states import Column
 from mailout.queue.mailout import DeferReason, Mailout, MailoutOutcome, Status
 
@@ -34,6 +34,7 @@ def mailout(values: Mapping[str, Any]) -> Mailout:
     return Mailout(
         **{name: known[name] for name in _PLAIN},
         kind=Kind(known["kind"]),
+        retry_plan=RetryPlan.of(known["retry_plan"]),
         status=Status(known["status"]),
         outcome=MailoutOutcome(known["outcome"]) if known["outcome"] else None,
         defer_reason=DeferReason(known["defer_reason"]) if known["defer_reason"] else None,

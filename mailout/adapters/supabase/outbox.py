@@ -57,8 +57,11 @@ class SupabaseOutbox:
             return int(self.rpc("mailout_settle", {**params, "after": 0, "most": len(chosen)})["moved"])
         return self._in_parts("mailout_settle", params)
 
-    def retry_failed(self, mailout_id: str) -> int:
-        return self._in_parts("mailout_retry_failed", {"campaign_id": mailout_id})
+    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
+        if ids is None:
+            return self._in_parts("mailout_retry_failed", {"campaign_id": mailout_id})
+        params = {"campaign_id": mailout_id, "after": 0, "most": len(ids), "ids": list(ids)}
+        return int(self.rpc("mailout_retry_failed", params)["moved"])
 
     def _in_parts(self, name: str, params: Mapping[str, Any]) -> int:
         """A transaction for each part, by `seq`: asked again, it goes on where it was stopped."""
@@ -68,14 +71,6 @@ class SupabaseOutbox:
             part = self.rpc(name, {**params, "after": last, "most": PART})
             moved, last = moved + part["moved"], part["last"]
         return moved
-
-    def confirm(self, attempt: Attempt, provider_message_id: str | None) -> bool:
-        params = {"id": attempt.id, "epoch": attempt.epoch, "message_id": provider_message_id}
-        return bool(self.rpc("mailout_confirm", params))
-
-    def revoke(self, attempt: Attempt, code: str, message: str) -> bool:
-        params = {"id": attempt.id, "epoch": attempt.epoch, "code": code, "message": message}
-        return bool(self.rpc("mailout_revoke", params))
 
     def message(self, id: str) -> Mapping[str, Any]:
         values = self.rpc("mailout_message", {"id": id})

@@ -10,7 +10,7 @@ from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.errors import StoreError
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
-from mailout.queue.port import Recipient
+from mailout.queue.port import Freezing, Recipient
 
 _HELD = sorted(reason.value for reason in WAITS_FOR_A_PERSON)
 _AUDIENCE_PART = 5_000
@@ -104,6 +104,20 @@ class SupabaseQueue:
             end = start + _AUDIENCE_PART
             params = {"id": id, "audience": audience[start:end], "is_last": end >= len(audience)}
             added += self.rpc("mailout_freeze_recipients", params)
+        return added
+
+    def begin_freezing(self, id: str) -> Freezing | None:
+        found = self.rpc("mailout_begin_freezing", {"id": id})
+        return None if found is None else Freezing(found["cursor"], found["began"])
+
+    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
+        audience = [_recipient(one) for one in sorted(recipients, key=lambda one: one.email)]
+        added = 0
+        for start in range(0, max(1, len(audience)), _AUDIENCE_PART):
+            part = audience[start : start + _AUDIENCE_PART]
+            is_last = start + _AUDIENCE_PART >= len(audience)
+            params = {"id": id, "audience": part, "up_to": up_to if is_last else part[-1]["email"]}
+            added += self.rpc("mailout_freeze_part", params)
         return added
 
 

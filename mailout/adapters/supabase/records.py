@@ -46,3 +46,12 @@ class SupabaseRecords:
 
     def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
         return [codec.row(values) for values in self.rpc("mailout_dead_letters", {"most": limit})]
+
+    def get_dead_letter(self, id: str) -> Mapping[str, Any]:
+        values = self.rpc("mailout_get_dead_letter", {"id": id})
+        if values is None:
+            raise NotFound.dead_letter(id)
+        return codec.row(values)
+
+    def drop_dead_letter(self, id: str) -> bool:
+        return bool(self.rpc("mailout_drop_dead_letter", {"id": id}))

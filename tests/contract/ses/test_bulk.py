@@ -75,7 +75,7 @@ def test_a_letter_too_long_for_a_template_still_leaves(stub, open_transport):
 
 
 def test_one_recipient_with_very_long_values_does_not_hold_up_the_others(stub, open_transport):
-    """An entry's values are limited to 262,144 bytes: his mail leaves alone, theirs in one call."""
+    """An entry's values are limited to 262,144 bytes: that mail leaves alone, the others in one call."""
     values = {"name": "x" * 270_000, UNSUBSCRIBE_URL: "https://e.org/"}
     outcomes = open_transport(SesMode.BULK).send([mail(0), mail(1, values=values), mail(2)])
     assert {outcome.kind for outcome in outcomes} == {OutcomeKind.SENT}

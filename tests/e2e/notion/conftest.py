@@ -58,6 +58,11 @@ class Notion:
         calls = [call for call in self.stub.calls("POST") if call["path"] == "/v1/pages"]
         return [{name: plain(value) for name, value in call["body"]["properties"].items()} for call in calls]
 
+    def comments(self) -> list[str]:
+        """What was said beside the page, in order."""
+        calls = [call["body"] for call in self.stub.calls("POST") if call["path"] == "/v1/comments"]
+        return ["".join(item["text"]["content"] for item in body["rich_text"]) for body in calls]
+
     def settings(self) -> dict[str, str]:
         return {
             "NOTION_TOKEN": TOKEN,

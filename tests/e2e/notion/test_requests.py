@@ -17,7 +17,7 @@ READY = Request(PAGE, How.IF_READY)
 
 
 def ask(engine: Engine) -> bool:
-    """Whether it was taken up."""
+    """Whether it was enqueued."""
     engine.store.ask(READY, repeat=0)
     return answer(engine.intake, READY) is not None
 

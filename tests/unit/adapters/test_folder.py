@@ -59,7 +59,7 @@ def test_a_mail_accepted_twice_shows_as_two_files(transport, tmp_path):
 
 @pytest.mark.parametrize("email", ["ann@example.org", "o'hara@example.org", "*@example.org"])
 def test_the_mails_to_one_person_are_found_whatever_his_address_is_made_of(transport, tmp_path, email):
-    """Who asks to be forgotten is told which files still carry the address: all of his, nobody else's."""
+    """Who asks to be forgotten is told which files still carry the address: all of theirs, nobody else's."""
     transport.send([replace(MAIL, to=email), replace(MAIL, to="bob@example.org")])
     (found,) = mails_to(tmp_path / "outbox", email)
     assert email in message_from_bytes(found.read_bytes(), policy=default)["To"]

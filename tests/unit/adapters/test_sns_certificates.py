@@ -108,7 +108,7 @@ def test_what_is_no_certificate_is_not_kept(
 def test_a_failure_is_remembered_for_a_moment(
     certificates: SnsCertificates, server: str, clock: FakeClock
 ) -> None:
-    """Who knows our topic's name could otherwise make us call SNS as often as he calls us. SNS itself comes
+    """Who knows our topic's name could otherwise make us call SNS as often as they call us. SNS itself comes
     again after 20 seconds, and only three times."""
     url = f"{server}/lost/{FILE}"
     for _ in range(5):

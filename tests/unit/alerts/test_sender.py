@@ -1,4 +1,4 @@
-"""The alarm over a real store: who is told what, how often, and what happens when he cannot be."""
+"""The alarm over a real store: who is told what, how often, and what happens when the mail fails."""
 
 from __future__ import annotations
 

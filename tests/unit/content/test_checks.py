@@ -123,7 +123,10 @@ def test_without_a_body_nothing_leaves(body):
 
 
 def test_a_picture_alone_is_a_body():
-    check_document(Document("s", '<p><img src="https://x/y.png" alt=""></p>', ""))
+    picture, nothing = '<p><img src="https://x/y.png" alt=""></p>', "<p> </p>"
+    assert check_document(Document("s", picture, "")) is None
+    with pytest.raises(Abort):
+        check_document(Document("s", nothing, ""))
 
 
 def test_an_empty_transactional_mail_is_refused():

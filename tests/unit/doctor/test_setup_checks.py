@@ -45,7 +45,7 @@ def test_pictures_on_this_machine_alone_are_no_pictures_for_real_readers() -> No
 
 
 def test_a_mailout_that_would_wait_unseen_is_a_warning() -> None:
-    """The letter waits for a person, and he looks a week later."""
+    """The mailout waits for a person, who looks a week later."""
     alone = {name: value for name, value in GOOD.items() if name != "ADMIN_EMAIL"}
     assert levels(load_settings(env=alone))["ADMIN_EMAIL"] == "warn"
 

@@ -184,7 +184,7 @@ moments = st.one_of(
 
 @given(some_limits, moments)
 def test_a_wait_ends_later_and_within_days_that_may_send(limits: Limits, now: float) -> None:
-    """A wait that ended in the past would be taken up every minute and put off again."""
+    """A wait that ended in the past would start every minute and be deferred again."""
     opens = window_opens(limits, now)
     if opens is None:
         return
@@ -290,7 +290,7 @@ def test_a_refusal_waits_for_a_person() -> None:
 
 @pytest.mark.parametrize("message", ["Sending paused for this account.", None])
 def test_whoever_is_waited_for_reads_what_to_do(message: str | None) -> None:
-    """A code alone sends him to the manual while the mailout waits; and "None" is no reason."""
+    """A code alone sends people to the manual while the mailout waits; and "None" is no reason."""
     outcome = Outcome(OutcomeKind.STOP, code="SES_ACCOUNT_SENDING_PAUSED", message=message)
     wait = why_it_ended(Limits(UTC), RunReport(Ended.REFUSED, None, outcome=outcome), NOW)
     assert wait is not None

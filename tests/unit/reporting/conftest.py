@@ -48,7 +48,7 @@ class Office:
         subject: str = "News of November",
         is_test: bool = True,
     ) -> Mailout:
-        """Frozen and taken up. A test run: nobody has to be a subscriber."""
+        """Frozen and started. A test run: nobody has to be a subscriber."""
         id = mailout_id(ref)
         self.store.enqueue(NewMailout(id=id, kind=Kind.MARKDOWN, ref=ref, is_test=is_test))
         content = Content(subject, "<p>Hello</p>", "Hello")

@@ -33,7 +33,7 @@ def test_status_says_why_it_waits_and_until_when_on_the_readers_clock() -> None:
 def test_the_summary_ends_with_what_to_do() -> None:
     lines = summary_lines(summary(), BERLIN)
     assert lines[0] == "News of November"
-    assert "  6 × REJECTED: said no (a@example.org, b@example.org and 4 more)" in lines
+    assert "  6 × said no (REJECTED): a@example.org, b@example.org and 4 more" in lines
     assert lines[-1] == f"  mailout queue retry {mailout().id}"
 
 

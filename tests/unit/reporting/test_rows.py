@@ -144,7 +144,7 @@ def test_a_full_disk_does_not_stop_the_sender(
 
 @given(st.text())
 def test_no_value_is_a_formula_and_none_is_lost(value: str) -> None:
-    """Else opening the CSV runs what a stranger wrote into his address or his server's answer."""
+    """Else opening the CSV runs what a stranger wrote into an address or a server's answer."""
     written = safe(value)
     assert not written.startswith(("=", "+", "-", "@", "\t", "\r"))
     assert written in (value, f"'{value}")

@@ -87,7 +87,6 @@ CREATE TABLE campaign_queue (
     frozen_at         REAL,
     started_at        REAL,
     completed_at      REAL,
-    UNIQUE (campaign_tag, send_batch_id),
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0)

@@ -24,8 +24,8 @@ def read_back(line: str) -> tuple[str, str]:
         ("", "news@example.org"),
         ("Smith, John", '"Smith, John" <news@example.org>'),
         ('The "Example"', '"The \\"Example\\"" <news@example.org>'),
-        ("Ünï", "=?UTF-8?B?w5xuw68=?= <news@example.org>"),
-        ("=?UTF-8?B?w5w=?=", "=?UTF-8?B?PT9VVEYtOD9CP3c1dz0/PQ==?= <news@example.org>"),
+        ("Ünï", "=?utf-8?b?w5xuw68=?= <news@example.org>"),
+        ("=?UTF-8?B?w5w=?=", "=?utf-8?b?PT9VVEYtOD9CP3c1dz0/PQ==?= <news@example.org>"),
         ("A\r\nBcc: victim@example.org", '"A  Bcc: victim@example.org" <news@example.org>'),
     ],
 )

@@ -1,0 +1,150 @@
+"""`mailout init`: a few questions, and a `.env` with which a first letter can be tried."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from cli.confirm import Yes
+from cli.env_file import write_settings
+from cli.output import Json, note, print_json, say
+from mailout.errors import SettingsError, UsageError
+from mailout.settings import DOTENV, dotenv, load_settings
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+TRIAL_ADDRESS = "http://127.0.0.1:8080/unsubscribe"
+"""Works on this machine while the gateway runs: enough to try it, and never sent to people."""
+FOR_TRIAL = (
+    "# How people leave. The address is for trying things out; before real letters set the gateway's own:\n"
+    "# docs/feedback.md says how. Keep the secret: links in letters are signed with it."
+)
+HEADING = "# Written by `mailout init`. Every setting, with what it does: docs/settings.md"
+
+
+@dataclass(frozen=True)
+class Question:
+    setting: str
+    option: str
+    words: str
+    like: str = ""
+    """A setting whose answer is offered as the default."""
+
+
+QUESTIONS = (
+    Question("ORG_NAME", "--org-name", "Your organisation's name (it stands under every letter)"),
+    Question("ORG_ADDRESS", "--org-address", "Its postal address (the law asks for one under every letter)"),
+    Question("FROM_EMAIL", "--from-email", "The address that letters come from"),
+    Question("FROM_NAME", "--from-name", "The name beside it", like="ORG_NAME"),
+    Question(
+        "TEST_EMAILS", "--test-emails", "Who gets test letters (several: with commas)", like="FROM_EMAIL"
+    ),
+)
+
+
+@app.command(epilog='Example: mailout init --org-name "Harbour Club" --from-email news@example.org --yes')
+def init(
+    org_name: Annotated[str | None, typer.Option("--org-name", help="Your organisation's name.")] = None,
+    org_address: Annotated[str | None, typer.Option("--org-address", help="Its postal address.")] = None,
+    from_email: Annotated[
+        str | None, typer.Option("--from-email", help="The address that letters come from.")
+    ] = None,
+    from_name: Annotated[str | None, typer.Option("--from-name", help="The name beside it.")] = None,
+    test_emails: Annotated[
+        str | None, typer.Option("--test-emails", help="Who gets test letters, separated by commas.")
+    ] = None,
+    yes: Annotated[bool, Yes] = False,
+    json: Json = False,
+) -> None:
+    """Write a .env for this folder: who you are, who gets tests, and how people leave.
+
+    What .env says already stays, unless an option says otherwise. Nothing is sent to anybody until you set
+    MAILOUT_TRANSPORT=ses.
+    """
+    known = dotenv()
+    given = {
+        "ORG_NAME": org_name,
+        "ORG_ADDRESS": org_address,
+        "FROM_EMAIL": from_email,
+        "FROM_NAME": from_name,
+        "TEST_EMAILS": test_emails,
+    }
+    answers = {name: value.strip() for name, value in given.items() if value and value.strip()}
+    for name, value in answers.items():
+        _check(name, value)
+    _ask(answers, known, asking=not yes and not json)
+    made_up = _made_up(known)
+    if answers:
+        write_settings(DOTENV, answers, heading=HEADING)
+    if made_up:
+        write_settings(DOTENV, made_up, heading=FOR_TRIAL if "UNSUBSCRIBE_BASE_URL" in made_up else "")
+    written = answers | made_up
+    open_ = [q.setting for q in QUESTIONS if not (known.get(q.setting) or answers.get(q.setting))]
+    if json:
+        print_json({"file": str(DOTENV), "written": list(written), "missing": open_})
+    else:
+        _tell(list(written), open_, answers.get("TEST_EMAILS") or known.get("TEST_EMAILS"))
+
+
+def _ask(answers: dict[str, str], known: Mapping[str, str], *, asking: bool) -> None:
+    open_ = [q for q in QUESTIONS if not (known.get(q.setting) or answers.get(q.setting))]
+    unknown = [q.option for q in open_ if not q.like]
+    if asking and unknown and not sys.stdin.isatty():
+        raise UsageError(
+            f"There is nobody to ask, and not everything is known: {', '.join(unknown)}.",
+            remedy="Give these options, or --yes to fill them in later.",
+        )
+    for question in open_:
+        offered = answers.get(question.like) or known.get(question.like)
+        if asking and sys.stdin.isatty():
+            answers[question.setting] = _answer(question, offered)
+        elif offered:
+            answers[question.setting] = offered
+
+
+def _answer(question: Question, offered: str | None) -> str:
+    """Asked again until it can be used."""
+    while True:
+        answer: str = typer.prompt(question.words, default=offered, err=True).strip()
+        try:
+            _check(question.setting, answer)
+        except SettingsError as error:
+            note(error.message)
+        else:
+            return answer
+
+
+def _check(name: str, value: str) -> None:
+    load_settings({name: value})
+
+
+def _made_up(known: Mapping[str, str]) -> dict[str, str]:
+    """What a person need not be asked."""
+    made = {
+        "UNSUBSCRIBE_SECRET": secrets.token_hex(32),
+        "UNSUBSCRIBE_BASE_URL": TRIAL_ADDRESS,
+        "MAILOUT_TRANSPORT": "folder",
+    }
+    return {name: value for name, value in made.items() if not known.get(name)}
+
+
+def _tell(written: list[str], open_: list[str], test_emails: str | None) -> None:
+    if not written:
+        say(f"{DOTENV} has everything already; nothing was changed.")
+    else:
+        say(f"Written to {DOTENV}: {', '.join(written)}.")
+    if "UNSUBSCRIBE_BASE_URL" in written:
+        say("The unsubscribe address is for trying things out: it works on this machine only.")
+    if open_:
+        say(f"Still to fill in, in {DOTENV}: {', '.join(open_)}.")
+        return
+    say("\nNext, write letter.md:", style="bold")
+    say("  ---\n  subject: Hello\n  ---\n  Dear friends, …")
+    say(f"\nThen send it as a test to {test_emails}:", style="bold")
+    say("  mailout send letter.md --test")
+    say("Until you set MAILOUT_TRANSPORT=ses, letters become files in .mailout/outbox; nobody gets one.")

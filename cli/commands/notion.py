@@ -1,0 +1,93 @@
+"""`mailout notion`: the databases to write in."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from pydantic import SecretStr
+
+from cli.engine import read_settings
+from cli.env_file import write_settings
+from cli.output import Json, note, print_json, say
+from mailout import wiring
+from mailout.errors import SettingsError
+from mailout.settings import DOTENV, Settings
+
+app = typer.Typer(
+    help="Make the databases to write in, in Notion.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+MAILOUTS, ERRORS = "NOTION_DB_MAILOUTS", "NOTION_DB_ERRORS"
+
+
+@app.callback()
+def notion() -> None:
+    """Make the databases to write in, in Notion."""
+
+
+@app.command("init", epilog="Example: mailout notion init https://www.notion.so/Newsletter-1a2b…")
+def init(
+    page: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAGE", help="A page that is shared with your integration: its id or address."
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """Make the two databases under a page, and write their ids into .env.
+
+    First make an integration (notion.so/my-integrations) that may read, update and insert content
+    and comment, and share the page with it: ••• → Connections. A database that .env names already stays.
+    """
+    settings = read_settings()
+    settings = _with_token(settings)
+    made: dict[str, str] = {}
+    databases = wiring.notion_databases(settings)
+    try:
+        parent = databases.parent(page)
+        mailouts = settings.notion_db_mailouts
+        if mailouts is None:
+            mailouts = made[MAILOUTS] = databases.make_mailouts(parent)
+            write_settings(DOTENV, {MAILOUTS: mailouts})  # at once: the next call may fail
+        if settings.notion_db_errors is None:
+            made[ERRORS] = databases.make_errors(parent, mailouts)
+            write_settings(DOTENV, {ERRORS: made[ERRORS]})
+    finally:
+        databases.close()
+    if json:
+        print_json(
+            {"made": made, "mailouts": mailouts, "errors": made.get(ERRORS, settings.notion_db_errors)}
+        )
+    else:
+        _tell(made)
+
+
+def _with_token(settings: Settings) -> Settings:
+    """Asked for on a terminal, and kept; never an option, which a shell would remember."""
+    if settings.notion_token is not None:
+        return settings
+    if not sys.stdin.isatty():
+        raise SettingsError(
+            "NOTION_TOKEN: is missing.",
+            remedy="Make an integration at notion.so/my-integrations and set its token.",
+        )
+    token = typer.prompt("The integration's token (it is not shown)", hide_input=True, err=True).strip()
+    write_settings(DOTENV, {"NOTION_TOKEN": token})
+    return settings.model_copy(update={"notion_token": SecretStr(token)})
+
+
+def _tell(made: dict[str, str]) -> None:
+    for name, words in ((MAILOUTS, "the mailouts"), (ERRORS, "what went wrong")):
+        if name in made:
+            say(f"Made a database for {words}: {name} is written to {DOTENV}.")
+        else:
+            note(f"{name} is set already; nothing was made for {words}.")
+    say("\nNext: write a page in “Mailouts”, tick is_test and set its status to Ready.", style="bold")
+    say("With `mailout up` running it is taken up within a minute.")
+    say("For whoever writes there is one page: docs/writing-in-notion.md")

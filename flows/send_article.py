@@ -1,0 +1,52 @@
+"""Send one batch of an article: each recipient gets it put together from the slices for their places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import State, flow
+from prefect.states import Completed
+from pydantic.json_schema import SkipJsonSchema
+
+from flows.delivery import Delivery, deliver
+from flows.heartbeats import heartbeats
+from mailout import wiring
+from mailout.intake.articles import DEFAULT_ACTOR, ArticleOrder
+from mailout.intake.requests import still_asked
+from mailout.queue.port import How, Request
+from tasks.articles import assemble_variants, load_slices
+from tasks.logs import redacted
+
+
+@flow(name="send_article", flow_run_name="{article_key}", retries=0, log_prints=False)
+@heartbeats
+@redacted
+def send_article(
+    campaign_tag: str,
+    article_key: str,
+    send_batch_id: str,
+    audience_filter: dict[str, str] | None = None,
+    actor: str = DEFAULT_ACTOR,
+    asked: SkipJsonSchema[bool] = False,  # a request from outside: if the queue was faster, nothing happens
+) -> State[Any]:
+    """Send one batch of an article to everyone it has something for, once.
+
+    The same batch again adds nobody and sends nothing twice; after a crash it goes on where it stopped.
+
+    Args:
+        campaign_tag: What the batch belongs to: small letters, digits, hyphens.
+        article_key: Which article: the key of its slices.
+        send_batch_id: A UUID. Together with the tag it names the batch.
+        audience_filter: Only these: state, county, place, list, or an attribute of your subscribers.
+        actor: Who sends it, for the record.
+    """
+    order = ArticleOrder.checked(campaign_tag, article_key, send_batch_id, audience_filter, actor)
+    if asked and not still_asked(wiring.engine().intake, Request(order.to_ref(), How.ARTICLE)):
+        return Completed(message="The queue was faster: it has answered this request.", name="Answered")
+    load_slices(order.article_key)
+    mailout_id = assemble_variants(order)
+    if mailout_id is None:
+        return Completed(message="Nobody is in the audience: nothing was sent.", name="No recipients")
+    steps = Delivery()
+    steps.add(wiring.engine().store.mailout(mailout_id))
+    return deliver(steps, mailout_id)

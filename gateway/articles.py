@@ -1,0 +1,164 @@
+"""`POST /articles/send`: somebody with the admin password asks for a batch of an article.
+
+It is written down, Prefect is told, and whoever asked gets the batch's id; sending is a flow's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from gateway.access import Refused, WrongTokens, same
+from gateway.answers import MAX_BODY, read_body
+from gateway.prefect_events import Emitter
+from mailout.audience.places import FilterError
+from mailout.delivery.port import REHEARSING
+from mailout.errors import Abort, UsageError
+from mailout.intake.articles import DEFAULT_ACTOR, ArticleIntake, ArticleOrder, BatchUsed
+from mailout.queue.port import How
+from mailout.queue.port import Request as Asked
+from mailout.settings import Settings
+from mailout.store import Store
+
+EVENT = "mailout.article.requested"
+REPEAT_SECONDS = 60.0
+
+Key = Annotated[str, StringConstraints(pattern="^[a-z0-9-]+$", max_length=200)]
+Value = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class Wanted(BaseModel):
+    """Which article, to whom, under which name."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    campaign_tag: Key
+    article_key: Key
+    send_batch_id: UUID = Field(description="Together with the tag it names the batch: the same is one batch")
+    audience_filter: dict[Key | Value, Value] = Field(
+        default_factory=dict, max_length=20, description="state, county, place, list, or an attribute"
+    )
+    actor: Annotated[Value, StringConstraints(min_length=1, strip_whitespace=True)] = DEFAULT_ACTOR
+    admin_password: str | None = Field(None, description="Or as Authorization: Bearer")
+
+    def order(self) -> ArticleOrder:
+        return ArticleOrder.checked(
+            self.campaign_tag, self.article_key, str(self.send_batch_id), self.audience_filter, self.actor
+        )
+
+
+def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: WrongTokens) -> APIRouter:
+    routes = APIRouter(tags=["articles"])
+    articles = ArticleIntake(settings, store, rehearses=settings.mailout_transport == REHEARSING)
+
+    @routes.post("/articles/send", openapi_extra=_BODY, responses=_ANSWERS, status_code=202)
+    async def send(request: Request) -> JSONResponse:
+        """Ask for a batch of an article. The same batch again is the same batch."""
+        if settings.admin_password is None:
+            message = "ADMIN_PASSWORD is not set on the server: set it, and restart the gateway."
+            return _refusal(503, "ADMIN_PASSWORD_NOT_SET", message)
+        raw = await read_body(request, MAX_BODY)
+        problems: Mapping[str, str] = {}
+        wanted = None
+        try:
+            wanted = Wanted.model_validate_json(raw)
+        except ValidationError as error:
+            problems = {".".join(map(str, one["loc"])) or "body": one["msg"] for one in error.errors()}
+        if not same(settings.admin_password, _password(request, raw)):
+            return _wrong(request, wrong)
+        if wanted is None:
+            return _invalid(problems)
+        order = wanted.order()
+        try:
+            known = await run_in_threadpool(articles.known, order)
+            id = known.id if known else await run_in_threadpool(_id_if_anybody, articles, order)
+        except FilterError as error:
+            return _invalid({f"audience_filter.{error.key}": str(error)})
+        except BatchUsed as error:
+            return _invalid({"send_batch_id": str(error)})
+        except (UsageError, Abort) as error:
+            return _invalid({"article_key": str(error)})
+        if id is None:
+            return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
+        new = known is None and await run_in_threadpool(_ask, store, order)
+        if new and emitter is not None:
+            emitter.emit(
+                EVENT, {**wanted.model_dump(mode="json", exclude={"admin_password"}), **_event(order)}
+            )
+        return JSONResponse({"ok": True, "data": {"mailout_id": id, "new": new}}, 202)
+
+    return routes
+
+
+def _id_if_anybody(articles: ArticleIntake, order: ArticleOrder) -> str | None:
+    """The id it will have; None: it has nothing for anybody."""
+    slices = articles.live_slices(order.article_key)
+    if not articles.anybody(slices, articles.read_filter(order.audience_filter)):
+        return None
+    return articles.id_of(order, slices)
+
+
+def _ask(store: Store, order: ArticleOrder) -> bool:
+    return store.ask(Asked(order.to_ref(), How.ARTICLE), repeat=REPEAT_SECONDS)
+
+
+def _event(order: ArticleOrder) -> dict[str, Any]:
+    """As the flow takes it: the request that it answers is the same to the letter."""
+    return {"send_batch_id": order.send_batch_id, "audience_filter": dict(order.audience_filter)}
+
+
+def _password(request: Request, raw: bytes) -> str | None:
+    """From the header, else from the body, which need not be right otherwise."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return given.strip()
+    try:
+        return _OnlyPassword.model_validate_json(raw).admin_password
+    except ValidationError:
+        return None
+
+
+class _OnlyPassword(BaseModel):
+    admin_password: str | None = None
+
+
+def _wrong(request: Request, wrong: WrongTokens) -> JSONResponse:
+    try:
+        wrong.one_more(request)
+    except Refused as refused:
+        return _refusal(429, "RATE_LIMITED", str(refused.detail), headers=refused.headers)
+    request.state.why = "a wrong admin password, or none"
+    return _refusal(401, "UNAUTHORIZED", "The admin password is missing or wrong.")
+
+
+def _invalid(details: Mapping[str, str]) -> JSONResponse:
+    return _refusal(400, "VALIDATION_ERROR", "The request cannot be understood.", details)
+
+
+def _refusal(
+    status: int,
+    code: str,
+    message: str,
+    details: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    body = {"ok": False, "code": code, "message": message, "details": dict(details or {})}
+    return JSONResponse(body, status, headers=headers)
+
+
+_BODY = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": Wanted.model_json_schema()}}}
+}
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Nobody is in the audience"},
+    400: {"description": "A field is wrong: details says which"},
+    401: {"description": "The admin password is missing or wrong"},
+    429: {"description": "Too many wrong passwords"},
+    503: {"description": "ADMIN_PASSWORD is not set, or the store does not answer"},
+}

@@ -1,0 +1,78 @@
+"""Notes for whoever reads a page: comments, since a line within the page would become part of the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mailout.adapters.notion.calls import Json, NotionCalls
+from mailout.content.notion.page import TEXT_LIMIT, property_value
+from mailout.errors import SourceRefused
+
+STATUS_NOTE = "status_note"
+"""The text property that takes the note where the integration may not comment."""
+
+
+class NotionNotes:
+    def __init__(
+        self,
+        calls: NotionCalls,
+        read_page: Callable[[str], Json],
+        warn: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._calls = calls
+        self._read_page = read_page
+        self._warn = warn
+
+    def add(self, page_id: str, text: str) -> None:
+        content = _cut(text)
+        body = {"parent": {"page_id": page_id}, "rich_text": [{"type": "text", "text": {"content": content}}]}
+        try:
+            self._calls.make(
+                "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
+            )
+        except SourceRefused:
+            self._write_property(page_id, content, self._read_page(page_id))
+
+    def add_once(self, page_id: str, text: str, page: Json) -> None:
+        """Unless it stands there already. Who may not read comments would repeat it: then the property."""
+        if _property_text(page) == _cut(text):
+            return
+        try:
+            found = self._calls.pages(
+                "reading the comments of a page",
+                lambda api, paging: api.comments.list(block_id=page_id, **paging),
+            )
+            known = any(_plain(comment.get("rich_text")) == _cut(text) for comment in found)
+        except SourceRefused:
+            self._write_property(page_id, _cut(text), page)
+        else:
+            if not known:
+                self.add(page_id, text)
+
+    def end(self, page_id: str, beginning: str, page: Json) -> None:
+        """Clear the property if it still says what is over."""
+        if _property_text(page).startswith(beginning):
+            self._write_property(page_id, "", page)
+
+    def _write_property(self, page_id: str, text: str, page: Json) -> None:
+        there = (page.get("properties") or {}).get(STATUS_NOTE) or {}
+        written = property_value(str(there.get("type")), text)
+        if written is None:
+            self._warn([f"{STATUS_NOTE} (the integration may not comment)"])
+            return
+        self._calls.make(
+            f"updating the page {page_id}",
+            lambda api: api.pages.update(page_id, properties={STATUS_NOTE: written}),
+        )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_LIMIT // 2 else f"{text[: TEXT_LIMIT // 2 - 1]}…"
+
+
+def _property_text(page: Json) -> str:
+    return _plain(((page.get("properties") or {}).get(STATUS_NOTE) or {}).get("rich_text"))
+
+
+def _plain(items: Sequence[Json] | None) -> str:
+    return "".join(str(item.get("plain_text") or "") for item in items or ())

@@ -1,0 +1,156 @@
+"""Slices and batches of articles on SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.queue import get_mailout, insert_mailout
+from mailout.content.slices import PublishStatus, Slice
+from mailout.errors import NotFound
+from mailout.intake.port import ArticleBatch, Member, SliceCounts
+from mailout.queue.mailout import Mailout, NewMailout
+
+_COLUMNS = [field.name for field in fields(Slice)]
+_KEPT = ("id", "article_key", "section_order", "scope_ocd_id", "sort_index")
+"""What makes a slice this one: all else may change."""
+
+
+class SqliteArticles:
+    """Fulfils `Articles`."""
+
+    db: Database
+
+    def import_slices(self, slices: Sequence[Slice]) -> SliceCounts:
+        added = updated = 0
+        changing = [name for name in _COLUMNS if name not in _KEPT]
+        with self.db.write() as tx:
+            for one in slices:
+                values = _row(one)
+                known = tx.execute(
+                    "SELECT * FROM content_slices WHERE article_key = :article_key"
+                    " AND section_order = :section_order AND sort_index = :sort_index"
+                    " AND coalesce(scope_ocd_id, '') = coalesce(:scope_ocd_id, '')",
+                    values,
+                ).fetchone()
+                if known is None:
+                    marks = ", ".join(f":{name}" for name in _COLUMNS)
+                    tx.execute(
+                        f"INSERT INTO content_slices ({', '.join(_COLUMNS)}) VALUES ({marks})",  # noqa: S608 (our own names)
+                        values,
+                    )
+                    added += 1
+                elif any(known[name] != values[name] for name in changing):
+                    assignments = ", ".join(f"{name} = :{name}" for name in changing)
+                    tx.execute(
+                        f"UPDATE content_slices SET {assignments} WHERE id = :known",  # noqa: S608 (our own names)
+                        values | {"known": known["id"]},
+                    )
+                    updated += 1
+        return SliceCounts(added, updated, len(slices) - added - updated)
+
+    def slices(self, article_key: str | None = None) -> Sequence[Slice]:
+        rows = self.db.read(
+            "SELECT * FROM content_slices WHERE ?1 IS NULL OR article_key = ?1"
+            " ORDER BY article_key, section_order, coalesce(scope_ocd_id, ''), sort_index",
+            (article_key,),
+        )
+        return [_slice(row) for row in rows]
+
+    def enqueue_article(self, new: NewMailout, batch: ArticleBatch) -> Mailout:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            if insert_mailout(tx, new, now):
+                tx.execute(
+                    "INSERT OR REPLACE INTO article_batches VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        new.id,
+                        batch.article_key,
+                        json.dumps(dict(batch.audience)),
+                        batch.as_of,
+                        json.dumps([asdict(one) for one in batch.slices]),
+                        json.dumps(dict(batch.contents)),
+                        json.dumps(dict(batch.census)),
+                    ),
+                )
+                if not new.is_rehearsal:
+                    tx.execute(
+                        "INSERT INTO campaign_runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                        (new.id, new.campaign_tag, batch.article_key, new.actor, new.send_batch_id, now),
+                    )
+            return get_mailout(tx, new.id)
+
+    def article_batch(self, id: str) -> ArticleBatch:
+        rows = self.db.read("SELECT * FROM article_batches WHERE mailout = ?", (id,))
+        if not rows:
+            raise NotFound(f"Mailout {id} is no batch of an article.")
+        row = rows[0]
+        return ArticleBatch(
+            article_key=row["article_key"],
+            audience=json.loads(row["audience_filter"]),
+            as_of=row["as_of"],
+            slices=[_slice(one, stored=False) for one in json.loads(row["slices"])],
+            contents=json.loads(row["contents"]),
+            census=json.loads(row["census"]),
+        )
+
+    def members(
+        self,
+        *,
+        after: str = "",
+        limit: int,
+        list_key: str,
+        attributes: Mapping[str, str],
+        existed_at: float | None = None,
+    ) -> Sequence[Member]:
+        rows = self.db.read(
+            "SELECT s.email_norm, s.from_name, s.ocd_ids FROM subscribers s"  # noqa: S608 (constants)
+            " WHERE s.status = 'active' AND s.email_norm > :after"
+            " AND (:existed_at IS NULL OR s.created_at <= :existed_at)"
+            " AND NOT EXISTS (SELECT 1 FROM json_each(:attributes) wanted WHERE NOT EXISTS ("
+            "  SELECT 1 FROM json_each(s.attributes) had"
+            "  WHERE had.key = wanted.key AND had.value = wanted.value))"
+            f" AND {on_list('s.email_norm')} ORDER BY s.email_norm LIMIT :limit",
+            {
+                "after": after,
+                "limit": limit,
+                "list_key": list_key,
+                "attributes": json.dumps(dict(attributes)),
+                "existed_at": existed_at,
+            },
+        )
+        # All at once: a call for each row would take longer.
+        places = json.loads(f"[{','.join(ocd_ids for _, _, ocd_ids in rows)}]")
+        return [Member(email, name, own) for (email, name, _), own in zip(rows, places, strict=True)]
+
+    def anybody_has(self, attribute: str) -> bool:
+        found = self.db.read(
+            "SELECT 1 FROM subscribers s WHERE EXISTS"
+            " (SELECT 1 FROM json_each(s.attributes) had WHERE had.key = ?) LIMIT 1",
+            (attribute,),
+        )
+        return bool(found)
+
+
+def _row(one: Slice) -> dict[str, Any]:
+    return {
+        **asdict(one),
+        "is_headline": int(one.is_headline),
+        "tags": json.dumps(one.tags, ensure_ascii=False),
+    }
+
+
+def _slice(row: Any, *, stored: bool = True) -> Slice:
+    values = {name: row[name] for name in _COLUMNS}
+    return Slice(
+        **values
+        | {
+            "is_headline": bool(values["is_headline"]),
+            "tags": tuple(json.loads(values["tags"]) if stored else values["tags"]),
+            "publish_status": PublishStatus(values["publish_status"]),
+        }
+    )

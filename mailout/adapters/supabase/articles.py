@@ -1,0 +1,93 @@
+"""Slices and batches of articles on Supabase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mailout.adapters.supabase import codec
+from mailout.adapters.supabase.rpc import Rpc
+from mailout.content.slices import PublishStatus, Slice
+from mailout.errors import NotFound
+from mailout.intake.port import ArticleBatch, Member, SliceCounts
+from mailout.queue.mailout import Mailout, NewMailout
+
+_PART = 5_000
+
+
+class SupabaseArticles:
+    """Fulfils `Articles`."""
+
+    rpc: Rpc
+
+    def import_slices(self, slices: Sequence[Slice]) -> SliceCounts:
+        if not slices:
+            return SliceCounts()
+        counts = self.rpc("mailout_import_slices", {"slices": [_values(one) for one in slices]})
+        added = len(slices) - counts["known"]
+        return SliceCounts(added, counts["written"] - added, len(slices) - counts["written"])
+
+    def slices(self, article_key: str | None = None) -> Sequence[Slice]:
+        return [_slice(row) for row in self.rpc("mailout_slices", {"article_key": article_key})]
+
+    def enqueue_article(self, new: NewMailout, batch: ArticleBatch) -> Mailout:
+        written = {
+            "article_key": batch.article_key,
+            "audience": dict(batch.audience),
+            "as_of": batch.as_of,
+            "slices": [_values(one) for one in batch.slices],
+            "contents": dict(batch.contents),
+            "census": dict(batch.census),
+        }
+        return codec.mailout(self.rpc("mailout_enqueue_article", {"mailout": asdict(new), "batch": written}))
+
+    def article_batch(self, id: str) -> ArticleBatch:
+        values = self.rpc("mailout_article_batch", {"id": id})
+        if values is None:
+            raise NotFound(f"Mailout {id} is no batch of an article.")
+        return ArticleBatch(
+            article_key=values["article_key"],
+            audience=values["audience_filter"],
+            as_of=values["as_of"],
+            slices=[_slice(row) for row in values["slices"]],
+            contents=values["contents"],
+            census=values["census"],
+        )
+
+    def members(
+        self,
+        *,
+        after: str = "",
+        limit: int,
+        list_key: str,
+        attributes: Mapping[str, str],
+        existed_at: float | None = None,
+    ) -> Sequence[Member]:
+        found: list[Member] = []
+        while len(found) < limit:
+            most = min(_PART, limit - len(found))
+            params = {"after": after, "most": most, "list_key": list_key, "attributes": dict(attributes)}
+            page = self.rpc("mailout_members", {**params, "existed_at": existed_at})
+            found.extend(Member(*row) for row in page)
+            if len(page) < most:
+                break
+            after = page[-1][0]
+        return found
+
+    def anybody_has(self, attribute: str) -> bool:
+        return bool(self.rpc("mailout_anybody_has", {"attribute": attribute}))
+
+
+def _values(one: Slice) -> dict[str, Any]:
+    return {**asdict(one), "tags": list(one.tags)}
+
+
+def _slice(values: Mapping[str, Any]) -> Slice:
+    return Slice(
+        **{
+            **values,
+            "tags": tuple(values["tags"]),
+            "publish_status": PublishStatus(values["publish_status"]),
+        }
+    )

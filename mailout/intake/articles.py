@@ -1,0 +1,351 @@
+"""Intake of an article: from slices and an audience to variants, a census, and rows in the outbox."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from uuid import UUID
+
+from mailout import ids
+from mailout.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
+from mailout.content.article import document_of
+from mailout.content.checks import GMAIL_CLIPS, check_content
+from mailout.content.from_settings import footer_of, from_email_of
+from mailout.content.layout import render
+from mailout.content.model import Content
+from mailout.content.port import Kind
+from mailout.content.slices import Article, Missing, Slice, live
+from mailout.delivery.protocol import ARTICLE_RETRIES
+from mailout.error_log import ErrorRecord
+from mailout.errors import Abort, AbortCode, NotFound, UsageError
+from mailout.intake.port import ArticleBatch, IntakeStore, Member
+from mailout.intake.variants import Variants
+from mailout.queue.mailout import Mailout, NewMailout
+from mailout.queue.port import Recipient
+from mailout.settings import Settings
+
+log = logging.getLogger("mailout.articles")
+
+CHUNK = 20_000
+KEY = re.compile(r"[a-z0-9-]+")
+DEFAULT_ACTOR = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArticleOrder:
+    """Who asks for which article to be sent to whom. The tag and the batch id together name one mailout."""
+
+    campaign_tag: str
+    article_key: str
+    send_batch_id: str
+    audience_filter: Mapping[str, str] = field(default_factory=dict)
+    actor: str = DEFAULT_ACTOR
+
+    @classmethod
+    def checked(
+        cls,
+        campaign_tag: str,
+        article_key: str,
+        send_batch_id: str,
+        audience_filter: Mapping[str, str] | None = None,
+        actor: str | None = None,
+    ) -> ArticleOrder:
+        """UsageError names the first field that is wrong."""
+        for name, value in (("campaign_tag", campaign_tag), ("article_key", article_key)):
+            if not KEY.fullmatch(value):
+                raise UsageError(
+                    f"{name} {value!r} is no key.", remedy="Use small letters, digits and hyphens."
+                )
+        try:
+            batch = str(UUID(send_batch_id))
+        except ValueError:
+            raise UsageError(
+                f"send_batch_id {send_batch_id!r} is no UUID.", remedy="Make one with: uuidgen"
+            ) from None
+        return cls(
+            campaign_tag=campaign_tag,
+            article_key=article_key,
+            send_batch_id=batch,
+            audience_filter={key: value.strip() for key, value in sorted((audience_filter or {}).items())},
+            actor=actor or DEFAULT_ACTOR,
+        )
+
+    def to_ref(self) -> str:
+        """As a request keeps it. Whoever asks again for the same is the same request."""
+        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+
+    @classmethod
+    def from_ref(cls, ref: str) -> ArticleOrder:
+        return cls(**json.loads(ref))
+
+
+@dataclass(frozen=True, slots=True)
+class VariantCount:
+    """One variant in the census."""
+
+    key: str
+    recipients: int
+    title: str
+    html_bytes: int
+    content_hash: str
+    slices: Sequence[str]  # section and scope of each, in the order of the body
+
+    @property
+    def is_clipped(self) -> bool:
+        return self.html_bytes > GMAIL_CLIPS
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Who would get what, before anything is sent."""
+
+    article_key: str
+    audience: Mapping[str, str]
+    variants: Sequence[VariantCount]  # the one with the most recipients first
+    no_slices: int  # people who match nothing: they are skipped
+    headline_missing: int  # people whose slices have no title: they are skipped, too
+
+    @property
+    def recipients(self) -> int:
+        return sum(variant.recipients for variant in self.variants)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "article_key": self.article_key,
+            "audience_filter": dict(self.audience),
+            "recipients": self.recipients,
+            "variants": [asdict(one) | {"over_102_kb": one.is_clipped} for one in self.variants],
+            "no_slices": self.no_slices,
+            "headline_missing": self.headline_missing,
+        }
+
+
+class ArticleIntake:
+    """What `MailoutIntake` is for letters: whatever would stop a batch stops it before the queue."""
+
+    def __init__(self, settings: Settings, store: IntakeStore, *, rehearses: bool) -> None:
+        self._settings = settings
+        self._store = store
+        self._rehearses = rehearses  # what is sent is written to a folder and reaches nobody
+
+    def live_slices(self, article_key: str) -> list[Slice]:
+        """Those that would be sent now, in the order of the body; there is one at least."""
+        slices = self._store.slices(article_key)
+        found = live(slices, self._store.now())
+        if not found:
+            why = (
+                "is none at all" if not slices else "are only drafts, archived ones, or ones for another time"
+            )
+            raise UsageError(
+                f"No slice of the article {article_key} is published now: there {why}.",
+                remedy="Import some: mailout article import FILE.csv",
+            )
+        return found
+
+    def census(self, article_key: str, audience_filter: Mapping[str, str]) -> Census:
+        """Nothing is written."""
+        audience = self.read_filter(audience_filter)
+        return self._census(article_key, audience, self.live_slices(article_key), keep=lambda content: None)
+
+    def read_filter(self, written: Mapping[str, str]) -> AudienceFilter:
+        audience = read_filter(written, self._store.anybody_has)
+        if audience.list_key != GENERAL and not self._store.anybody_on(audience.list_key):
+            raise FilterError(
+                "list",
+                f"Nobody is on the list {audience.list_key}.",
+                remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
+            )
+        return audience
+
+    def anybody(self, slices: Sequence[Slice], audience: AudienceFilter) -> bool:
+        """Whether somebody would get the article: known as soon as the first one is found."""
+        variants = Variants(slices)
+        verdicts: dict[str, bool] = {}
+        for members in self._members(audience):
+            for key in variants.keys(members).unique():
+                if key not in verdicts:
+                    verdicts[key] = isinstance(variants.article(key), Article)
+                if verdicts[key]:
+                    return True
+        return False
+
+    def enqueue(self, order: ArticleOrder) -> Mailout | None:
+        """Write it into the queue, or find it: a batch is one mailout, however often it is asked for. None:
+        nobody would get it, and nothing was written."""
+        known = self.known(order)
+        if known is not None:
+            return known
+        from_email_of(self._settings)
+        self._store.normalise_addresses()
+        audience = self.read_filter(order.audience_filter)
+        slices = self.live_slices(order.article_key)
+        id = self.id_of(order, slices)
+        try:
+            census = self._census(order.article_key, audience, slices, keep=self._store.put_content)
+        except Abort as abort:
+            self._store.record_errors([ErrorRecord(abort.code, abort.message, "content", mailout=id)])
+            raise
+        if not census.recipients:
+            return None
+        batch = ArticleBatch(
+            article_key=order.article_key,
+            audience=audience.written,
+            as_of=self._store.now(),
+            slices=slices,
+            contents={one.key: one.content_hash for one in census.variants},
+            census=census.to_dict(),
+        )
+        mailout = self._store.enqueue_article(self._new(id, order, audience, census), batch)
+        self._store.record_errors(list(_problems(census, id)))
+        return mailout
+
+    def known(self, order: ArticleOrder) -> Mailout | None:
+        """The batch as it was asked for before. Another article under its id is refused."""
+        if self._rehearses:
+            id = self.id_of(order, self.live_slices(order.article_key))
+        else:
+            id = ids.article_id(order.campaign_tag, order.send_batch_id)
+        try:
+            mailout = self._store.mailout(id)
+        except NotFound:
+            return None
+        batch = self._store.article_batch(id)
+        if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
+            raise BatchUsed(
+                f"This batch was asked for with the article {batch.article_key} and the filter"
+                f" {_shown(batch.audience)}.",
+                remedy="Ask for exactly the same, or give another send_batch_id.",
+            )
+        return mailout
+
+    def id_of(self, order: ArticleOrder, slices: Sequence[Slice]) -> str:
+        if not self._rehearses:
+            return ids.article_id(order.campaign_tag, order.send_batch_id)
+        content = json.dumps([[asdict(one) for one in slices], dict(order.audience_filter)], sort_keys=True)
+        return ids.article_rehearsal_id(order.campaign_tag, order.send_batch_id, ids.uuid_of(content))
+
+    def freeze(self, mailout: Mailout) -> None:
+        """The audience by parts into the outbox, each with its variant. A crash goes on where it was."""
+        freezing = self._store.begin_freezing(mailout.id)
+        if freezing is None:
+            return
+        batch = self._store.article_batch(mailout.id)
+        audience = read_filter(batch.audience, lambda attribute: True)
+        variants = Variants(batch.slices)
+        contents: dict[str, str | None] = dict(batch.contents)
+        self._store.normalise_addresses()
+        for members in self._members(audience, after=freezing.up_to, existed_at=freezing.began):
+            keys = variants.keys(members).to_list()
+            for key in set(keys) - contents.keys():  # of whoever came after the census
+                article = variants.article(key)
+                contents[key] = (
+                    self._store.put_content(self.render(article)) if isinstance(article, Article) else None
+                )
+            recipients = [
+                Recipient(member.email, member.from_name, content_hash)
+                for member, key in zip(members, keys, strict=True)
+                if (content_hash := contents[key]) is not None
+            ]
+            self._store.freeze_part(mailout.id, recipients, members[-1].email)
+            log.info("%d recipients are in the outbox", self._store.mailout(mailout.id).ledger.recipients)
+        self._store.freeze_part(mailout.id, [], None)
+
+    def render(self, article: Article) -> Content:
+        """Its layout and footer around it."""
+        document = document_of(article)
+        if document.media:
+            raise Abort(
+                AbortCode.MEDIA_UNAVAILABLE,
+                f"a slice shows {document.media[0].source}, and slices have no folder to look in.",
+                remedy="Give the picture's https:// address.",
+            )
+        return render(document, footer_of(self._settings))
+
+    def _members(
+        self, audience: AudienceFilter, *, after: str = "", existed_at: float | None = None
+    ) -> Iterator[Sequence[Member]]:
+        while page := self._store.members(
+            after=after,
+            limit=CHUNK,
+            list_key=audience.list_key,
+            attributes=audience.attributes,
+            existed_at=existed_at,
+        ):
+            after = page[-1].email
+            members = [one for one in page if audience.admits(one.ocd_ids)] if audience.within else page
+            if members:
+                yield members
+
+    def _census(
+        self,
+        article_key: str,
+        audience: AudienceFilter,
+        slices: Sequence[Slice],
+        *,
+        keep: Callable[[Content], object],
+    ) -> Census:
+        variants = Variants(slices)
+        people: Counter[str] = Counter()
+        for members in self._members(audience):
+            people.update(dict(variants.keys(members).value_counts(name="n").iter_rows()))
+        skipped: Counter[Missing] = Counter()
+        found = []
+        for key, n in people.most_common():
+            article = variants.article(key)
+            if isinstance(article, Missing):
+                skipped[article] += n
+                continue
+            content = self.render(article)
+            keep(content)
+            found.append(_counted(key, n, article, content))
+        return Census(
+            article_key,
+            audience.written,
+            sorted(found, key=lambda one: (-one.recipients, one.key)),
+            skipped[Missing.NO_SLICES],
+            skipped[Missing.HEADLINE_MISSING],
+        )
+
+    def _new(self, id: str, order: ArticleOrder, audience: AudienceFilter, census: Census) -> NewMailout:
+        delay = self._settings.send_delay  # time to take it back
+        return NewMailout(
+            id=id,
+            kind=Kind.ARTICLE,
+            ref=order.article_key,
+            subject=census.variants[0].title,
+            list_key=audience.list_key,
+            is_rehearsal=self._rehearses,
+            scheduled_at=self._store.now() + delay if delay else None,
+            campaign_tag=order.campaign_tag,
+            send_batch_id=order.send_batch_id,
+            actor=order.actor,
+            retry_plan=ARTICLE_RETRIES,
+        )
+
+
+class BatchUsed(UsageError):
+    """A batch id stands for one article and one audience."""
+
+
+def _counted(key: str, recipients: int, article: Article, content: Content) -> VariantCount:
+    check_content(content)
+    places = [f"{one.section_order} {one.scope_ocd_id or 'everywhere'}" for one in article.slices]
+    return VariantCount(key, recipients, content.subject, len(content.html.encode()), content.hash, places)
+
+
+def _problems(census: Census, id: str) -> Iterator[ErrorRecord]:
+    if census.headline_missing:
+        message = f"{census.headline_missing} people are skipped: none of their slices has a title."
+        yield ErrorRecord(Missing.HEADLINE_MISSING, message, "content", mailout=id)
+    if clipped := [one for one in census.variants if one.is_clipped]:
+        people = sum(one.recipients for one in clipped)
+        message = f"{len(clipped)} variants for {people} people are over 102 KB: Gmail cuts them off."
+        yield ErrorRecord("html_clipped", message, "content", mailout=id)
+
+
+def _shown(audience: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in audience.items()) or "(none)"

@@ -1,0 +1,42 @@
+"""An article's first steps: its slices, and the variants that they make for an audience."""
+
+from __future__ import annotations
+
+from prefect import get_run_logger, task
+from prefect.artifacts import create_table_artifact
+from prefect.cache_policies import NO_CACHE
+
+from mailout import wiring
+from mailout.intake.articles import ArticleOrder
+from mailout.intake.requests import answer
+from mailout.queue.port import How, Request
+from mailout.reporting.census import census_lines, census_table
+from tasks.logs import hidden, redacted
+
+
+@task(name="load slices", cache_policy=NO_CACHE, retries=0)
+@redacted
+def load_slices(article_key: str) -> int:
+    """How many slices would be sent now; an error if there is none."""
+    found = wiring.engine().intake.articles.live_slices(article_key)
+    get_run_logger().info("%d slices of %s are published", len(found), article_key)
+    return len(found)
+
+
+@task(name="assemble variants", cache_policy=NO_CACHE)
+@redacted
+def assemble_variants(order: ArticleOrder) -> str | None:
+    """Take the census, render each variant, enqueue the batch; its id. None: there is nobody to send to."""
+    engine = wiring.engine()
+    mailout = answer(engine.intake, Request(order.to_ref(), How.ARTICLE))
+    if mailout is None:
+        return None
+    census = engine.store.article_batch(mailout.id).census
+    summary = " ".join(census_lines(census))
+    get_run_logger().info("%s", summary)
+    create_table_artifact(
+        [{name: hidden(str(value)) for name, value in row.items()} for row in census_table(census)],
+        key=f"census-{mailout.id}",
+        description=f"Census: {summary}",
+    )
+    return mailout.id
