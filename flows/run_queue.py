@@ -18,6 +18,7 @@ from mailout import wiring
 from mailout.engine import Engine
 from mailout.intake.requests import enqueue_ready, enqueue_requested
 from mailout.queue_run import QueueRun
+from mailout.single_mail_run import send_what_waits
 from tasks.logs import redacted
 
 
@@ -39,6 +40,7 @@ def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
+    send_what_waits(engine.sending)
     steps, intake = Delivery(), engine.intake
 
     def look() -> None:

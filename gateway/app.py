@@ -15,15 +15,19 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import articles, media, metrics, progress, requests, ses_events, unsubscribe
+from gateway import api, articles, media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
+from gateway.api.problems import Problem, answer_problem
+from gateway.api.single_mails import MAX_BATCH_BODY
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
+from gateway.single_mail_watch import SingleMailWatch
 from gateway.watch import Watch
+from mailout.delivery.port import REHEARSING
 from mailout.errors import StoreError
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
@@ -55,9 +59,15 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        if watch is not None and emitter is not None:
-            watch.start(partial(_from_a_thread, asyncio.get_running_loop(), emitter))
+        singles = None
+        if emitter is not None:
+            rehearsal = settings.mailout_transport == REHEARSING
+            singles = asyncio.create_task(SingleMailWatch(store, emitter, rehearsal=rehearsal).run())
+            if watch is not None:
+                watch.start(partial(_from_a_thread, asyncio.get_running_loop(), emitter))
         yield
+        if singles is not None:
+            singles.cancel()
         if watch is not None:
             await run_in_threadpool(watch.stop)
         if emitter is not None:
@@ -73,12 +83,13 @@ def create_app(
         lifespan=lifespan,
     )
     app.answer_seconds = answer_seconds
-    app.add_middleware(ShortBodies, most=MAX_BODY)
+    app.add_middleware(ShortBodies, most=MAX_BODY, more={api.BATCH: MAX_BATCH_BODY})
     wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
     app.include_router(articles.router(settings, store, emitter, wrong))
     app.include_router(unsubscribe.router(settings, store))
+    api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
@@ -116,6 +127,9 @@ async def _misunderstood(request: Request, error: Any) -> JSONResponse:
 async def _store_failed(request: Request, error: Exception) -> JSONResponse:
     """Whoever asks should ask again: SNS does so by itself."""
     request.state.why = str(error)
+    if request.url.path.startswith("/v1/"):
+        later = Problem(503, "UNAVAILABLE", "Nothing was taken in.", headers={"Retry-After": "10"})
+        return await answer_problem(request, later)
     return refusal(503, headers={"Retry-After": "10"})
 
 

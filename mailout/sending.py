@@ -15,7 +15,7 @@ from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
 from mailout.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.content.port import Kind
-from mailout.delivery.compose import Composer
+from mailout.delivery.compose import Composer, SingleComposer
 from mailout.delivery.concurrency import ConcurrencyCheck
 from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
@@ -143,6 +143,30 @@ class Sending:
         self._concurrency.add(id, report.call_time, self.queue_forecast.rate)
         return report
 
+    def send_single_mails(
+        self, seconds: float, observer: Observer | None = None, *, until_idle: bool = False
+    ) -> RunReport:
+        """Send what programs hand in, as it comes, for so long. No window holds: a receipt is for now."""
+        allowance = wait_for_store(self.provider.ask, self.clock)
+        if allowance is not None and allowance.refused is not None:
+            return RunReport(Ended.REFUSED, None, outcome=allowance.refused)
+        watchers: list[Observer] = [OutcomeLog(), *([observer] if observer else [])]
+        self._sender = Sender(
+            self.store,
+            self.transport,
+            self._single_composer(),
+            self.journals,
+            self.clock,
+            wait_for_store(self._options, self.clock),
+            Observers(watchers),
+            self._throttling,
+        )
+        try:
+            deadline = self.clock.monotonic() + seconds
+            return self._sender.run(None, deadline=deadline, until_idle=until_idle)
+        finally:
+            self._sender = None
+
     def stop(self) -> bool:
         """Finish what is in hand and end; False: nothing is being sent. Safe in a signal handler."""
         sender = self._sender
@@ -200,6 +224,16 @@ class Sending:
             reply_to=self.settings.reply_to,
             list_key=mailout.list_key,
             is_test=mailout.is_test,
+        )
+
+    def _single_composer(self) -> SingleComposer:
+        return SingleComposer(
+            self.store.content,
+            footer=lambda: footer_of(self.settings),
+            tokens=tokens_of(self.settings) if self.settings.unsubscribe_keys else None,
+            from_email=from_email_of(self.settings),
+            from_name=self.settings.from_name or "",
+            reply_to=self.settings.reply_to,
         )
 
     def _options(self) -> SenderOptions:

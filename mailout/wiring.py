@@ -64,17 +64,13 @@ def build(
     store = store or open_store(settings, clock)
     transport = transport or make_transport(settings, clock)
     notion = notion_pages(settings, clock)
-    limits, test_emails = limits_of(settings), EmailsForTests(settings)
     pages = PageReports(store, notion, clock, transport.name)
-    forecast = _queue_forecast(settings, store, transport.scope, rehearses=transport.name == REHEARSING)
+    rehearses = transport.name == REHEARSING
+    forecast = _queue_forecast(settings, store, transport.scope, rehearses=rehearses)
+    limits, test_emails = limits_of(settings), EmailsForTests(settings)
+    sources = source_of or partial(_source_of, notion)
     intake = MailoutIntake(
-        settings=settings,
-        store=store,
-        pages=pages,
-        media=_media(settings),
-        source_of=source_of or partial(_source_of, notion),
-        test_emails=test_emails,
-        rehearses=transport.name == REHEARSING,
+        settings, store, pages, _media(settings), sources, test_emails, rehearses=rehearses
     )
     sending = Sending(
         settings=settings,

@@ -11,8 +11,12 @@ from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.tokens import Tokens
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed
+from mailout.delivery.single_mails import Category
+from mailout.errors import UsageError
 
 CONTENTS_KEPT = 256
+SINGLE_CONTENTS_KEPT = 8
+"""Hardly any two single mails have the same."""
 TEST = "[Test] "
 
 
@@ -53,6 +57,49 @@ class Composer:
             values={**row.variables, UNSUBSCRIBE_URL: url},
             unsubscribe_url=url,
         )
+
+
+class SingleComposer:
+    """For mails without a mailout: each brings its own content, and what else differs."""
+
+    def __init__(
+        self,
+        contents: Callable[[str], Content],
+        *,
+        footer: Callable[[], Footer],
+        tokens: Tokens | None,
+        from_email: str,
+        from_name: str,
+        reply_to: str | None,
+    ) -> None:
+        self._content = lru_cache(SINGLE_CONTENTS_KEPT)(contents)
+        self._footer = footer
+        self._tokens = tokens
+        self._from_email = from_email
+        self._from_name = from_name
+        self._reply_to = reply_to
+
+    def __call__(self, row: Claimed) -> Mail:
+        url = None if row.category == Category.TRANSACTIONAL else self._leave(row)
+        return Mail(
+            attempt=row.attempt,
+            mailout_id=None,
+            to=row.email,
+            from_email=self._from_email,
+            from_name=row.from_name or self._from_name,
+            reply_to=row.reply_to or self._reply_to,
+            content=self._content(row.content_hash),
+            values=row.variables if url is None else {**row.variables, UNSUBSCRIBE_URL: url},
+            unsubscribe_url=url,
+            headers=row.headers or {},
+        )
+
+    def _leave(self, row: Claimed) -> str:
+        """Marketing never goes without a link to leave by: without its settings, the message fails."""
+        if self._tokens is None:
+            raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
+        token = self._tokens.make(row.email, None)
+        return self._footer().url(token, self._tokens.make_message(row.attempt.id))
 
 
 def _as_test(contents: Callable[[str], Content], hash: str) -> Content:

@@ -53,6 +53,7 @@ class Envelope:
                 _date(int(date)),
                 header("Message-ID", f"<{attempt.id}.{attempt.epoch}@{_domain(domain)}>"),
                 _leave(mail.unsubscribe_url),
+                *(header(name, unstructured(value, len(name) + 2)) for name, value in mail.headers.items()),
                 header("X-Mailout-Message", attempt.id),
                 header("X-Mailout-Epoch", str(attempt.epoch)),
                 header("X-Mailout-Campaign", mail.mailout_id) if mail.mailout_id else b"",

@@ -34,13 +34,13 @@ class MailoutIntake:
 
     def __init__(
         self,
-        *,
         settings: Settings,
         store: IntakeStore,
         pages: PageReports,
         media: MediaStore,
         source_of: Callable[[str], Source],
         test_emails: EmailsForTests,
+        *,
         rehearses: bool,
     ) -> None:
         self.store = store

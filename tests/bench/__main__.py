@@ -11,7 +11,18 @@ import logging
 import sys
 import time
 
-ALL = ("audience", "prefect", "idle", "ses", "sender_ses", "pace", "feedback", "supabase", "articles")
+ALL = (
+    "audience",
+    "prefect",
+    "idle",
+    "ses",
+    "sender_ses",
+    "pace",
+    "feedback",
+    "supabase",
+    "articles",
+    "single_mails",
+)
 
 
 def main(names: list[str]) -> None:

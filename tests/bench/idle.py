@@ -129,11 +129,15 @@ def make_ready(notion: NotionStub) -> None:
 
 
 def soon(folder: Path, begin: Callable[[], None]) -> float:
-    """Seconds until one more mail is written."""
+    """Seconds until the first mail of one more mailout is written."""
     outbox = folder / "home" / "outbox"
-    there, started = len(list(outbox.glob("*/*.eml"))), time.monotonic()
+    there, started = mailouts(outbox), time.monotonic()
     begin()
-    while len(list(outbox.glob("*/*.eml"))) == there:
+    while mailouts(outbox) == there:
         assert time.monotonic() - started < PATIENCE, "nothing was sent"
         time.sleep(0.1)
     return time.monotonic() - started
+
+
+def mailouts(outbox: Path) -> set[str]:
+    return {mail.parent.name for mail in outbox.glob("*/*.eml")}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 import idna
 
 from mailout.audience.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
-from mailout.delivery.mime import display_name
+from mailout.delivery.mime import display_name, unstructured
 from mailout.delivery.port import Mail
 
 MAX_HEADER_VALUE = 995  # SES refuses more
+MAX_HEADERS = 15  # and more than so many
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -63,6 +65,19 @@ def unsubscribe_headers(url: str | None) -> list[dict[str, str]] | None:
         {"Name": "List-Unsubscribe", "Value": f"<{url}>"},
         {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"},
     ]
+
+
+def own_headers(given: Mapping[str, str]) -> list[dict[str, str]] | None:
+    """Those that a single mail brings; None: one that no header of SES can carry."""
+    made = []
+    for name, value in given.items():
+        written = one_line(value).strip()
+        if not written.isascii():
+            written = unstructured(written, len(name)).replace("\r\n", "")
+        if not written or len(name) + len(written) > MAX_HEADER_VALUE:
+            return None
+        made.append({"Name": name, "Value": written})
+    return made
 
 
 def tags(mail: Mail) -> list[dict[str, str]]:

@@ -8,6 +8,7 @@ from mailout.adapters.supabase.alerts import SupabaseAlerts
 from mailout.adapters.supabase.archive import SupabaseArchives
 from mailout.adapters.supabase.articles import SupabaseArticles
 from mailout.adapters.supabase.client import SupabaseRpc
+from mailout.adapters.supabase.companies import SupabaseCompanies
 from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
@@ -16,6 +17,7 @@ from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.requests import SupabaseRequests
 from mailout.adapters.supabase.rpc import Rpc, check_version
+from mailout.adapters.supabase.single_mails import SupabaseSingleMails
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
 from mailout.doctor.checks import Check
 
@@ -32,6 +34,8 @@ class SupabaseStore(
     SupabaseCounts,
     SupabaseArchives,
     SupabaseArticles,
+    SupabaseSingleMails,
+    SupabaseCompanies,
 ):
     """Fulfils `mailout.store.Store`. Its time is the database's."""
 
