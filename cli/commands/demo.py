@@ -21,6 +21,7 @@ from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import near
 from cli.subscriber_import import import_into, show_counts
+from deployments import EXAMPLES
 from mailout import wiring
 from mailout.audience.csv_import import read_subscribers
 from mailout.engine import Engine
@@ -34,7 +35,6 @@ from mailout.settings import Settings, load_settings
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 HOME = Path(".mailout-demo")
 MARK = "THIS-IS-A-DEMO.txt"
 OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect", FILE}) | {
@@ -47,7 +47,7 @@ OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefe
     "reports",
 }
 UI = "http://127.0.0.1:4200"
-START_AGAIN = "make demo ARGS=--fresh"
+START_AGAIN = "make demo ARGS=--fresh" if Path("Makefile").is_file() else "mailout demo --fresh"
 
 
 @app.command(epilog="Example: mailout demo --fresh")

@@ -12,8 +12,8 @@ import sys
 import time
 
 ALL = (
-    *("audience", "prefect", "ses", "sender_ses", "pace", "feedback", "supabase", "articles", "single_mails"),
-    "notifications",
+    *("audience", "prefect", "idle", "ses", "sender_ses", "pace", "feedback", "supabase"),
+    *("articles", "single_mails", "notifications"),
 )
 
 
