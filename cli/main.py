@@ -35,6 +35,8 @@ COMMANDS = {
     "dead-letters": "What failed for good: look, send again, drop.",
     "events": "Apply what SES has reported; its list of dead addresses.",
     "archive": "Move old mailouts out of the store, into files.",
+    "tokens": "Who may hand in single mails over HTTP.",
+    "companies": "Companies that hand in single mails, and their limits.",
     "up": "Run everything here: Prefect, the flows, the gateway.",
     "gateway": "Serve unsubscribe links, SES's events and pictures over HTTP.",
     "notion": "Make the databases to write in, in Notion.",

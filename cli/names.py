@@ -54,12 +54,16 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
     """A message's id. Its beginning and its recipient's address are enough where the mailout is known."""
     written = name.strip().lower()
     if mailout is None:
-        if not _ID.fullmatch(written):
-            raise UsageError(
-                "A message alone is named by its whole id.",
-                remedy="With its mailout before it, the beginning or the recipient's address is enough.",
-            )
-        return str(UUID(written))
+        id = str(UUID(written)) if _ID.fullmatch(written) else name.strip()
+        found_anywhere = engine.store.find_messages(id)
+        if len(found_anywhere) > 1:
+            raise _ambiguous(name, list(found_anywhere))
+        if found_anywhere:
+            return found_anywhere[0]
+        raise NotFound(
+            f"No message, request or SES message has the id {name}.",
+            remedy="With its mailout before it, the beginning or the recipient's address is enough.",
+        )
     if "@" in written:
         return ids.message_id(mailout.id, address_of(name) or written)
     if not _BEGINNING.fullmatch(written):

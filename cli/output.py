@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from typing import Annotated, Any
 
 import typer
@@ -35,12 +36,24 @@ Json = Annotated[
 
 
 def say(text: str = "", style: str | None = None) -> None:
-    out.print(text, style=style)
+    out.print(folded(text, out), style=style)
 
 
 def note(text: str) -> None:
     """Beside the data: a warning, or what goes on meanwhile."""
-    err.print(text)
+    err.print(folded(text, err))
+
+
+def folded(text: str, console: Console) -> str:
+    """On a terminal, sentences end between words; elsewhere a line is as long as it is.
+
+    What is indented is there to be copied, a path or a command, and stays whole.
+    """
+    if not console.is_terminal:
+        return text
+    fold = textwrap.TextWrapper(max(console.width, 40), break_long_words=False, break_on_hyphens=False)
+    lines = text.split("\n")
+    return "\n".join(line if line[:1] in ("", " ") else fold.fill(line) for line in lines)
 
 
 def print_json(data: Any) -> None:
@@ -53,10 +66,10 @@ def say_error(message: str, code: str, exit_code: int) -> None:
         sys.stderr.write(json.dumps(data, ensure_ascii=False) + "\n")
         return
     for line in message.splitlines():
-        sys.stderr.write(f"mailout: {line}\n")
+        note(f"mailout: {line}")
 
 
 def aside(text: str) -> None:
     """One dim line on stderr, for a person; whoever asked for JSON gets JSON alone."""
     if not _as_json:
-        err.print(text, style="dim")
+        err.print(folded(text, err), style="dim")

@@ -15,6 +15,7 @@ from mailout import wiring
 from mailout.engine import Engine
 from mailout.intake.requests import enqueue_ready, enqueue_requested
 from mailout.queue_run import QueueRun
+from mailout.single_mail_run import send_what_waits
 from tasks.logs import redacted
 
 
@@ -36,6 +37,7 @@ def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
+    send_what_waits(engine.sending)
     intake = engine.intake
     turns = QueueRun(
         engine.sending, Delivery(), look=lambda: (enqueue_ready(intake), enqueue_requested(intake))

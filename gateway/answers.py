@@ -60,20 +60,25 @@ def what_is_wrong(found: Sequence[Any]) -> str:
 
 
 class ShortBodies:
-    """Cuts every body off at `most` bytes: the framework would read it whole before it asks for a token."""
+    """Cuts every body off at `most` bytes: the framework would read it whole before it asks for a token.
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    `more`: paths that may have more.
+    """
+
+    def __init__(self, app: ASGIApp, most: int, more: Mapping[str, int] | None = None) -> None:
         self._app = app
         self._most = most
+        self._more = more or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         taken = 0
+        most = self._more.get(scope.get("path", ""), self._most)
 
         async def counted() -> Message:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > self._most:
+            if taken > most:
                 raise HTTPException(413)
             return message
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,14 +14,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import articles, media, metrics, progress, requests, ses_events, unsubscribe
+from gateway import api, articles, media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
+from gateway.api.problems import Problem, answer_problem
+from gateway.api.single_mails import MAX_BATCH_BODY
+from gateway.dashboard import router as dashboard
+from gateway.dashboard.desk import Tools
+from gateway.dashboard.imports import MOST_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
+from gateway.single_mail_watch import SingleMailWatch
+from mailout.delivery.port import REHEARSING
 from mailout.errors import StoreError
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
@@ -44,14 +52,21 @@ def create_app(
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
     page_lookup: PageLookup | None = None,
+    tools: Tools | None = None,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> FastAPI:
     """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one; with
-    `page_lookup` a page that is not there is refused at once."""
+    `page_lookup` a page that is not there is refused at once; `tools` are the dashboard's."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        watch = None
+        if emitter is not None:
+            rehearsal = settings.mailout_transport == REHEARSING
+            watch = asyncio.create_task(SingleMailWatch(store, emitter, rehearsal=rehearsal).run())
         yield
+        if watch is not None:
+            watch.cancel()
         if emitter is not None:
             await emitter.close()
 
@@ -65,15 +80,18 @@ def create_app(
         lifespan=lifespan,
     )
     app.answer_seconds = answer_seconds
-    app.add_middleware(ShortBodies, most=MAX_BODY)
+    more = {api.BATCH: MAX_BATCH_BODY, "/people/import": MOST_BYTES}
+    app.add_middleware(ShortBodies, most=MAX_BODY, more=more)
     wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
     app.include_router(articles.router(settings, store, emitter, wrong))
     app.include_router(unsubscribe.router(settings, store))
+    api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
+    app.include_router(dashboard.router(settings, store, queue_forecast, emitter, tools))
 
     @app.get("/health", tags=["health"], responses=errors(503))
     async def health() -> Ok:
@@ -102,6 +120,9 @@ async def _misunderstood(request: Request, error: Any) -> JSONResponse:
 async def _store_failed(request: Request, error: Exception) -> JSONResponse:
     """Whoever asks should ask again: SNS does so by itself."""
     request.state.why = str(error)
+    if request.url.path.startswith("/v1/"):
+        later = Problem(503, "UNAVAILABLE", "Nothing was taken in.", headers={"Retry-After": "10"})
+        return await answer_problem(request, later)
     return refusal(503, headers={"Retry-After": "10"})
 
 

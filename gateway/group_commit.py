@@ -15,7 +15,7 @@ T = TypeVar("T")
 @dataclass
 class _Batch(Generic[T]):
     items: list[T] = field(default_factory=list)
-    commit: asyncio.Task[None] | None = None
+    commit: asyncio.Task[Any] | None = None
 
 
 class GroupCommit(Generic[T]):
@@ -26,15 +26,19 @@ class GroupCommit(Generic[T]):
         self._filling: _Batch[T] = _Batch()
         self._turn = asyncio.Lock()
 
-    async def put(self, item: T) -> None:
-        """Returns when the item is durable; raises what the store raised."""
+    async def put(self, item: T) -> Any:
+        """When the item is durable: what the store answered for it, if it answers for each. Raises what the
+        store raised."""
         batch = self._filling
+        place = len(batch.items)
         batch.items.append(item)
         if batch.commit is None:
             batch.commit = asyncio.create_task(self._commit(batch))
-        await asyncio.shield(batch.commit)  # one caller that goes away must not take the others along
+        # One caller that goes away must not take the others along.
+        answers = await asyncio.shield(batch.commit)
+        return answers[place] if isinstance(answers, list | tuple) else None
 
-    async def _commit(self, batch: _Batch[T]) -> None:
+    async def _commit(self, batch: _Batch[T]) -> Any:
         async with self._turn:
             self._filling = _Batch()
-            await run_in_threadpool(self._write, batch.items)
+            return await run_in_threadpool(self._write, batch.items)

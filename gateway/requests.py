@@ -80,11 +80,7 @@ def router(
     routes = APIRouter(tags=["requests"])
 
     async def ask(asked: Asked) -> bool:
-        """Durable first; then Prefect is told, unless it was told just now."""
-        new = await run_in_threadpool(store.ask, asked, repeat=REPEAT_SECONDS)
-        if new and emitter is not None:
-            emitter.emit(EVENT, {"ref": asked.ref, "test": asked.test, "if_ready": asked.if_ready})
-        return new
+        return await write_request(store, emitter, asked)
 
     @routes.post(
         "/send-mailout",
@@ -129,6 +125,14 @@ def router(
         return JSONResponse({"ok": True})
 
     return routes
+
+
+async def write_request(store: QueueStore, emitter: Emitter | None, asked: Asked) -> bool:
+    """Durable first; then Prefect is told, unless it was told just now. Whether it is new."""
+    new = await run_in_threadpool(store.ask, asked, repeat=REPEAT_SECONDS)
+    if new and emitter is not None:
+        emitter.emit(EVENT, {"ref": asked.ref, "test": asked.test, "if_ready": asked.if_ready})
+    return new
 
 
 def _ref_of(wanted: Wanted, store: QueueStore) -> str:

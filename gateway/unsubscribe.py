@@ -92,7 +92,8 @@ class _Answers:
         self._confirm = settings.unsubscribe_confirm
         # Without a secret there are no links, so every token is a forgery.
         self._tokens = Tokens(settings.unsubscribe_keys) if settings.unsubscribe_keys else None
-        self._pages = Pages(settings.org_name, settings.org_address, settings.reply_to or settings.from_email)
+        write_to = settings.reply_to or settings.from_email
+        self._pages = Pages(settings.org_name, settings.org_address, write_to, settings.language)
 
     def who(self, token: str) -> TokenData | None:
         """Whom the token speaks for, normalised; None: it is not ours, or names nobody."""
@@ -108,7 +109,7 @@ class _Answers:
         request.state.why = "a token that is not ours"
         if _wants_json(request):
             return refusal(400, headers=HEADERS)
-        return self._pages.show(Page.BAD, 400)
+        return self._show(request, Page.BAD, 400)
 
     async def must_ask(self, request: Request, who: TokenData) -> bool:
         """`auto`: where mail went out within a day, since a scanner may read it; it wants no JSON."""
@@ -122,19 +123,24 @@ class _Answers:
     def ask(self, request: Request, who: TokenData) -> Response:
         if _wants_json(request):
             return JSONResponse({"ok": False, "confirm": "POST"}, headers=HEADERS)
-        return self._pages.show(Page.ASK, who=who)
+        return self._show(request, Page.ASK, who=who)
 
     async def leave(self, request: Request, who: TokenData, message: str | None) -> Response:
         left = await run_in_threadpool(self._store.unsubscribe, who.email, who.list_key, message)
         if _wants_json(request):
             return JSONResponse({"ok": True}, headers=HEADERS)
-        return self._pages.show(Page.LEFT, who=who, may_return=left.may_return)
+        return self._show(request, Page.LEFT, who=who, may_return=left.may_return)
 
     async def keep(self, request: Request, who: TokenData) -> Response:
         kept = await run_in_threadpool(self._store.resubscribe, who.email, who.list_key)
         if _wants_json(request):
             return JSONResponse({"ok": True}, headers=HEADERS) if kept else refusal(409, headers=HEADERS)
-        return self._pages.show(Page.KEPT, who=who) if kept else self._pages.show(Page.GONE, 409, who=who)
+        page, status = (Page.KEPT, 200) if kept else (Page.GONE, 409)
+        return self._show(request, page, status, who=who)
+
+    def _show(self, request: Request, page: Page, status: int = 200, **values: Any) -> Response:
+        accept = request.headers.get("accept-language", "")
+        return self._pages.show(page, status, accept_language=accept, **values)
 
 
 def _is_prefetch(request: Request) -> bool:

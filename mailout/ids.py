@@ -39,9 +39,9 @@ def message_id(mailout: str, email: str) -> str:
     return uuid_of(mailout, email)
 
 
-def transactional_id(company: str, key: str) -> str:
-    """`key` is the caller's idempotency key, else the request id."""
-    return uuid_of("transactional", company, key)
+def transactional_id(company: str, key: str, *, rehearsal: bool = False) -> str:
+    """`key` is the caller's idempotency key; one that was used for the folder is free for people."""
+    return uuid_of("transactional", company, key, *(("rehearsal",) if rehearsal else ()))
 
 
 def notification_id(database: str, dedupe_key: str, subscription: str) -> str:

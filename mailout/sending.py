@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
 from mailout.content.from_settings import footer_of, from_email_of, tokens_of
+from mailout.content.languages import language
 from mailout.content.port import Kind
-from mailout.delivery.compose import Composer
+from mailout.content.variables import attributes_of, variables_of
+from mailout.delivery.compose import Composer, SingleComposer
 from mailout.delivery.concurrency import ConcurrencyCheck
 from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
@@ -89,11 +91,18 @@ class Sending:
             ArticleIntake(self.settings, self.store, rehearses=self.rehearses).freeze(mailout)
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since it was enqueued, too
-            while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK) is not None:
+            attributes = self._attributes(mailout)
+            while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK, attributes=attributes) is not None:
                 log.info("%d recipients are in the outbox", self.store.mailout(id).ledger.recipients)
             for problem, n in self.store.left_out().items():
                 log.warning("active subscribers who get no mail: %d (%s)", n, LEFT_OUT[problem])
         return self.store.mailout(id)
+
+    def _attributes(self, mailout: Mailout) -> Sequence[str]:
+        """What the content needs to know of its readers."""
+        if mailout.content_hash is None:
+            return ()
+        return attributes_of(variables_of(self.store.content(mailout.content_hash)))
 
     def start(self, id: str) -> Mailout:
         """Begin to send it if it is due and mail may leave now; else it waits, and says why."""
@@ -142,6 +151,30 @@ class Sending:
             self._sender = None
         self._concurrency.add(id, report.call_time, self.queue_forecast.rate)
         return report
+
+    def send_single_mails(
+        self, seconds: float, observer: Observer | None = None, *, until_idle: bool = False
+    ) -> RunReport:
+        """Send what programs hand in, as it comes, for so long. No window holds: a receipt is for now."""
+        allowance = wait_for_store(self.provider.ask, self.clock)
+        if allowance is not None and allowance.refused is not None:
+            return RunReport(Ended.REFUSED, None, outcome=allowance.refused)
+        watchers: list[Observer] = [OutcomeLog(), *([observer] if observer else [])]
+        self._sender = Sender(
+            self.store,
+            self.transport,
+            self._single_composer(),
+            self.journals,
+            self.clock,
+            wait_for_store(self._options, self.clock),
+            Observers(watchers),
+            self._throttling,
+        )
+        try:
+            deadline = self.clock.monotonic() + seconds
+            return self._sender.run(None, deadline=deadline, until_idle=until_idle)
+        finally:
+            self._sender = None
 
     def stop(self) -> bool:
         """Finish what is in hand and end; False: nothing is being sent. Safe in a signal handler."""
@@ -200,6 +233,18 @@ class Sending:
             reply_to=self.settings.reply_to,
             list_key=mailout.list_key,
             is_test=mailout.is_test,
+            unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
+            test_word=language(self.settings.language or "en").test,
+        )
+
+    def _single_composer(self) -> SingleComposer:
+        return SingleComposer(
+            self.store.content,
+            footer=lambda: footer_of(self.settings),
+            tokens=tokens_of(self.settings) if self.settings.unsubscribe_keys else None,
+            from_email=from_email_of(self.settings),
+            from_name=self.settings.from_name or "",
+            reply_to=self.settings.reply_to,
         )
 
     def _options(self) -> SenderOptions:

@@ -17,6 +17,7 @@ from mailout.audience.addresses import Dropped, normalise
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY = 24 * 60
 SHORTEST_TOKEN = 24
+SHORTEST_PASSWORD = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,12 @@ def _check_api_token(token: SecretStr) -> SecretStr:
     return token
 
 
+def _check_password(password: SecretStr) -> SecretStr:
+    if len(password.get_secret_value()) < SHORTEST_PASSWORD:
+        raise ValueError(f"must have at least {SHORTEST_PASSWORD} characters; a few words are easy to keep")
+    return password
+
+
 def _check_proxies(proxies: tuple[str, ...]) -> tuple[str, ...]:
     try:
         for one in proxies:
@@ -169,6 +176,13 @@ def _check_locale(locale: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?", locale):
         raise ValueError("must be a language, with a country or without")
     return locale
+
+
+def _check_color(color: str) -> str:
+    if not re.fullmatch(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})", color):
+        raise ValueError("must be a colour in hexadecimal digits")
+    digits = color.lower().removeprefix("#")
+    return f"#{digits if len(digits) == 6 else ''.join(digit * 2 for digit in digits)}"
 
 
 def _check_ses_name(name: str) -> str:
@@ -188,11 +202,13 @@ def _text(parse: Callable[[str], Any]) -> BeforeValidator:
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
 
+Password = Annotated[SecretStr, AfterValidator(_check_password)]
 ApiToken = Annotated[SecretStr, AfterValidator(_check_api_token)]
 Proxies = Annotated[tuple[str, ...], _text(parse_list), AfterValidator(_check_proxies)]
 Address = Annotated[str, AfterValidator(_check_address)]
 Url = Annotated[str, AfterValidator(_check_url)]
 BareUrl = Annotated[Url, AfterValidator(_check_bare_url)]
+Color = Annotated[str, AfterValidator(_check_color)]
 Locale = Annotated[str, AfterValidator(_check_locale)]
 SesName = Annotated[str, AfterValidator(_check_ses_name)]
 Timezone = Annotated[str, AfterValidator(_check_timezone)]

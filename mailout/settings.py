@@ -18,10 +18,12 @@ from mailout.setting_values import (
     ApiToken,
     BareUrl,
     Ceilings,
+    Color,
     Confirm,
     Days,
     Delays,
     Locale,
+    Password,
     Proxies,
     Secrets,
     ServiceKey,
@@ -58,6 +60,14 @@ class Settings(BaseSettings):
     unsubscribe_secret: SecretStr | None = None
     unsubscribe_secrets_old: Secrets = ()
     unsubscribe_confirm: Confirm = "auto"
+
+    unsubscribe_mailbox: Address | None = Field(None, examples=["unsubscribe@example.org"])
+
+    # How letters look
+    brand_logo: Url | None = Field(None, examples=["https://example.org/logo.png"])
+    brand_color: Color | None = Field(None, examples=["#0b5c8a"])
+    brand_footer: str | None = None
+    language: Locale | None = Field(None, examples=["en"])
 
     # Where things are kept
     mailout_home: Path = Path(".mailout")
@@ -112,6 +122,7 @@ class Settings(BaseSettings):
     notion_prop_sent_at: str = "sent_at"
     notion_prop_send_at: str = "send_at"
     notion_prop_list: str = "list"
+    notion_prop_preheader: str = "preheader"
     notion_prop_sent_count: str = "sent_count"
     notion_prop_failed_count: str = "failed_count"
     notion_prop_delivered_count: str = "delivered_count"
@@ -138,7 +149,8 @@ class Settings(BaseSettings):
     # Access and logs
     api_token: ApiToken | None = None
     trusted_proxies: Proxies = Field((), examples=["127.0.0.1,10.0.0.0/8"])
-    admin_password: SecretStr | None = None
+    admin_password: Password | None = None
+    editor_password: Password | None = None
     admin_email: Address | None = Field(None, examples=["admin@example.org"])
     public_url: Url | None = Field(None, examples=["https://mail.example.org"])
     log_redact: bool = True
@@ -203,6 +215,8 @@ class Settings(BaseSettings):
             yield "SUPABASE_URL: is missing. SUPABASE_SERVICE_ROLE_KEY is of no use without it."
         if self.mailout_transport == "ses" and not self.from_email:
             yield "FROM_EMAIL: is missing. MAILOUT_TRANSPORT=ses needs an address that SES has verified."
+        if self.editor_password is not None and self.editor_password == self.admin_password:
+            yield "EDITOR_PASSWORD: is the same as ADMIN_PASSWORD. Choose another one, or remove it."
         if self.media_bucket and self.media_supabase_bucket:
             yield "MEDIA_BUCKET: is set and so is MEDIA_SUPABASE_BUCKET. Keep one of the two."
 

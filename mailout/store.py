@@ -12,9 +12,12 @@ from mailout.content.port import Contents
 from mailout.delivery.port import (
     Outbox,
 )
+from mailout.delivery.single_mails import SingleMails
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorLog
 from mailout.feedback.port import Feedback
+from mailout.history.port import History
+from mailout.intake.companies import Companies
 from mailout.intake.port import Articles
 from mailout.metrics.port import Counts
 from mailout.page_status.port import DueReports
@@ -33,7 +36,10 @@ class Store(
     Alerts,
     Counts,
     Archives,
+    History,
     Articles,
+    SingleMails,
+    Companies,
     Protocol,
 ):
     """Where everything is kept. Every method is one transaction; every time is the store's."""

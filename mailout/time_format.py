@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from itertools import pairwise
 
 
@@ -17,6 +17,11 @@ def spoken(moment: float, zone: tzinfo) -> str:
     """For people: `15 Nov 2026 09:00 CET`."""
     local = datetime.fromtimestamp(moment, zone)
     return f"{local.day} {_MONTHS[local.month - 1]} {local:%Y %H:%M} {local.tzname()}"
+
+
+def short_day(day: date) -> str:
+    """A label on an axis of days: `15 Nov`."""
+    return f"{day.day} {_MONTHS[day.month - 1]}"
 
 
 def day(moment: float, zone: tzinfo) -> str:

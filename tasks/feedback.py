@@ -10,6 +10,7 @@ from mailout.feedback import ingest
 from mailout.feedback.model import Applied
 from mailout.feedback.reconcile import Reconciled
 from mailout.feedback.reconcile import reconcile as put_right
+from mailout.history.counting import keep_counts
 from tasks.logs import redacted
 
 
@@ -48,9 +49,10 @@ def apply_events() -> Applied:
 @task(name="reconcile", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
 @redacted
 def reconcile() -> Reconciled:
-    """Reap, look for doubts, ask for the quota, check the counters, tell rates to the pages. Repeatable."""
+    """Reap, look for doubts, ask for the quota, check and keep counts, tell rates to pages. Repeatable."""
     engine = wiring.engine()
     found = put_right(engine.store, engine.sending.reap, engine.sending.provider.ask)
+    keep_counts(engine.store, engine.limits.timezone)
     logger = get_run_logger()
     for drift in found.drift:
         logger.error("%s", drift)

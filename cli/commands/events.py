@@ -62,7 +62,8 @@ def events(context: typer.Context, json: Json = False) -> None:
     if applied.strangers:
         say(f"{count(applied.strangers, 'event')} of mail that is not ours.")
     if applied.problems:
-        say(f"{count(applied.problems, 'message')} could not be used; {applied.dead:,} are dead letters.")
+        dead = count(applied.dead, "is a dead letter", "are dead letters")
+        say(f"{count(applied.problems, 'message')} could not be used; {dead}.")
 
 
 @suppressed.command("pull", epilog="Example: mailout events suppression pull")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +14,11 @@ from cli.output import note
 from cli.processes.listening import listen
 from cli.processes.prefect_api import environment, headers
 from gateway.app import create_app
+from gateway.dashboard.desk import Tools
 from gateway.prefect_events import Emitter
 from gateway.server import server_for
-from mailout import wiring
+from mailout import forgetting, wiring
+from mailout.examination import examine
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.gateway")
@@ -47,6 +50,7 @@ def gateway(
             confirm=wiring.sns_topics(settings).confirm,
             emitter=_emitter(settings.mailout_home),
             page_lookup=wiring.page_lookup(settings),
+            tools=Tools(partial(examine, settings), partial(forgetting.forget_here, settings)),
         )
         log.info("The gateway listens on %s, port %d.", host, listening.getsockname()[1])
         server_for(served, trusted_proxies=settings.trusted_proxies).run(sockets=[listening])
@@ -65,6 +69,8 @@ def _missing(settings: Settings) -> list[str]:
         missing.append("SNS_TOPIC_ARNS is not set: every event will be refused.")
     if settings.unsubscribe_secret is None:
         missing.append("UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.")
+    if settings.admin_password is None:
+        missing.append("ADMIN_PASSWORD is not set: the dashboard stays closed.")
     if settings.api_token is None:
         missing.append("API_TOKEN is not set: nothing can be sent, watched or changed over HTTP.")
     return missing

@@ -114,7 +114,7 @@ def _answer(question: Question, offered: str | None) -> str:
         try:
             _check(question.setting, answer)
         except SettingsError as error:
-            note(error.message)
+            note(error.message.partition(". ")[0] + ".")
         else:
             return answer
 

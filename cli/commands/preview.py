@@ -11,10 +11,13 @@ import typer
 from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from cli.show import near
-from mailout.content.document import Problem
+from mailout.audience.addresses import address_of
+from mailout.content.document import Problem, told
 from mailout.content.from_settings import footer_of, tokens_of
-from mailout.content.model import UNSUBSCRIBE_URL
+from mailout.content.model import UNSUBSCRIBE_URL, Content
+from mailout.content.variables import filled, placeholders, required_of, variables_of
 from mailout.delivery.preview import write_preview
+from mailout.engine import Engine
 from mailout.errors import Abort, MailoutError, UsageError
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -28,6 +31,10 @@ def preview(
         str, typer.Argument(metavar="REF", help="A Markdown file, or a Notion page (its id or address).")
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder to write to; it is made if need be.")],
+    reader: Annotated[
+        str | None,
+        typer.Option("--as", metavar="EMAIL", help="As this subscriber gets it; else variables are [name]."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write the mail as a recipient would get it: HTML, text, an .eml file, and what to fix.
@@ -38,17 +45,22 @@ def preview(
     source_mailout = engine.intake.source_mailout(ref)
     document, content = engine.intake.draft(source_mailout)
     refusals = list(engine.intake.refusals(source_mailout))
-    link = footer_of(engine.settings).url(tokens_of(engine.settings).make(SOMEBODY, source_mailout.list_key))
     settings = engine.settings
+    from_name = source_mailout.from_name or settings.from_name or ""
+    to, values = SOMEBODY, placeholders(variables_of(content))
+    if reader is not None:
+        to, values, from_name = _as_reader(engine, content, reader, from_name)
+    link = footer_of(settings).url(tokens_of(settings).make(to, source_mailout.list_key))
+    values |= {"email": to, "from_name": from_name or settings.from_email or ""}
     try:
         about = write_preview(
             document,
             content,
             out,
-            {UNSUBSCRIBE_URL: link},
-            to=SOMEBODY,
+            {UNSUBSCRIBE_URL: link, **filled(variables_of(content), values)},
+            to=to,
             from_email=settings.from_email or "nobody@example.org",
-            from_name=source_mailout.from_name or settings.from_name or "",
+            from_name=from_name,
             reply_to=settings.reply_to,
             unsubscribe_url=link,
             date=engine.clock.now(),
@@ -62,6 +74,20 @@ def preview(
         print_json(about)
     else:
         _show(about)
+
+
+def _as_reader(
+    engine: Engine, content: Content, reader: str, from_name: str
+) -> tuple[str, dict[str, str], str]:
+    """Whom it goes to, what the variables are for that person, and who it is from."""
+    email = address_of(reader)
+    if email is None:
+        raise UsageError(f"{reader} is no address.", remedy="Give a subscriber's: --as ann@example.org")
+    person = engine.store.subscriber(email)
+    values = {name: str(value) for name, value in person["attributes"].items() if value is not None}
+    missing = [name for name in required_of(variables_of(content)) if not values.get(name, "").strip()]
+    values |= {name: f"[{name}]" for name in missing}
+    return email, values, person["from_name"] or from_name
 
 
 def _refusal(error: MailoutError) -> Problem:
@@ -79,7 +105,6 @@ def _show(about: Mapping[str, Any]) -> None:
     for problem in about["refusals"]:
         say(f"It would not be sent: {problem['message']} ({problem['code']})")
     for problem in about["problems"]:
-        where = f" ({problem['where']})" if problem["where"] else ""
-        say(f"To look at: {problem['message']}{where}")
+        say(f"To look at: {told(Problem(**problem))}")
     if not about["problems"] and not about["refusals"]:
         say("Nothing to fix was found.")

@@ -17,6 +17,7 @@ from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import show_reports
 from mailout import examination, wiring
+from mailout.content.document import told
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
 from mailout.intake.reading import Announcement
@@ -64,6 +65,8 @@ def send(
             remedy="To send to those that failed: mailout queue retry. For a trial: --test.",
         )
     id = engine.intake.validate(ref, test, again=again)
+    for finding in engine.intake.findings(ref):
+        note(f"To look at: {told(finding)}")
     about = engine.intake.announcement(ref, test)
     if about is not None:
         ask_first(engine, about, yes)

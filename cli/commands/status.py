@@ -21,6 +21,7 @@ from mailout.reporting.phrases import count
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.reports import Reports
 from mailout.reporting.summary import summarise
+from mailout.time_format import iso
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -37,7 +38,9 @@ def status(
     ] = None,
     message: Annotated[
         str | None,
-        typer.Option("--message", help="One message of it: its id, or the recipient's address."),
+        typer.Option(
+            "--message", help="One message: its id, its request's or SES's; of a mailout, its recipient."
+        ),
     ] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Write the CSV and the report page of the mailout.")
@@ -115,10 +118,14 @@ def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> No
 def _message(engine: Engine, id: str, json: bool) -> None:
     row = engine.store.message(id)
     events = engine.store.message_events(id)
+    reported = list(reversed(engine.store.delivery_events(message_id=id)))
     if json:
-        print_json(message_dict(row, events))
+        ses = [dict(one) | {"event_at": iso(one["event_at"])} for one in reported]
+        print_json(message_dict(row, events) | {"ses_events": ses})
         return
     say(f"Message {id} to {row['email']}: {row['state']}, attempts: {row['attempts']}")
+    known = {"request": row["request_id"], "SES": row["ses_message_id"], "company": row["company_id"]}
+    say(", ".join(f"{name} {value}" for name, value in known.items() if value))
     if row["error_message"]:
         say(f"{row['error_message']} ({row['error_code']})")
         if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
@@ -127,3 +134,5 @@ def _message(engine: Engine, id: str, json: bool) -> None:
     for event in events:
         about = ", ".join(f"{name} {value}" for name, value in event["metadata"].items() if value is not None)
         say(f"  {event['created_at']}  {event['type']:<16}  {about}")
+    for one in reported:
+        say(f"  {iso(one['event_at'])}  SES: {one['event_type']}")

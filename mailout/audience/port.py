@@ -33,6 +33,15 @@ class ImportCounts:
     forgotten: int = 0  # erased at their own request: an import does not bring them back
 
 
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """How many of an audience have no value for an attribute, and who, for example."""
+
+    attribute: str
+    people: int
+    examples: Sequence[str]  # the first three addresses
+
+
 class Subscribers(Protocol):
     """The list, with a status that imports never lower."""
 
@@ -57,6 +66,10 @@ class Subscribers(Protocol):
 
     def audience_size(self, list_key: str | None) -> int:
         """How many would get a mailout to this list, or (None) to everybody."""
+        ...
+
+    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
+        """Of those whom `audience_size` counts, who has no value for it, or a blank one."""
         ...
 
     def normalise_addresses(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 
 from mailout.content.model import MARK_CLOSE, MARK_OPEN
 
@@ -19,6 +20,11 @@ class Problem:
     code: str  # for example content_block_unsupported
     message: str
     where: str | None = None  # a block's id, a line, an address
+
+
+def told(problem: Problem) -> str:
+    """In one line: where, then what it is and what to do."""
+    return f"“{problem.where}”: {problem.message}" if problem.where else problem.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,8 @@ class Document:
     problems: tuple[Problem, ...] = ()
     media: tuple[Media, ...] = ()
     lang: str = "en"
+    language: str | None = None  # asked for by its author; None: as LANGUAGE says
+    date: date | None = None  # the letter's own, never the clock's
     styles: str = ""  # CSS for what the layout knows no look for; it goes inline with the layout's own
 
 
@@ -54,17 +62,21 @@ def cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = text[: limit - 1]
+    if head.count(MARK_OPEN) > head.count(MARK_CLOSE):  # never within a mark
+        head = head[: head.rfind(MARK_OPEN)]
     space = head.rfind(" ")
     return (head[:space] if space > limit // 2 else head).rstrip(" ,;:.–—-") + "…"
 
 
-NOT_PROSE = re.compile(r"(- |\d+\. |> |    )|.*\n[=~-]{3}|.*\n *-+  ")
-"""How lists, quotes, code, headings and tables begin in text."""
+NOT_PROSE = re.compile(r"(- |\d+\. |> |    |\[)|.*\n[=~.-]{3}|.*\n *-+  ")
+"""How lists, quotes, code, pictures, headings and tables begin in text."""
+UNDERLINE = re.compile(r"\n([=~.-])\1+(?=\n|$)")
 
 
 _MARK = f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}"
+_MEDIA = f"{MARK_OPEN}media [^{MARK_CLOSE}]*{MARK_CLOSE}"
 _ADDRESS = re.compile(
-    rf" \((?:https?://|[^\s()]+@|{MARK_OPEN})[^)]*\)|(?<=\]) (?:https?://\S+|{_MARK})|{_MARK}"
+    rf" \((?:https?://|[^\s()]+@|{_MEDIA})[^)]*\)|(?<=\]) (?:https?://\S+|{_MEDIA})|{_MEDIA}"
 )
 """Where links and pictures lead, as texts have it: behind their words."""
 
@@ -74,7 +86,7 @@ def preheader_of(text: str, limit: int = 120) -> str:
     text = _ADDRESS.sub("", text)
     paragraphs = [paragraph for paragraph in text.split("\n\n") if paragraph.strip()]
     prose = [paragraph for paragraph in paragraphs if len(paragraph) > 40 and not NOT_PROSE.match(paragraph)]
-    line = " ".join((prose or paragraphs or [""])[0].split())
+    line = " ".join(UNDERLINE.sub("", (prose or paragraphs or [""])[0]).split())
     return cut(line, limit)
 
 

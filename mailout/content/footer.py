@@ -10,6 +10,9 @@ from urllib.parse import quote
 from mailout.content.model import UNSUBSCRIBE_URL, clean, mark
 from mailout.errors import Abort, AbortCode
 
+UNSUBSCRIBE = "Unsubscribe"
+"""The word of the link, unless a language is asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Footer:
@@ -53,9 +56,9 @@ class Footer:
         link = f"{base}{'&' if '?' in base else '?'}token={token}"
         return link if message is None else f"{link}&m={message}"
 
-    def html(self, url: str = mark(UNSUBSCRIBE_URL)) -> str:
+    def html(self, url: str = mark(UNSUBSCRIBE_URL), *, unsubscribe: str = UNSUBSCRIBE) -> str:
         name, address = escape(clean(self.org_name)), escape(clean(self.org_address))
-        return f'<hr><p>{name} — {address}</p><p><a href="{url}">Unsubscribe</a></p>'
+        return f'<hr><p>{name} — {address}</p><p><a href="{url}">{escape(unsubscribe)}</a></p>'
 
-    def text(self, url: str = mark(UNSUBSCRIBE_URL)) -> str:
-        return f"\n--\n{clean(self.org_name)} — {clean(self.org_address)}\nUnsubscribe: {url}"
+    def text(self, url: str = mark(UNSUBSCRIBE_URL), *, unsubscribe: str = UNSUBSCRIBE) -> str:
+        return f"\n--\n{clean(self.org_name)} — {clean(self.org_address)}\n{unsubscribe}: {url}"

@@ -1,7 +1,8 @@
-"""What every mail takes from the settings: its sender, its footer, the signed links to unsubscribe."""
+"""What every mail takes from the settings: sender, look, footer, the signed links to unsubscribe."""
 
 from __future__ import annotations
 
+from mailout.content.brand import Brand
 from mailout.content.footer import Footer
 from mailout.content.tokens import Tokens
 from mailout.errors import SettingsError
@@ -22,6 +23,10 @@ def footer_of(settings: Settings) -> Footer:
         unsubscribe_base_url=settings.unsubscribe_base_url,
         unsubscribe_secret=secret.get_secret_value() if secret else None,
     )
+
+
+def brand_of(settings: Settings) -> Brand:
+    return Brand(settings.brand_logo, settings.brand_color, settings.brand_footer, settings.language)
 
 
 def tokens_of(settings: Settings) -> Tokens:

@@ -10,12 +10,17 @@ from css_inline import CSSInliner
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from mailout.content.brand import Brand
 from mailout.content.checks import check_content, check_document
 from mailout.content.document import Document, one_line
-from mailout.content.footer import Footer
+from mailout.content.footer import UNSUBSCRIBE, Footer
+from mailout.content.languages import language
 from mailout.content.model import UNSUBSCRIBE_URL, Content, Segments, clean
 from mailout.content.plaintext import plain_text
+from mailout.content.variables import marked_for_html
 
+PLAIN = Brand()
+HEADING = re.compile(r"<h[1-6]\b")
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
 
@@ -33,27 +38,41 @@ INLINER = CSSInliner(
 )
 
 
-def render(document: Document, footer: Footer) -> Content:
+def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     """A mailout's content: layout, footer, marks where recipients differ. Aborts if it must not be sent."""
     check_document(document)
     subject = one_line(document.subject)
+    asked = document.language or brand.language
+    words = language(asked or document.lang)
+    unsubscribe = words.unsubscribe if asked else UNSUBSCRIBE
+    why = clean(brand.footer or "").strip()
     html = TEMPLATES.get_template("layout.html.j2").render(
-        lang=document.lang,
+        lang=asked or document.lang,
         subject=subject,
+        title="" if HEADING.search(document.html_body) else subject,
         preheader=document.preheader,
         padding=PADDING,
         sender=clean(footer.org_name),
-        styles=Markup(document.styles),  # noqa: S704 (our own)
-        body=Markup(document.html_body),  # noqa: S704 (safe: that is what a Document promises)
-        footer=Markup(footer.html()),  # noqa: S704 (its values are escaped)
+        logo=brand.logo,
+        date=words.day(document.date) if document.date else "",
+        styles=Markup(document.styles + brand.styles),  # noqa: S704 (our own)
+        body=Markup(_unbroken(document.html_body)),  # noqa: S704 (safe: that is what a Document promises)
+        why=why,
+        footer=Markup(footer.html(unsubscribe=unsubscribe)),  # noqa: S704 (its values are escaped)
     )
+    body = document.text_body.strip("\n")
     text = TEMPLATES.get_template("layout.txt.j2").render(
-        body=document.text_body.strip("\n"), footer=footer.text()
+        body=f"{body}\n\n{why}" if why else body, footer=footer.text(unsubscribe=unsubscribe)
     )
-    content = Content(subject, _lines(INLINER.inline(html)), _lines(text))
+    content = Content(subject, marked_for_html(_lines(INLINER.inline(html))), _lines(text))
     _check_marks(html, content)
     check_content(content)
     return content
+
+
+def _unbroken(body: str) -> str:
+    """Short cells of a table stay on one line: `13 Dec` is not to become two on a phone."""
+    return re.sub(r"<(td|th)((?: [^<>]*)?)>([^<>]{1,12})(?=</\1>)", r"<\1\2 nowrap>\3", body)
 
 
 def transactional(subject: str, html: str, text: str | None = None) -> Content:
@@ -70,6 +89,6 @@ def _lines(text: str) -> str:
 
 def _check_marks(before: str, content: Content) -> None:
     """Inlining writes the page again; a mark lost there would be a mail that nobody can unsubscribe from."""
-    expected = Segments.of(unescape(before)).names
+    expected = Segments.of(marked_for_html(unescape(before))).names
     if sorted(content.html_segments.names) != sorted(expected) or UNSUBSCRIBE_URL not in expected:
         raise AssertionError("The layout lost a mark; its templates must keep them in attributes and text.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from mailout.content.brand import BUTTON
 from mailout.content.document import (
     LINK_SCHEMES,
     WEB_SCHEMES,
@@ -29,9 +31,14 @@ from mailout.content.document import (
 from mailout.content.media import media_ref
 from mailout.content.model import clean
 from mailout.content.plaintext import plain_text
+from mailout.content.variables import Hidden, marked
 from mailout.errors import UsageError
 
-KEYS = ("id", "subject", "test", "from_name", "list")
+KEYS = ("id", "subject", "test", "from_name", "list", "preheader", "date", "language")
+BUTTON_QUOTE = re.compile(
+    r'<blockquote>\s*<p><a href="([^"]*)">((?:(?!</?a\b|<br|<img).)*)</a></p>\s*</blockquote>'
+)
+"""A link that is all of a quote: nobody quotes that, so it is a button."""
 ALIGNED = re.compile(r"text-align:(left|right|center)")
 
 
@@ -44,6 +51,9 @@ class FrontMatter:
     test: bool | None = None
     from_name: str | None = None
     list_key: str | None = None
+    preheader: str = ""
+    date: date | None = None
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +68,21 @@ def parse_markdown(written: str, name: str) -> MarkdownMailout:
     """`name` is the file's, for error messages. Pictures beside the file become the document's media."""
     front, body = _split(clean(written).removeprefix("\ufeff"), name)
     settings = _front_matter(front, name)
-    sieve = _Sieve()
-    html = sieve.clean(_markdown().render(body)).strip()
+    hidden = Hidden()
+    sieve = _Sieve(hidden)
+    html = hidden.show(sieve.clean(_markdown().render(hidden.hide(body))).strip())
     text = plain_text(html)
+    html = BUTTON_QUOTE.sub(lambda found: BUTTON.format(address=found[1], words=found[2]), html)
     document = Document(
-        subject=settings.subject,
+        subject=marked(settings.subject),
         html_body=html,
         text_body=text,
-        preheader=preheader_of(text),
+        preheader=marked(settings.preheader) or preheader_of(text),
         problems=tuple(sieve.problems),
         media=tuple(sieve.media.values()),
         lang=language_of(text),
+        language=settings.language,
+        date=settings.date,
     )
     return MarkdownMailout(settings, document)
 
@@ -127,14 +141,24 @@ def _front_matter(source: str, name: str) -> FrontMatter:
         test=found.get("test"),
         from_name=found.get("from_name"),
         list_key=found.get("list"),
+        preheader=found.get("preheader") or "",
+        date=found.get("date"),
+        language=found.get("language"),
     )
 
 
-def _value(key: str, node: yaml.Node, where: str) -> str | bool | None:
+def _value(key: str, node: yaml.Node, where: str) -> str | bool | date | None:
     if not isinstance(node, yaml.ScalarNode):
         raise UsageError(f"{where}: `{key}` takes one value.", remedy=f"Write it as `{key}: value`.")
     if node.tag == "tag:yaml.org,2002:null":
         return None
+    if key == "date":
+        return _date(node.value, where)
+    if key == "language" and not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z]{2,4})?", node.value):
+        raise UsageError(
+            f"{where}: `language` is no language's code: {node.value!r}.",
+            remedy="Write it as `language: en`.",
+        )
     if key != "test":
         return one_line(node.value)
     if node.tag != "tag:yaml.org,2002:bool":
@@ -143,6 +167,15 @@ def _value(key: str, node: yaml.Node, where: str) -> str | bool | None:
             remedy="Write `test: true` or leave it out.",
         )
     return str(node.value).lower() in ("true", "yes", "on")
+
+
+def _date(written: str, where: str) -> date:
+    try:
+        return datetime.fromisoformat(written.strip()).date()
+    except ValueError:
+        raise UsageError(
+            f"{where}: `date` is no day: {written!r}.", remedy="Write it as `date: 2026-12-04`."
+        ) from None
 
 
 # ── Body ─────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +203,8 @@ def _markdown() -> MarkdownIt:
 class _Sieve:
     """Lets through what mail may carry (raw HTML comes here too), and notes pictures and dropped links."""
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: Hidden) -> None:
+        self._hidden = hidden
         self.media: dict[str, Media] = {}
         self.problems: list[Problem] = []
 
@@ -184,9 +218,9 @@ class _Sieve:
 
     def _attribute(self, tag: str, attribute: str, value: str) -> str | None:
         if attribute == "href":
-            return self._link(value)
+            return self._link(self._hidden.in_address(value))
         if attribute == "src":
-            return self._picture(value)
+            return self._picture(self._hidden.in_address(value))
         return value if attribute not in ("cite", "longdesc") else None
 
     def _link(self, address: str) -> str | None:

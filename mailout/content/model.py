@@ -60,6 +60,10 @@ class Content:
         return hashlib.sha256("\0".join((self.subject, self.html, self.text)).encode()).hexdigest()
 
     @cached_property
+    def subject_segments(self) -> Segments:
+        return Segments.of(self.subject)
+
+    @cached_property
     def html_segments(self) -> Segments:
         return Segments.of(self.html)
 

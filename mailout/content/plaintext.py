@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import nh3
 
 from mailout.content.document import LINK_SCHEMES
+from mailout.content.variables import as_written
 
 _BLOCKS = """address article aside blockquote center dd details div dl dt figcaption figure footer form
 h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section summary table ul"""
@@ -186,12 +187,13 @@ def _inline(node: Element | str) -> str:
     if node.tag == "br":
         return "\n"
     if node.tag == "img":
-        return node.attributes.get("alt", "").strip()
+        alt = " ".join(node.attributes.get("alt", "").split())
+        return f"[{alt}]" if alt else ""  # in brackets, or it would read as a sentence of the letter
     words = "".join(_inline(child) for child in node.children)
     if node.tag == "a":
         return _link(words, node.attributes.get("href", ""))
-    if node.tag in ("s", "del", "strike") and words.strip():
-        return f"~~{words}~~"  # struck out, or it would say the opposite
+    if node.tag in ("s", "del", "strike"):
+        return ""  # text cannot strike words out, and leaving them in would say the opposite
     if node.tag in ("td", "th"):
         return f"{words} "
     return words
@@ -222,7 +224,9 @@ def _indent(text: str, first: str, rest: str) -> str:
 
 
 def screen_width(text: str) -> int:
-    """Columns on a screen: East Asian letters and emoji take two, combining signs none."""
+    """Columns on a screen: East Asian letters and emoji take two, combining signs none. A variable counts as
+    it is written."""
+    text = as_written(text)
     return sum(
         0
         if unicodedata.combining(c) or c in "\u200d\ufe0f"

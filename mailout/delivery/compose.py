@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -9,11 +10,16 @@ from functools import lru_cache, partial
 from mailout.content.footer import Footer
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.tokens import Tokens
+from mailout.content.variables import filled, placeholders, variables_of
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed
+from mailout.delivery.single_mails import Category
+from mailout.errors import UsageError
 
 CONTENTS_KEPT = 256
-TEST = "[Test] "
+GENERAL = "general"
+SINGLE_CONTENTS_KEPT = 8
+"""Hardly any two single mails have the same."""
 
 
 class Composer:
@@ -30,32 +36,97 @@ class Composer:
         reply_to: str | None,
         list_key: str | None,
         is_test: bool = False,
+        test_word: str = "Test",
+        unsubscribe_mailbox: str | None = None,
     ) -> None:
-        self._content = lru_cache(CONTENTS_KEPT)(partial(_as_test, contents) if is_test else contents)
+        self._content = lru_cache(CONTENTS_KEPT)(
+            partial(_as_test, contents, test_word) if is_test else contents
+        )
         self._footer = footer
         self._tokens = tokens
         self._from_email = from_email
         self._from_name = from_name
         self._reply_to = reply_to
         self._list_key = list_key
+        self._is_test = is_test
+        self._unsubscribe_mailbox = unsubscribe_mailbox
+        self._list_id = list_id(list_key, from_email)
 
     def __call__(self, row: Claimed) -> Mail:
         token = self._tokens.make(row.email, self._list_key)
         url = self._footer.url(token, self._tokens.make_message(row.attempt.id))
+        content, from_name = self._content(row.content_hash), row.from_name or self._from_name
+        values = {**row.variables, UNSUBSCRIBE_URL: url}
+        if variables := variables_of(content):
+            shown = placeholders(variables) if self._is_test else row.variables
+            own = {**shown, "email": row.email, "from_name": from_name or self._from_email}
+            values |= filled(variables, own)
         return Mail(
             attempt=row.attempt,
             mailout_id=row.mailout_id,
             to=row.email,
             from_email=self._from_email,
-            from_name=row.from_name or self._from_name,
+            from_name=from_name,
             reply_to=self._reply_to,
-            content=self._content(row.content_hash),
-            values={**row.variables, UNSUBSCRIBE_URL: url},
+            content=content,
+            values=values,
             unsubscribe_url=url,
+            unsubscribe_mailbox=self._unsubscribe_mailbox,
+            list_id=self._list_id,
         )
 
 
-def _as_test(contents: Callable[[str], Content], hash: str) -> Content:
+class SingleComposer:
+    """For mails without a mailout: each brings its own content, and what else differs."""
+
+    def __init__(
+        self,
+        contents: Callable[[str], Content],
+        *,
+        footer: Callable[[], Footer],
+        tokens: Tokens | None,
+        from_email: str,
+        from_name: str,
+        reply_to: str | None,
+    ) -> None:
+        self._content = lru_cache(SINGLE_CONTENTS_KEPT)(contents)
+        self._footer = footer
+        self._tokens = tokens
+        self._from_email = from_email
+        self._from_name = from_name
+        self._reply_to = reply_to
+
+    def __call__(self, row: Claimed) -> Mail:
+        url = None if row.category == Category.TRANSACTIONAL else self._leave(row)
+        return Mail(
+            attempt=row.attempt,
+            mailout_id=None,
+            to=row.email,
+            from_email=self._from_email,
+            from_name=row.from_name or self._from_name,
+            reply_to=row.reply_to or self._reply_to,
+            content=self._content(row.content_hash),
+            values=row.variables if url is None else {**row.variables, UNSUBSCRIBE_URL: url},
+            unsubscribe_url=url,
+            headers=row.headers or {},
+        )
+
+    def _leave(self, row: Claimed) -> str:
+        """Marketing never goes without a link to leave by: without its settings, the message fails."""
+        if self._tokens is None:
+            raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
+        token = self._tokens.make(row.email, None)
+        return self._footer().url(token, self._tokens.make_message(row.attempt.id))
+
+
+def list_id(list_key: str | None, from_email: str) -> str:
+    """RFC 2919: the list's name under the sender's domain. A mailout without a list is everybody's."""
+    label = re.sub(r"[^a-z0-9]+", "-", (list_key or GENERAL).lower()).strip("-") or GENERAL
+    domain = from_email.rpartition("@")[2]
+    return f"{label[:60]}.{domain if domain.isascii() else domain.encode('idna').decode()}"
+
+
+def _as_test(contents: Callable[[str], Content], word: str, hash: str) -> Content:
     """Nobody should take a test for the letter. Added here, so that a test has the hash of what it tests."""
     content = contents(hash)
-    return replace(content, subject=f"{TEST}{content.subject}")
+    return replace(content, subject=f"[{word}] {content.subject}")

@@ -13,6 +13,7 @@ from binascii import b2a_qp
 from collections.abc import Mapping
 from email.utils import formatdate
 from functools import lru_cache
+from urllib.parse import quote
 
 from mailout.content.document import one_line
 from mailout.content.model import Content, Segments
@@ -31,9 +32,10 @@ class Envelope:
     def __init__(self, content: Content) -> None:
         # "=_" cannot stand in quoted-printable text, so no part can hold the boundary.
         boundary = f"=_{content.hash[:40]}"
+        self._subject = content.subject_segments
+        self._same_subject = None if self._subject.names else _subject(content.subject)
         self._fixed = (
-            header("Subject", unstructured(content.subject, len("Subject: ")))
-            + b"MIME-Version: 1.0\r\n"
+            b"MIME-Version: 1.0\r\n"
             + f'Content-Type: multipart/alternative;\r\n boundary="{boundary}"\r\n\r\n'.encode()
         )
         self._text_head = _part_head(boundary, "plain")
@@ -52,10 +54,12 @@ class Envelope:
                 header("To", f"<{_address(mail.to)}>"),
                 _date(int(date)),
                 header("Message-ID", f"<{attempt.id}.{attempt.epoch}@{_domain(domain)}>"),
-                _leave(mail.unsubscribe_url),
+                _leave(mail.unsubscribe_url, mail.unsubscribe_mailbox, mail.list_id),
+                *(header(name, unstructured(value, len(name) + 2)) for name, value in mail.headers.items()),
                 header("X-Mailout-Message", attempt.id),
                 header("X-Mailout-Epoch", str(attempt.epoch)),
                 header("X-Mailout-Campaign", mail.mailout_id) if mail.mailout_id else b"",
+                self._same_subject or _subject(self._subject.fill(mail.values)),
                 self._fixed,
                 self._text_head,
                 *self._text.fill(mail.values),
@@ -134,6 +138,10 @@ def unstructured(text: str, column: int) -> str:
     return _encoded_words(text, column)
 
 
+def _subject(text: str) -> bytes:
+    return header("Subject", unstructured(text, len("Subject: ")))
+
+
 def display_name(name: str) -> str:
     """Of a sender: bare, quoted, or in encoded words."""
     name = one_line(name)
@@ -190,12 +198,20 @@ def _date(second: int) -> bytes:
     return header("Date", formatdate(second))
 
 
-def _leave(url: str | None) -> bytes:
-    """RFC 8058. A transactional mail has nothing to leave."""
+def _leave(url: str | None, mailbox: str | None, list_id: str | None) -> bytes:
+    """RFC 8058 and RFC 2919. A transactional mail has nothing to leave."""
     if url is None:
         return b""
-    plain = _NEVER_IN_BRACKETS.sub("", url)
-    return header("List-Unsubscribe", f"<{plain}>") + b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+    ways = [_NEVER_IN_BRACKETS.sub("", way) for way in (url, mailbox and leave_by_mail(mailbox)) if way]
+    return (
+        (header("List-Id", f"<{_NEVER_IN_BRACKETS.sub('', list_id)}>") if list_id else b"")
+        + header("List-Unsubscribe", ", ".join(f"<{way}>" for way in ways))
+        + b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+    )
+
+
+def leave_by_mail(mailbox: str) -> str:
+    return f"mailto:{quote(mailbox, safe='@')}?subject=unsubscribe"
 
 
 def _address(email: str) -> str:

@@ -33,6 +33,9 @@ class Mail:
     content: Content
     values: Mapping[str, str]  # fills the content's marks
     unsubscribe_url: str | None  # None: a transactional mail
+    unsubscribe_mailbox: str | None = None  # where a mail also takes one off the list
+    list_id: str | None = None  # `weekly.example.org`, by which mail programs sort
+    headers: Mapping[str, str] = field(default_factory=dict)  # its sender's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,10 @@ class Outbox(Protocol):
 
     def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
         """FAILED messages (all, or these) wait again, with all their attempts before them. How many."""
+        ...
+
+    def has_single_mails(self, session: str) -> bool:
+        """Whether a step of this idle session would have something to do: a mail is due, or it must stop."""
         ...
 
     def message(self, id: str) -> Mapping[str, Any]: ...

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mailout.content.checks import check_content
 from mailout.content.document import Document, Problem
 from mailout.content.model import Content
+from mailout.content.preflight import findings
+from mailout.content.variables import as_written
 from mailout.delivery.mime import Envelope
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt
@@ -34,7 +35,7 @@ def write_preview(
     attempt = Attempt("preview", 0)
     mail = Mail(attempt, None, to, from_email, from_name, reply_to, content, values, unsubscribe_url)
     message = Envelope(content).splice(mail, date)
-    problems = [asdict(problem) for problem in (*document.problems, *check_content(content))]
+    problems = [asdict(problem) for problem in findings(document, content)]
     refused = [asdict(problem) for problem in refusals]
     files = {
         "message.html": content.html_segments.fill(values).encode(),
@@ -46,8 +47,8 @@ def write_preview(
     for name, data in files.items():
         (directory / name).write_bytes(data)
     return {
-        "subject": content.subject,
-        "preheader": document.preheader,
+        "subject": content.subject_segments.fill(values),
+        "preheader": as_written(document.preheader),
         "html_bytes": len(files["message.html"]),
         "text_bytes": len(files["message.txt"]),
         "message_bytes": len(message),

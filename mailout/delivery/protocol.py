@@ -119,7 +119,10 @@ class Claimed:
     from_name: str | None
     variables: Mapping[str, str]
     slot: float | None  # on the store's clock; None: at once
-    request_id: str | None = None  # of a single mail: which request asked for it
+    request_id: str | None = None  # of a single mail: which request asked for it,
+    category: str | None = None  # why,
+    reply_to: str | None = None  # and what its sender wants in its header
+    headers: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ IDLE_SECONDS = 0.5
 class Run:
     """How much to ask for and when, what to wait for, and how it ends."""
 
-    def __init__(self, session: Session, deadline: float | None) -> None:
+    def __init__(self, session: Session, deadline: float | None, *, until_idle: bool = False) -> None:
         self._session = session
         self._store = session.store
         self._clock = session.clock
@@ -32,6 +32,7 @@ class Run:
         self._pool = session.pool
         self._group_size = session.group_size
         self._deadline = deadline
+        self._until_idle = until_idle
         self._began = self._clock.monotonic()
 
     # ── the loop ──
@@ -79,7 +80,13 @@ class Run:
             return RunReport(Ended.LIMITED, self._session.ledger, limited=reply.limited)
         if reply.ledger is not None and reply.ledger.settled and not self._session.begun:
             return RunReport(Ended.DONE, reply.ledger)
+        if self._until_idle and not reply.rows and not self._session.begun and self._none_due(reply):
+            return RunReport(Ended.DONE, reply.ledger)
         return None
+
+    def _none_due(self, reply: StepReply) -> bool:
+        passed = reply.next_due_at is None or reply.next_due_at > reply.now
+        return passed and reply.next_slot_at is None
 
     def _others_may_give_back(self, reply: StepReply) -> bool:
         """Other senders of this mailout have attempts in hand: a withdrawn one makes room again."""
@@ -105,8 +112,20 @@ class Run:
             self._let_calls_run(
                 min(patience, self._session.last_good + wish.period - self._clock.monotonic())
             )
+        elif self._session.serves_single_mails and not reply.rows and not self._session.withdraw:
+            self._wait_for_single_mails(min(patience, self._until_due(reply)), patience)
         elif not self._session.withdraw:
             self._pause(min(patience, self._until_due(reply)))
+
+    def _wait_for_single_mails(self, first: float, patience: float) -> None:
+        """An idle hour costs no writes: only looks, until one comes in or the lease has to be renewed."""
+        until = self._clock.monotonic() + patience
+        self._pause(min(first, IDLE_SECONDS))
+        while not self._stop.is_set() and not self._session.has_work():
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                return
+            self._pause(min(IDLE_SECONDS, left))
 
     def _wait_for_store(self) -> None:
         """Calls in hand go on meanwhile; their results are kept until it is back."""

@@ -51,8 +51,13 @@ class Sender:
         """Finish what is in hand, write it down, release the rest. Safe in a signal handler."""
         self._stop.set()
 
-    def run(self, mailout_id: str | None, *, deadline: float | None = None) -> RunReport:
-        """Send until there is nothing left, or something ends it. `deadline` is on the monotonic clock."""
+    def run(
+        self, mailout_id: str | None, *, deadline: float | None = None, until_idle: bool = False
+    ) -> RunReport:
+        """Send until there is nothing left, or something ends it. `deadline` is on the monotonic clock.
+
+        Single mails have no end: `until_idle` ends when none is due.
+        """
         options = self._options
         wait_for_store(lambda: recover(self._store, self._journals, options.timing.reap_grace), self._clock)
         group_size = bulk_size(options.rate, min(self._transport.max_batch, options.batch_size))
@@ -82,7 +87,7 @@ class Sender:
             group_size=group_size,
             mailout_id=mailout_id,
         )
-        run = Run(session, deadline)
+        run = Run(session, deadline, until_idle=until_idle)
         # A full collection would walk over everything loaded so far: 50 ms in which no call keeps its slot.
         gc.freeze()
         try:

@@ -249,6 +249,17 @@ class Session:
         seqs = [self.begun[attempt].seq if attempt in self.begun else 0 for attempt in withdraw]
         return min([self._cursor, *(max(0, seq - 1) for seq in seqs)])
 
+    @property
+    def serves_single_mails(self) -> bool:
+        return self._mailout_id is None
+
+    def has_work(self) -> bool:
+        """Whether a step would have something to do, asked without writing anything."""
+        try:
+            return self.store.has_single_mails(self._id)
+        except StoreUnavailable:
+            return True  # the step finds out, and waits
+
     def look_again(self) -> None:
         """Something is due, and behind the cursor."""
         self._cursor = 0

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
 from mailout import ids
-from mailout.content.checks import check_content
-from mailout.content.from_settings import footer_of, from_email_of
+from mailout.content.document import Problem
+from mailout.content.from_settings import brand_of, footer_of, from_email_of
 from mailout.content.layout import render
 from mailout.content.media import keep_media
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind, MediaStore, Source, SourceMailout
+from mailout.content.variables import as_written, required_of, variables_of
 from mailout.delivery.protocol import RetryPlan
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
 from mailout.intake.articles import ArticleIntake
 from mailout.intake.port import IntakeStore
 from mailout.intake.reading import Announcement, Reading, Rendered
-from mailout.intake.refusals import AlreadyRehearsed, already_rehearsed, already_sent, cancelled
+from mailout.intake.refusals import (
+    AlreadyRehearsed,
+    already_rehearsed,
+    already_sent,
+    cancelled,
+    variable_missing,
+)
 from mailout.intake.test_emails import EmailsForTests
 from mailout.page_status.updates import PageReports
 from mailout.queue.holds import needs_a_test
@@ -74,10 +81,11 @@ class MailoutIntake:
         with self._aborts_recorded(reading.source):
             if self.rehearses and not is_test:
                 self._check_ready(is_test, reading.source.list_key)
+                self._check_variables(reading)
                 return self._rehearsal(reading)[0]
             if is_test or self._known(reading) is None:
                 self._check_ready(is_test, reading.source.list_key)
-                reading.render()  # what cannot be rendered is refused now
+                self._check_variables(reading, is_test)  # what cannot be rendered is refused now
         return self._id(reading.source, is_test)
 
     def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
@@ -95,13 +103,19 @@ class MailoutIntake:
         else:
             people = self.store.audience_size(source.list_key)
         name = source.from_name or self._settings.from_name
-        return Announcement(source.document.subject, people, name, from_email_of(self._settings))
+        return Announcement(as_written(source.document.subject), people, name, from_email_of(self._settings))
+
+    def findings(self, ref: str) -> Sequence[Problem]:
+        """What to look at in a mailout that was validated and is not in the queue yet."""
+        reading = self._validated[_name(ref)]
+        return reading.findings if reading.is_rendered else ()
 
     def _read(self, ref: str, again: bool = False) -> Reading:
         return Reading(self.source_mailout(ref), self._rendered, again)
 
     def _rehearse(self, reading: Reading) -> Mailout:
         self._check_ready(False, reading.source.list_key)
+        self._check_variables(reading)
         id, known = self._rehearsal(reading)
         return known or self._enqueue(id, reading, is_test=False)
 
@@ -110,7 +124,7 @@ class MailoutIntake:
         was begun is gone on with."""
         source = reading.source
         if source.already_sent:
-            raise already_sent(source.document.subject)
+            raise already_sent(as_written(source.document.subject))
         for run in count(1):
             id = ids.rehearsal_id(source.ref, reading.content.hash, run)
             try:
@@ -147,7 +161,7 @@ class MailoutIntake:
             mailout = self.store.mailout(ids.mailout_id(source_mailout.ref))
         except NotFound:
             if source_mailout.already_sent:
-                raise already_sent(source_mailout.document.subject) from None
+                raise already_sent(as_written(source_mailout.document.subject)) from None
             return None
         if mailout.status is Status.COMPLETED:
             raise already_sent(mailout.subject)
@@ -156,7 +170,7 @@ class MailoutIntake:
         if mailout.status is Status.CANCELLED:
             raise cancelled(mailout)
         if mailout.content_hash is None and source_mailout.already_sent:
-            raise already_sent(source_mailout.document.subject)
+            raise already_sent(as_written(source_mailout.document.subject))
         if mailout.content_hash and self._settings.require_test:
             return self._with_content_of(mailout, reading)
         return mailout if mailout.content_hash else None
@@ -176,7 +190,9 @@ class MailoutIntake:
         content = reading.content
         if content.hash != mailout.content_hash:
             self.store.put_content(content)
-            mailout = self.store.set_content(mailout.id, content.hash, content.subject, replace=True)
+            mailout = self.store.set_content(
+                mailout.id, content.hash, as_written(content.subject), replace=True
+            )
         tested = self.store.last_test(content_hash=content.hash) is not None
         if mailout.defer_reason is DeferReason.UNTESTED and tested:
             mailout = self.store.resume(mailout.id)
@@ -184,7 +200,7 @@ class MailoutIntake:
 
     def _enqueue_new(self, reading: Reading, is_test: bool) -> Mailout:
         self._check_ready(is_test, reading.source.list_key)
-        reading.render()  # before the queue knows of it
+        self._check_variables(reading, is_test)  # before the queue knows of it
         id = self._id(reading.source, is_test)
         self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
         mailout = self._enqueue(id, reading, is_test=is_test)
@@ -193,13 +209,13 @@ class MailoutIntake:
         return mailout
 
     def _enqueue(self, id: str, reading: Reading, *, is_test: bool) -> Mailout:
-        source_mailout, (document, content) = reading.source, reading.render()
+        source_mailout, content = reading.source, reading.content
         mailout = self.store.enqueue(
             NewMailout(
                 id=id,
                 kind=source_mailout.kind,
                 ref=source_mailout.ref,
-                subject=content.subject,
+                subject=as_written(content.subject),
                 list_key=source_mailout.list_key,
                 from_name=source_mailout.from_name,
                 is_test=is_test,
@@ -209,11 +225,12 @@ class MailoutIntake:
             )
         )
         self.store.put_content(content)
-        problems = [*document.problems, *check_content(content)]
         self.store.record_errors(
-            [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in problems]
+            [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in reading.findings]
         )
-        return self.store.set_content(mailout.id, content.hash, content.subject)
+        if source_mailout.kind is Kind.NOTION:
+            self.pages.tell_findings(source_mailout.ref, reading.findings)
+        return self.store.set_content(mailout.id, content.hash, as_written(content.subject))
 
     def _time_to_take_it_back(self) -> float | None:
         delay = self._settings.send_delay
@@ -238,6 +255,15 @@ class MailoutIntake:
                 remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
             )
 
+    def _check_variables(self, reading: Reading, is_test: bool = False) -> None:
+        """Everybody has what the content's variables need. A test shows their names instead."""
+        variables = variables_of(reading.content)
+        for attribute in () if is_test else required_of(variables):
+            lacking = self.store.lacking(attribute, reading.source.list_key)
+            if lacking.people:
+                known = self.store.subscriber(lacking.examples[0])["attributes"]
+                raise variable_missing(lacking, tuple(known))
+
     def _require_way_out(self) -> None:
         """People must be able to leave: an address of this machine is for trying things out."""
         if not self.rehearses and is_of_this_machine(self._settings.unsubscribe_base_url or ""):
@@ -260,16 +286,17 @@ class MailoutIntake:
         footer = footer_of(self._settings)
         public = not self.rehearses if public is None else public
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
-        return document, render(document, footer)
+        return document, render(document, footer, brand_of(self._settings))
 
     def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""
         reading = Reading(source_mailout, self._rendered, again=False)
-        for check in (
+        checks: tuple[Callable[[], object], ...] = (
             lambda: self._known(reading) if not (source_mailout.is_test or self.rehearses) else None,
             lambda: self._check_ready(source_mailout.is_test, source_mailout.list_key),
-            reading.render,
-        ):
+            lambda: self._check_variables(reading, source_mailout.is_test),
+        )
+        for check in checks:
             try:
                 check()
             except (Abort, UsageError, SettingsError) as error:

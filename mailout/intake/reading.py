@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
-from mailout.content.document import Document
+from mailout.content.document import Document, Problem
 from mailout.content.model import Content
 from mailout.content.port import SourceMailout
+from mailout.content.preflight import findings
 
 Rendered = tuple[Document, Content]
 
@@ -39,8 +41,17 @@ class Reading:
         return self._rendered
 
     @property
+    def is_rendered(self) -> bool:
+        return self._rendered is not None
+
+    @property
     def content(self) -> Content:
         return self.render()[1]
+
+    @cached_property
+    def findings(self) -> tuple[Problem, ...]:
+        """What its author should look at."""
+        return findings(*self.render())
 
     def is_test(self, test: bool | None) -> bool:
         return self.source.is_test if test is None else test

@@ -1,7 +1,11 @@
-"""Why a mailout is not enqueued: it was sent, cancelled or rehearsed before."""
+"""Why a mailout is not enqueued: it was sent, cancelled or rehearsed before, or somebody lacks a variable."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from mailout.audience.port import Lacking
 from mailout.errors import Abort, AbortCode, UsageError
 from mailout.queue.mailout import Mailout
 
@@ -30,4 +34,18 @@ def already_rehearsed(mailout: Mailout) -> AlreadyRehearsed:
         AbortCode.MAILOUT_ALREADY_SENT,
         f"“{mailout.subject}” has been rehearsed and has not changed since.",
         remedy="To rehearse it all the same: --again. To send it to people: MAILOUT_TRANSPORT=ses.",
+    )
+
+
+def variable_missing(lacking: Lacking, known: Sequence[str]) -> Abort:
+    """`known`: what the first of them has instead."""
+    name = lacking.attribute
+    people = "1 person has" if lacking.people == 1 else f"{lacking.people:,} people have"
+    more = " and others" if lacking.people > len(lacking.examples) else ""
+    meant = get_close_matches(name, known, n=1, cutoff=0.7)
+    hint = f" Did you mean {{{{ {meant[0]} }}}}?" if meant else ""
+    return Abort(
+        AbortCode.VARIABLE_MISSING,
+        f"{people} no value for {{{{ {name} }}}}: {', '.join(lacking.examples)}{more}.{hint}",
+        remedy=f"Write what they read instead: {{{{ {name} | friend }}}}. Or import it for them.",
     )

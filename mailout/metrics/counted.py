@@ -72,8 +72,10 @@ class CountedStore:
         self._moved(State.FAILED, applied.revoked)
         return applied
 
-    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
-        added = self._store.freeze_subscribers(id, chunk=chunk)
+    def freeze_subscribers(
+        self, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()
+    ) -> int | None:
+        added = self._store.freeze_subscribers(id, chunk=chunk, attributes=attributes)
         self._moved(State.PENDING, added or 0)
         return added
 

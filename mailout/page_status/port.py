@@ -33,6 +33,10 @@ class PageReporter(Protocol):
         """A line for whoever reads the page."""
         ...
 
+    def show_findings(self, ref: str, findings: Sequence[str]) -> None:
+        """What its author should look at, as one note that is kept up to date; none: nothing any more."""
+        ...
+
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         """Write it on the page; twice is once. `if_ready`: only if it still asks to be sent.
 

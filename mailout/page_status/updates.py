@@ -7,11 +7,12 @@ and a finished mailout never fails because Notion is away.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mailout import ids
 from mailout.clock import Clock
+from mailout.content.document import Problem, told
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind
 from mailout.error_log import ErrorRecord
@@ -107,6 +108,17 @@ class PageReports:
         if rehearsed:
             state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
         self._show(ref, state, if_ready=True)
+
+    def tell_findings(self, ref: str, problems: Sequence[Problem]) -> None:
+        """On the page, for its author. Not told again later: the next run looks again."""
+        reporter = self.reporter
+        if reporter is None:
+            return
+        lines = [told(problem) for problem in problems]
+        try:
+            self._pages.tell(lambda: reporter.show_findings(ref, lines))
+        except SourceNotFound as error:
+            log.warning("There is no page to tell any more: %s", error.message)
 
     def tell_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be told again: better twice than never."""

@@ -134,8 +134,13 @@ class Queue(Protocol):
         """When the latest test of this page or file (or of this content) had gone out to somebody."""
         ...
 
-    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
-        """Write the next part of the audience; how many, or None once all are in."""
+    def freeze_subscribers(
+        self, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()
+    ) -> int | None:
+        """Write the next part of the audience; how many, or None once all are in.
+
+        `attributes`: those of the subscribers that the content needs; they go along as variables.
+        """
         ...
 
     def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:

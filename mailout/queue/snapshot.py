@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mailout.delivery.pacing import SLACK
 from mailout.queue.forecast import Forecast, ForecastInput, Job, forecast_queue
@@ -12,6 +12,7 @@ from mailout.queue.limits import QUOTA_WINDOW, Limits, Usage, buckets
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.queue.port import QueueStore, Request
 from mailout.queue.turns import in_turn
+from mailout.setting_values import SendWindow
 
 OPEN = (Status.PROCESSING, Status.PENDING)
 MOST_OPEN = 1000
@@ -59,9 +60,19 @@ class QueueForecast:
     ) -> None:
         self._store = store
         self._limits = limits
-        self._rehearses = rehearses
+        self.rehearses = rehearses
         self.rate = rate  # whoever sends knows the provider's, too
         self.scope = scope
+
+    def what_if(self, *, rate: float | None = None, window: SendWindow | None = None) -> QueueForecast:
+        """The same queue with another rate or other hours; nothing is changed."""
+        return QueueForecast(
+            self._store,
+            replace(self._limits, window=window) if window else self._limits,
+            rate=self.rate if rate is None else rate,
+            scope=self.scope,
+            rehearses=self.rehearses,
+        )
 
     def forecast(self, mailout_id: str) -> Forecast | None:
         """None: it is over."""
@@ -80,14 +91,14 @@ class QueueForecast:
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
         """Of those that go on by themselves, by the transport that is set."""
-        going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self._rehearses]
+        going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self.rehearses]
         jobs = [Job(_left(mailout), due_at(mailout)) for mailout in going]
         made = forecast_queue(self._limits, self._forecast_input(now, going), jobs)
         return {mailout.id: one for mailout, one in zip(going, made, strict=True)}
 
     def _forecast_input(self, now: float, mailouts: Sequence[Mailout]) -> ForecastInput:
         store = self._store
-        begun = store.begun_since(now - QUOTA_WINDOW, rehearsal=self._rehearses)
+        begun = store.begun_since(now - QUOTA_WINDOW, rehearsal=self.rehearses)
         rate = self.rate / SLACK
         for mailout in mailouts:
             if mailout.status is Status.PROCESSING and mailout.started_at is not None:
@@ -98,7 +109,7 @@ class QueueForecast:
         """Everybody's counters: they are never less than a company's own, and have the same limits."""
         used = {
             bucket.kind: self._store.usage("all", bucket.kind, bucket.key)
-            for bucket in buckets(self._limits, now, rehearsal=self._rehearses)
+            for bucket in buckets(self._limits, now, rehearsal=self.rehearses)
             if bucket.starts_at <= now < bucket.ends_at
         }
         return Usage(used["hour"], used["day"], self._store.quota(self.scope))

@@ -45,6 +45,8 @@ STOPPED: Mapping[AbortCode, str] = {
     " `UNSUBSCRIBE_SECRET`.",
     AbortCode.MEDIA_UNAVAILABLE: "Put the picture where the text says, or give it an https address; see that"
     " `PUBLIC_URL` or the bucket is right; then send again.",
+    AbortCode.VARIABLE_MISSING: "Give the variable a fallback, `{{ first_name | friend }}`, or import the"
+    " values: `mailout subscribers import`.",
     AbortCode.INVALID_TEMPLATE: "At most 512 KB and a subject of 150 characters; no script, no `javascript:`"
     " address, no event handler. Take it out, then send again.",
 }
@@ -97,6 +99,26 @@ NOTES: Mapping[str, Code] = {
     "set_to_done_by_hand": Code(
         "a page was set to `Send` by hand and has never been sent",
         "`Send` means done; to send it, set `Ready`.",
+    ),
+    "subject_long": Code(
+        "a subject is over 60 characters", "Say the most important first, or make it shorter."
+    ),
+    "link_private": Code(
+        "a link leads into a private Notion workspace", "Publish the page and link to that, or take it out."
+    ),
+    "link_without_scheme": Code("an address is written without `https://`", "Write it whole."),
+    "pictures_without_text": Code(
+        "a letter has pictures and hardly any words", "Say the essential in words too."
+    ),
+    "placeholder_text": Code(
+        "`TK`, `TODO` or lorem ipsum is still in a letter", "Write what was meant, or take it out."
+    ),
+    "variable_unfilled": Code(
+        "something between `{{` and `}}` is no variable and goes out as it stands",
+        "Write `{{ name }}` in one style; `\\{{` is a brace that is meant.",
+    ),
+    "contrast_low": Code(
+        "coloured words have a contrast under 4.5", "Choose another colour for them or for what is behind."
     ),
     "cannot_be_sent": Code(
         "a mailout that was asked for was refused", "The message says why; fix it, then ask again."

@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from mailout.reporting.census import census_lines, census_table
 from mailout.reporting.forecasts import forecast_text
-from mailout.reporting.phrases import count, mode
+from mailout.reporting.phrases import CAME_BACK, count, mode
 from mailout.reporting.summary import Summary
 from mailout.time_format import lasting, spoken
 
@@ -15,8 +15,6 @@ from mailout.time_format import lasting, spoken
 def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
     """Only what there is to say."""
     mailout = summary.mailout
-    yield "mailout", mailout.id
-    yield "written in", f"{mailout.kind.value}: {mailout.ref}"
     yield "mode", mode(mailout)
     if mailout.list_key is not None:
         yield "list", mailout.list_key
@@ -42,6 +40,14 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
             people, size = count(row["recipients"], "person", "people"), row["bytes"] / 1000
             yield "variant", f"{people}, {size:.1f} KB: {row['subject']} ({row['slices']})"
     for event, n in sorted(mailout.metrics.items()):
-        yield event, f"{n:,}"
+        if event not in CAME_BACK:
+            yield event, f"{n:,}"
+
+
+def identifiers(summary: Summary) -> Iterator[tuple[str, str]]:
+    """What machines and support need, and nobody else reads."""
+    mailout = summary.mailout
+    yield "mailout", mailout.id
+    yield "written in", f"{mailout.kind.value}: {mailout.ref}"
     if mailout.content_hash is not None:
         yield "content", mailout.content_hash

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
-from mailout.reporting.details import details
+from mailout.reporting.details import details, identifiers
 from mailout.reporting.files import replacing
-from mailout.reporting.phrases import COLUMN_NAMES, MEANINGS, first_of, headline, next_steps, share, waiting
+from mailout.reporting.phrases import (
+    COLUMN_NAMES,
+    MEANINGS,
+    came_back,
+    first_of,
+    headline,
+    next_steps,
+    share,
+    waiting,
+)
 from mailout.reporting.plot import NARROW, WIDE, plot
 from mailout.reporting.summary import Summary
 from mailout.time_format import spoken
@@ -26,6 +36,14 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+
+def _with_code(text: str) -> Markup:
+    """Words between backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped before)
+
+
+_TEMPLATES.filters["code"] = _with_code
 
 _BADGES: Mapping[Status, str] = {
     Status.PENDING: "waiting",
@@ -53,7 +71,9 @@ def html_report(summary: Summary, zone: tzinfo = UTC, *, csv: str | None = None)
         failures=[(group, first_of(group.addresses, group.count)) for group in summary.failures],
         unknown=first_of(summary.unknown_addresses, ledger.unknown) if ledger.unknown else None,
         steps=next_steps(mailout),
+        came_back=came_back(mailout),
         details=list(details(summary, zone)),
+        identifiers=list(identifiers(summary)),
         as_of=spoken(summary.as_of, zone),
         csv=csv,
     )

@@ -9,8 +9,17 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from mailout.queue.mailout import Mailout
-from mailout.reporting.details import details
-from mailout.reporting.phrases import COLUMN_NAMES, MEANINGS, first_of, headline, next_steps, share, waiting
+from mailout.reporting.details import details, identifiers
+from mailout.reporting.phrases import (
+    COLUMN_NAMES,
+    MEANINGS,
+    came_back,
+    first_of,
+    headline,
+    next_steps,
+    share,
+    waiting,
+)
 from mailout.reporting.plot import described, plot
 from mailout.reporting.summary import Summary
 
@@ -43,6 +52,8 @@ def ledger_table(summary: Summary) -> list[dict[str, Any]]:
 def _parts(summary: Summary, zone: tzinfo) -> Iterator[str]:
     mailout = summary.mailout
     yield f"# {escaped(mailout.subject) or 'No subject yet'}"
+    if came := came_back(mailout):
+        yield " · ".join(f"**{number}** {word}{f' ({part})' if part else ''}" for word, number, part in came)
     yield f"**{headline(mailout)}**"
     why = waiting(mailout, zone)
     if why is not None:
@@ -64,6 +75,8 @@ def _parts(summary: Summary, zone: tzinfo) -> Iterator[str]:
         yield _what_next(mailout)
     yield "## Details"
     yield _table(("", ""), [(escaped(label), escaped(text)) for label, text in details(summary, zone)])
+    yield "## Ids"
+    yield _table(("", ""), [(escaped(label), escaped(text)) for label, text in identifiers(summary)])
 
 
 def _picture(summary: Summary, zone: tzinfo) -> str:

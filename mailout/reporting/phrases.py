@@ -219,3 +219,25 @@ _ADVICE: Mapping[DeferReason, str] = {
     DeferReason.DUPLICATE_CONTENT: "If it is meant to go out again:",
     DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`. Then the queue goes on, or:",
 }
+
+
+CAME_BACK: Mapping[str, str] = {
+    "delivered": "delivered",
+    "bounced": "bounced",
+    "unsubscribed": "left",
+    "complained": "complained",
+}
+"""What a person asks first of a mailout, as the store counts it and as people say it."""
+
+
+def came_back(mailout: Mailout) -> list[tuple[str, str, str]]:
+    """(word, number, share of what was sent). A dash: SES has reported nothing yet. None of a test or a
+    rehearsal, which leave no trace, nor of one that has sent nothing."""
+    sent, counts = mailout.ledger.sent, mailout.metrics
+    if mailout.is_test or mailout.is_rehearsal or not sent:
+        return []
+    if not counts:
+        return [(word, "–", "") for word in CAME_BACK.values()]
+    return [
+        (word, f"{counts.get(key, 0):,}", share(counts.get(key, 0), sent)) for key, word in CAME_BACK.items()
+    ]

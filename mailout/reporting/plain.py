@@ -8,10 +8,11 @@ from datetime import UTC, tzinfo
 from mailout.delivery.protocol import Ledger
 from mailout.queue.mailout import Mailout
 from mailout.reporting.codes import remedy_of
-from mailout.reporting.details import details
+from mailout.reporting.details import details, identifiers
 from mailout.reporting.phrases import (
     COLUMN_NAMES,
     archived,
+    came_back,
     first_of,
     headline,
     left_alone,
@@ -48,11 +49,17 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     mailout = summary.mailout
     lines = [
         *_heading(mailout, zone, summary.goes_on_by),
+        *(
+            [", ".join(f"{number} {word}" for word, number, _ in came)]
+            if (came := came_back(mailout))
+            else []
+        ),
         "",
         *(f"  {line}" for line in ledger_lines(mailout.ledger)),
         "",
     ]
-    lines += [f"  {label:<12}  {_printable(text)}" for label, text in details(summary, zone)]
+    said = (*details(summary, zone), *identifiers(summary))
+    lines += [f"  {label:<12}  {_printable(text)}" for label, text in said]
     if summary.failures:
         lines += ["", "Failed:"]
         for group in summary.failures:

@@ -20,11 +20,11 @@ from mailout.time_format import clock_time, lasting, spoken
 WIDE, NARROW = 720, 340
 """Two widths, since text in a picture does not wrap: a desktop's and a phone's."""
 
-_PAD = 16
+PAD = 16
 _CHART = 150  # height
-_LETTER = 6.7  # mean width of a letter at 12 px, on the generous side
+LETTER = 6.7  # mean width of a letter at 12 px, on the generous side
 _LEAST = 3.0  # a share too small to see is still shown
-_STYLE = """
+STYLE = """
 .mailout-plot{--ground:#fff;--ink:#1d2733;--soft:#5c6b7a;--line:#dfe5ec;--sent:#1a7f5a;--failed:#c8373f;
 --unknown:#d99a00;--suppressed:#8b93a0;--in_flight:#2f7fd0;--pending:#c3ccd8;
 font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
@@ -34,11 +34,20 @@ font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .mailout-plot .soft{fill:var(--soft)}.mailout-plot .head{font-weight:600}
 .mailout-plot .grid{stroke:var(--line)}.mailout-plot .curve{fill:none;stroke:var(--sent);stroke-width:2;
 stroke-linejoin:round}.mailout-plot .area{fill:var(--sent);opacity:.14}
+.mailout-plot .sent{fill:var(--sent)}.mailout-plot .failed{fill:var(--failed)}
+.mailout-plot .unknown{fill:var(--unknown)}.mailout-plot .suppressed{fill:var(--suppressed)}
+.mailout-plot .in_flight{fill:var(--in_flight)}.mailout-plot .pending{fill:var(--pending)}
+.mailout-plot .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}
+.mailout-plot .point{fill:currentColor;opacity:0}.mailout-plot .point:hover{opacity:1}
+.mailout-plot .key{fill:currentColor}.mailout-plot .line-0{color:var(--sent)}
+.mailout-plot .line-1{color:var(--failed)}.mailout-plot .line-2{color:var(--unknown)}
+.mailout-plot .line-3{color:var(--in_flight)}.mailout-plot .line-4{color:var(--suppressed)}
 """
+"""A page that forbids inline styles puts it into its own style sheet."""
 
 
-def plot(summary: Summary, *, width: int = WIDE, zone: tzinfo = UTC) -> str:
-    """The same summary gives the same bytes."""
+def plot(summary: Summary, *, width: int = WIDE, zone: tzinfo = UTC, styled: bool = True) -> str:
+    """The same summary gives the same bytes. Not `styled`: the page has `STYLE`."""
     chart, below = _sent_over_time(summary.timeline, width, zone)
     bar, height = _ledger_bar(summary.mailout.ledger, width, below + 20)
     name = f"mailout-plot-{width}"
@@ -48,7 +57,7 @@ def plot(summary: Summary, *, width: int = WIDE, zone: tzinfo = UTC) -> str:
             f' width="{width}" height="{height}" role="img" aria-labelledby="{name}-title {name}-desc">',
             f'<title id="{name}-title">Messages sent over time</title>',
             f'<desc id="{name}-desc">{escape(described(summary, zone))}</desc>',
-            f"<style>{_STYLE}</style>",
+            f"<style>{STYLE}</style>" if styled else "",
             f'<rect class="ground" width="{width}" height="{height}" rx="8"/>',
             *chart,
             *bar,
@@ -73,10 +82,10 @@ def described(summary: Summary, zone: tzinfo) -> str:
 def _sent_over_time(timeline: Timeline | None, width: int, zone: tzinfo) -> tuple[Sequence[str], int]:
     """A rising line with as few marks as it takes to read it; and where it ends."""
     if timeline is None or timeline.start == timeline.end:
-        return [_text(_PAD, _PAD + 12, _in_one_sentence(timeline, zone), "head")], _PAD + 16
+        return [text(PAD, PAD + 12, _in_one_sentence(timeline, zone), "head")], PAD + 16
     steps = ticks(timeline.total)
-    left = _PAD + round(max(len(f"{step:,}") for step in steps) * _LETTER) + 8
-    right, top = width - _PAD, _PAD + 28
+    left = PAD + round(max(len(f"{step:,}") for step in steps) * LETTER) + 8
+    right, top = width - PAD, PAD + 28
     bottom, span = top + _CHART, timeline.end - timeline.start
 
     def y(sent: float) -> float:
@@ -86,10 +95,10 @@ def _sent_over_time(timeline: Timeline | None, width: int, zone: tzinfo) -> tupl
         f"{left + (moment - timeline.start) / span * (right - left):.1f},{y(sent):.1f}"
         for moment, sent in timeline.edges()
     )
-    marks = [_text(_PAD, _PAD + 12, f"{timeline.total:,} sent in {lasting(span)}", "head")]
+    marks = [text(PAD, PAD + 12, f"{timeline.total:,} sent in {lasting(span)}", "head")]
     for step in steps:
         marks.append(f'<path class="grid" d="M{left} {y(step):.1f}H{right}"/>')
-        marks.append(_text(left - 8, y(step) + 4, f"{step:,}", "soft", "end"))
+        marks.append(text(left - 8, y(step) + 4, f"{step:,}", "soft", "end"))
     marks.append(f'<polygon class="area" points="{left},{bottom} {points} {right},{bottom}"/>')
     marks.append(f'<polyline class="curve" points="{points}"/>')
     marks.extend(_time_axis(timeline, left, right, bottom + 18, zone))
@@ -107,7 +116,7 @@ def _time_axis(timeline: Timeline, left: int, right: int, y: int, zone: tzinfo) 
     places = ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
     for place, anchor in places:
         label = clock_time(timeline.start + place * span, zone, span)
-        yield _text(left + place * (right - left), y, label, "soft", anchor)
+        yield text(left + place * (right - left), y, label, "soft", anchor)
 
 
 def ticks(highest: int) -> Sequence[int]:
@@ -122,23 +131,23 @@ def ticks(highest: int) -> Sequence[int]:
 
 def _ledger_bar(ledger: Ledger, width: int, top: int) -> tuple[Sequence[str], int]:
     """One bar of all recipients, the legend with the numbers below; and how high the picture becomes."""
-    shares, whole = _shares(ledger), width - 2 * _PAD
-    marks = [_text(_PAD, top + 12, count(ledger.recipients, "recipient"), "head")]
-    x, scale = float(_PAD), _scale([n for _, _, n in shares], whole)
+    shares, whole = _shares(ledger), width - 2 * PAD
+    marks = [text(PAD, top + 12, count(ledger.recipients, "recipient"), "head")]
+    x, scale = float(PAD), _scale([n for _, _, n in shares], whole)
     for column, _, n in shares:
         wide = max(_LEAST, n * scale)
         marks.append(_rect(x, top + 22, wide - (1 if len(shares) > 1 else 0), 14, column))
         x += wide
-    x, y = float(_PAD), top + 56
+    x, y = float(PAD), top + 56
     for column, name, n in shares:
-        text = f"{name} {n:,}"
-        wide = 16 + len(text) * _LETTER + 18
-        if x + wide - 18 > width - _PAD:
-            x, y = float(_PAD), y + 20
+        words = f"{name} {n:,}"
+        wide = 16 + len(words) * LETTER + 18
+        if x + wide - 18 > width - PAD:
+            x, y = float(PAD), y + 20
         marks.append(_rect(x, y - 9, 10, 10, column))
-        marks.append(_text(x + 16, y, text))
+        marks.append(text(x + 16, y, words))
         x += wide
-    return marks, y + _PAD if shares else top + 28
+    return marks, y + PAD if shares else top + 28
 
 
 def _shares(ledger: Ledger) -> Sequence[tuple[Column, str, int]]:
@@ -160,12 +169,12 @@ def _scale(numbers: Sequence[int], whole: float) -> float:
     return 0.0
 
 
-def _text(x: float, y: float, text: str, style: str = "", anchor: str = "start") -> str:
-    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def text(x: float, y: float, words: str, style: str = "", anchor: str = "start") -> str:
+    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def _rect(x: float, y: float, width: float, height: float, column: Column) -> str:
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2"'
-        f' style="fill:var(--{column.value})"/>'
+        f' class="{column.value}"/>'
     )

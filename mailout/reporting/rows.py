@@ -65,6 +65,19 @@ def write_csv(store: QueueStore, mailout_id: str, path: Path) -> int:
     return lines
 
 
+def csv_lines(store: Outbox, mailout_id: str) -> Iterator[str]:
+    """The same file as text, a page of messages at a time, for whoever waits for it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for page in pages(store, mailout_id):
+        writer.writerows(_line_of(row) for row in page)
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue()
+
+
 class CsvPart:
     """Told of every result once it is durable (an `Observer`): one worker's part of the CSV.
 

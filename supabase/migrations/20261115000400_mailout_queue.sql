@@ -213,7 +213,7 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_all_paused is 'Whether everything waits for a person.';
 
-create or replace function mailout_freeze_chunk(id text, chunk integer) returns integer
+create or replace function mailout_freeze_chunk(id text, chunk integer, attributes jsonb default '[]') returns integer
 language plpgsql set search_path = public as $$
 declare
     at timestamptz := mailout_now();
@@ -229,7 +229,7 @@ begin
     end if;
     -- Everybody (`general`), or whoever is on the list: one of the two is empty at no cost, and each has its index.
     with part as materialized (
-        (select s.email_norm, s.from_name from subscribers s
+        (select s.email_norm, s.from_name, s.attributes from subscribers s
          where coalesce(mailout.list_key, 'general') = 'general' and s.status = 'active'
            and s.email_norm > mailout.freeze_cursor
            and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
@@ -237,14 +237,19 @@ begin
                            and l.unsubscribed_at is not null)
          order by s.email_norm limit chunk)
         union all
-        (select s.email_norm, s.from_name from subscriptions l join subscribers s on s.email_norm = l.email
+        (select s.email_norm, s.from_name, s.attributes
+         from subscriptions l join subscribers s on s.email_norm = l.email
          where mailout.list_key <> 'general' and l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
            and s.status = 'active' and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
          order by l.email limit chunk)
     ), written as (
-        insert into email_outbox (id, campaign_id, company_id, email, from_name, created_at)
+        insert into email_outbox (id, campaign_id, company_id, email, from_name, variables, created_at)
         select mailout_uuid(mailout.id::text, part.email_norm), mailout.id, mailout.company_id,
-               part.email_norm, part.from_name, at
+               part.email_norm, part.from_name,
+               -- Only what the content uses: a million rows have to stay narrow.
+               case when $3 <> '[]' then (
+                   select jsonb_object_agg(a.key, a.value) from jsonb_each_text(part.attributes) a
+                   where jsonb_exists($3, a.key)) end, at
         from part order by part.email_norm
         on conflict do nothing returning 1
     )
@@ -255,7 +260,7 @@ begin
     where q.id = mailout.id;
     return case when last_email is not null then added end;
 end $$;
-comment on function mailout_freeze_chunk is 'Writes the next part of the audience; null once all are in.';
+comment on function mailout_freeze_chunk is 'Writes the next part of the audience, with these attributes; null once all are in.';
 
 create or replace function mailout_freeze_recipients(id text, audience jsonb, is_last boolean) returns integer
 language plpgsql set search_path = public as $$

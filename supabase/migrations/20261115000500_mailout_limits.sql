@@ -76,7 +76,7 @@ begin
     room := (step ->> 'want')::integer;
     for one in
         -- What this very step gives back is free again: a limit would end a run short of it otherwise.
-        select b.kind, b."limit" - coalesce(u.n, 0) - coalesce((
+        select b.kind, mailout_limit(s.scope, b.kind, b."limit") - coalesce(u.n, 0) - coalesce((
             select sum(c.n) from unnest(uncharged) c
             where c.scope = s.scope and c.kind = b.kind and c.key = b.key), 0) as free
         from rows from (jsonb_to_recordset(step -> 'buckets') as (
@@ -84,7 +84,8 @@ begin
              with ordinality as b (kind, key, starts_at, ends_at, "limit", place)
         cross join unnest(array['all', company]) with ordinality as s (scope, place)
         left join usage u on u.scope = s.scope and u.kind = b.kind and u.key = b.key
-        where b."limit" is not null and b.starts_at <= mailout_seconds(at) and mailout_seconds(at) < b.ends_at
+        where mailout_limit(s.scope, b.kind, b."limit") is not null
+          and b.starts_at <= mailout_seconds(at) and mailout_seconds(at) < b.ends_at
         order by b.place, s.place
     loop
         if one.free < room then
@@ -99,18 +100,32 @@ begin
 end $$;
 comment on function mailout_room is 'How many more the counters allow, and which of them is the tightest.';
 
+create or replace function mailout_limit(scope text, kind text, for_every integer) returns integer
+language plpgsql stable set search_path = public as $$
+begin
+    return coalesce((select case $2 when 'hour' then c.limit_per_hour when 'day' then c.limit_per_day end
+                     from companies c where c.id = $1), $3);
+end $$;
+comment on function mailout_limit is 'A company''s own limit for an hour or a day, else the one for every company.';
+
 create or replace function mailout_company_room(step jsonb, at timestamptz, uncharged usage[]) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_object_agg(c.scope, c.free), '{}') from (
-        select u.scope, greatest(0, min(b."limit" - u.n - coalesce((
-            select sum(g.n) from unnest(uncharged) g
-            where g.scope = u.scope and g.kind = u.kind and g.key = u.key), 0))) as free
-        from jsonb_to_recordset(step -> 'buckets') as b (
-                 kind text, key text, starts_at double precision, ends_at double precision, "limit" integer)
-        join usage u on u.kind = b.kind and u.key = b.key and u.scope <> 'all'
-        where b."limit" is not null and b.starts_at <= mailout_seconds(at) and mailout_seconds(at) < b.ends_at
-        group by u.scope) c
-$$;
+language plpgsql stable set search_path = public as $$
+begin
+    return (
+        select coalesce(jsonb_object_agg(c.scope, c.free), '{}') from (
+            select s.scope, greatest(0, min(mailout_limit(s.scope, b.kind, b."limit") - coalesce(u.n, 0) - coalesce((
+                select sum(g.n) from unnest(uncharged) g
+                where g.scope = s.scope and g.kind = b.kind and g.key = b.key), 0))) as free
+            from jsonb_to_recordset(step -> 'buckets') as b (
+                     kind text, key text, starts_at double precision, ends_at double precision, "limit" integer)
+            cross join lateral (
+                select v.scope from usage v where v.kind = b.kind and v.key = b.key and v.scope <> 'all'
+                union select m.id from companies m) s
+            left join usage u on u.scope = s.scope and u.kind = b.kind and u.key = b.key
+            where mailout_limit(s.scope, b.kind, b."limit") is not null
+              and b.starts_at <= mailout_seconds(at) and mailout_seconds(at) < b.ends_at
+            group by s.scope) c);
+end $$;
 comment on function mailout_company_room is 'How many more each company may begin; those without an entry: as many as all together.';
 
 -- ── The pacer: seconds ──

@@ -134,11 +134,17 @@ begin
 end $$;
 comment on function mailout_uncharged is 'What surely-not-sent attempts give back to the counters they were charged to.';
 
+create or replace function mailout_took(begun timestamptz, at timestamptz, age double precision) returns integer
+language sql immutable set search_path = public as $$
+    select round(1000 * extract(epoch from greatest(begun, at - make_interval(secs => age)) - begun))::integer
+$$;
+comment on function mailout_took is 'Milliseconds from RECEIVED to the end of an attempt, not of the call alone.';
+
 create or replace function mailout_record(reports mailout_report[], at timestamptz) returns void
 language plpgsql set search_path = public as $$
 begin
     update email_outbox o
-    set state = 'SENT', ses_message_id = r.message_id, duration_ms = r.duration_ms,
+    set state = 'SENT', ses_message_id = r.message_id, duration_ms = mailout_took(o.attempt_at, at, r.age),
         sent_at = greatest(o.attempt_at, at - make_interval(secs => r.age)),
         next_attempt_at = null, unknown_at = null,
         charged_hour = case when not r.uncharge then o.charged_hour end,
@@ -168,7 +174,7 @@ begin
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state = 'SENT_ATTEMPT' and r.state = 'UNKNOWN';
     update email_outbox o
-    set state = r.state, duration_ms = r.duration_ms, unknown_at = null,
+    set state = r.state, duration_ms = mailout_took(o.attempt_at, at, r.age), unknown_at = null,
         error_code = r.code, error_category = r.category, error_message = r.message, original_code = r.original_code,
         charged_hour = case when not r.uncharge then o.charged_hour end,
         charged_day = case when not r.uncharge then o.charged_day end,
@@ -180,7 +186,8 @@ begin
             mailout_remember(o, at, o.epoch, jsonb_build_object(
                 'type', r.state, 'errorCode', r.code, 'errorCategory', r.category, 'errorMessage', r.message,
                 'originalCode', r.original_code, 'willRetry', true, 'nextAttemptNumber', o.attempts + 1,
-                'backoffDelay', round(coalesce(r.retry_in, 0) * 1000), 'durationMs', r.duration_ms))
+                'backoffDelay', round(coalesce(r.retry_in, 0) * 1000),
+                'durationMs', mailout_took(o.attempt_at, at, r.age)))
             else o.history end
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and not r.give_back
@@ -258,9 +265,15 @@ declare
     slots record;
     claimed record;
     companies jsonb := '{}';  -- of messages without a mailout: what each company has left
+    rehearsal boolean := sender.transport = 'folder';
+    ahead integer;  -- single mails that are due, and somebody is there to send them: they go first
 begin
     if sender.campaign_id is null then
         companies := mailout_company_room(step, at, uncharged);
+    elsif mailout_single_mails_served(at, rehearsal) then
+        ahead := cardinality(mailout_due_in_turn(
+            at, rehearsal, mailout_full(mailout_company_room(step, at, uncharged)), (step ->> 'want')::integer));
+        step := jsonb_set(step, '{want}', to_jsonb(greatest(0, (step ->> 'want')::integer - ahead)));
     end if;
     select r.* into room, limited from mailout_room(step, mailout.company_id, at, uncharged) r;
     select r.* into slots from pace p
@@ -279,9 +292,10 @@ begin
     return jsonb_build_object(
         'rows', claimed.rows, 'suppressed', claimed.suppressed, 'refused', claimed.refused,
         'limited', case when room = 0 then limited end,
-        'next_slot_at', case when room > 0 and slots.free = 0 then slots.next_at end,
+        'next_slot_at', case when (step ->> 'want')::integer = 0 then seconds + 1  -- it yields so long
+                             when room > 0 and slots.free = 0 then slots.next_at end,
         'next_due_at', case when claimed.rows = '[]' then
-            mailout_next_due(sender.campaign_id, at, mailout_full(companies)) end);
+            mailout_next_due(sender.campaign_id, at, mailout_full(companies), rehearsal) end);
 end $$;
 comment on function mailout_begin is 'As many messages as limits and pacer allow.';
 
@@ -291,6 +305,48 @@ language sql immutable set search_path = public as $$
 $$;
 comment on function mailout_full is 'The companies that have nothing left.';
 
+create or replace function mailout_single_mails_served(at timestamptz, rehearsal boolean) returns boolean
+language sql stable set search_path = public as $$
+    select exists (select 1 from sender_sessions s
+                   where s.campaign_id is null and s.closed_at is null and s.lease_until > $1
+                     and (s.transport = 'folder') = $2)
+$$;
+comment on function mailout_single_mails_served is 'Whether somebody alive sends single mails.';
+
+create or replace function mailout_due_in_turn(
+    at timestamptz, rehearsal boolean, full_companies text[], most integer) returns bigint[]
+language plpgsql stable set search_path = public as $$
+begin
+    if most <= 0 then
+        return '{}';
+    end if;
+    return array(
+        with recursive company (id) as (
+            (select o.company_id collate "C" from email_outbox o
+             where o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED')
+             order by o.company_id collate "C" limit 1)
+            union all
+            select (select o.company_id collate "C" from email_outbox o
+                    where o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED')
+                      and o.company_id collate "C" > c.id
+                    order by o.company_id collate "C" limit 1)
+            from company c where c.id is not null
+        )
+        select d.seq from company c
+        cross join lateral (
+            select o.seq, row_number() over (
+                       order by coalesce(o.next_attempt_at, '-infinity'::timestamptz), o.seq) as turn
+            from email_outbox o
+            where o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED')
+              and o.company_id collate "C" = c.id
+              and coalesce(o.next_attempt_at, '-infinity'::timestamptz) <= at and o.is_rehearsal = rehearsal
+            order by coalesce(o.next_attempt_at, '-infinity'::timestamptz), o.seq limit most) d
+        left join single_turns t on t.company_id = c.id
+        where c.id <> all(full_companies)
+        order by d.turn, coalesce(t.last_at, '-infinity'::timestamptz), d.seq limit most);
+end $$;
+comment on function mailout_due_in_turn is 'Single mails that are due: one of each company, then the second of each; first whoever has waited longest for a turn.';
+
 create or replace function mailout_claim(
     step jsonb, sender sender_sessions, mailout campaign_queue, at timestamptz, companies jsonb,
     free integer, first_slot double precision, gap double precision,
@@ -299,10 +355,20 @@ language plpgsql set search_path = public as $$
 declare
     hour text := mailout_bucket(step, 'hour', at);
     day text := mailout_bucket(step, 'day', at);
-    full_companies text[] := mailout_full(companies);
+    due bigint[];
 begin
+    if sender.campaign_id is null then
+        due := mailout_due_in_turn(at, sender.transport = 'folder', mailout_full(companies), free);
+    else
+        due := array(
+            select o.seq from email_outbox o
+            where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid) = sender.campaign_id
+              and o.state in ('PENDING', 'RETRY_SCHEDULED') and o.seq > (step ->> 'cursor')::bigint
+              and (o.next_attempt_at is null or o.next_attempt_at <= at)
+            order by o.seq limit free for update skip locked);
+    end if;
     with picked as materialized (
-        select o.seq, o.company_id,
+        select o.seq, o.company_id, array_position(due, o.seq) as place,
                case
                    -- Without a mailout the recipient need not be a subscriber, but must not have left.
                    when sender.campaign_id is null and exists (
@@ -331,16 +397,12 @@ begin
                    else 'SENT_ATTEMPT'
                end as verdict
         from email_outbox o
-        where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
-                  = coalesce(sender.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
-          and o.state in ('PENDING', 'RETRY_SCHEDULED') and o.seq > (step ->> 'cursor')::bigint
-          and (o.next_attempt_at is null or o.next_attempt_at <= at)
-          and o.company_id <> all(full_companies)
-        order by o.seq limit free for update of o skip locked
+        where o.seq = any(due) and o.state in ('PENDING', 'RETRY_SCHEDULED')
+        for update of o skip locked
     ), within as (  -- of each company, as many as it has left
-        select p.seq from (
-            select q.seq, (companies ->> q.company_id)::bigint as most,
-                   row_number() over (partition by q.company_id order by q.seq) as nth
+        select p.seq, p.place from (
+            select q.seq, q.place, (companies ->> q.company_id)::bigint as most,
+                   row_number() over (partition by q.company_id order by q.place) as nth
             from picked q where q.verdict = 'SENT_ATTEMPT') p
         where p.most is null or p.nth <= p.most
     ), left_out as (
@@ -349,7 +411,8 @@ begin
         from picked p where o.seq = p.seq and p.verdict = 'SUPPRESSED'
     ), turned_down as (
         update email_outbox o
-        set state = 'VALIDATION_FAILED', error_code = 'RECIPIENT_NOT_FOUND', error_category = 'VALIDATION_ERROR',
+        set state = 'VALIDATION_FAILED', attempts = o.attempts + 1, attempt_at = at,
+            error_code = 'RECIPIENT_NOT_FOUND', error_category = 'VALIDATION_ERROR',
             error_message = 'The recipient is not there, or not this company''s.', failed_at = at
         from picked p where o.seq = p.seq and p.verdict = 'VALIDATION_FAILED'
     ), begun as (
@@ -357,16 +420,20 @@ begin
         set state = 'SENT_ATTEMPT', epoch = o.epoch + 1, attempts = o.attempts + 1, session_id = sender.id,
             attempt_at = at, charged_hour = hour, charged_day = day, next_attempt_at = null
         from within w where o.seq = w.seq
-        returning o.*
+        returning o.*, w.place as turn
     ), placed as (
-        select b.*, row_number() over (order by b.seq) - 1 as place from begun b
+        select b.*, row_number() over (order by b.turn) - 1 as place from begun b
+    ), had_turn as (
+        insert into single_turns (company_id, last_at)
+        select distinct b.company_id, at from begun b where sender.campaign_id is null
+        order by b.company_id on conflict (company_id) do update set last_at = excluded.last_at
     )
     select coalesce(jsonb_agg(jsonb_build_object(
                'id', b.id, 'epoch', b.epoch, 'seq', b.seq, 'number', b.attempts, 'email', b.email,
                'content_id', coalesce(b.content_id, mailout.content_hash), 'campaign_id', b.campaign_id,
                'company_id', b.company_id, 'from_name', b.from_name, 'variables', b.variables,
-               'request_id', b.request_id,
-               'slot', case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end) order by b.seq), '[]'),
+               'request_id', b.request_id, 'category', b.category, 'reply_to', b.reply_to, 'headers', b.headers,
+               'slot', case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end) order by b.place), '[]'),
            array(select (c.scope, c.kind, c.key, sum(n))::usage
                  from (select company_id, count(*) as n from begun group by company_id) by_company,
                       mailout_charges(company_id, at, hour, day) c
@@ -386,7 +453,8 @@ language sql immutable set search_path = public as $$
 $$;
 comment on function mailout_bucket is 'The hour or the day that the store''s time is in, as Python names it.';
 
-create or replace function mailout_next_due(lane uuid, at timestamptz, full_companies text[] default '{}')
+create or replace function mailout_next_due(
+    lane uuid, at timestamptz, full_companies text[] default '{}', rehearsal boolean default false)
 returns double precision
 language plpgsql stable set search_path = public as $$
 declare
@@ -397,7 +465,7 @@ begin
     where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
               = coalesce(lane, '00000000-0000-0000-0000-000000000000'::uuid)
       and o.state in ('PENDING', 'RETRY_SCHEDULED') and (o.next_attempt_at is null or o.next_attempt_at <= at)
-      and o.company_id <> all(full_companies)
+      and o.company_id <> all(full_companies) and (lane is not null or o.is_rehearsal = rehearsal)
     limit 1;
     if found then
         return mailout_seconds(at);
@@ -405,7 +473,8 @@ begin
     select min(o.next_attempt_at) into due from email_outbox o
     where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid)
               = coalesce(lane, '00000000-0000-0000-0000-000000000000'::uuid)
-      and o.state in ('PENDING', 'RETRY_SCHEDULED') and o.company_id <> all(full_companies);
+      and o.state in ('PENDING', 'RETRY_SCHEDULED') and o.company_id <> all(full_companies)
+      and (lane is not null or o.is_rehearsal = rehearsal);
     return mailout_seconds(due);
 end $$;
 comment on function mailout_next_due is 'When the next waiting message is due; null: none waits.';

@@ -178,7 +178,7 @@ language plpgsql set search_path = public as $$
 begin
     update email_outbox o
     set state = 'SENT', ses_message_id = coalesce(nullif($3, ''), o.ses_message_id), sent_at = mailout_now(),
-        next_attempt_at = null, unknown_at = null,
+        duration_ms = mailout_took(o.attempt_at, mailout_now(), 0), next_attempt_at = null, unknown_at = null,
         error_code = null, error_category = null, error_message = null, original_code = null
     where o.id = mailout_to_uuid($1) and o.epoch = $2 and $2 > 0  -- 0: nothing has begun under it
       and o.state in ('PENDING', 'RETRY_SCHEDULED', 'SENT_ATTEMPT', 'UNKNOWN');

@@ -427,8 +427,14 @@ begin
     update email_outbox o
     set email = instead, from_name = null, variables = null, recipient_id = null,
         error_message = replace(o.error_message, address, instead),
-        history = replace(o.history::text, quoted, instead)::jsonb
+        history = replace(o.history::text, quoted, instead)::jsonb, reply_to = null, headers = null, dedupe_key = null,
+        content_id = case when o.campaign_id is not null then o.content_id end
     where o.email = address;
+    -- What was written to this person alone goes, too.
+    delete from contents c
+    where c.hash in (select k.content_id from unnest(known) k where k.campaign_id is null)
+      and not exists (select 1 from email_outbox o where o.content_id = c.hash)
+      and not exists (select 1 from campaign_queue q where q.content_hash = c.hash);
     update delivery_events e set email = instead, detail = '{}' where e.email = address;
     get diagnostics events = row_count;
     update error_records e

@@ -62,8 +62,9 @@ cross join lateral (values
     (1, 'RECEIVED', a.attempt_at, jsonb_build_object('attempt', a.attempt)),
     (2, 'VALIDATED', a.attempt_at, jsonb_build_object('attempt', a.attempt, 'checks', jsonb_path_query_array(
         jsonb_build_array(
+            case when o.campaign_id is null then 'INTEGRITY' end,  -- when it was handed in
             'OUTBOX',  -- it waits, is due, and nobody else has it
-            case when (q.id is not null and not q.is_test) or o.recipient_id is not null then 'RECIPIENT' end,
+            case when o.campaign_id is null or (q.id is not null and not q.is_test) or o.recipient_id is not null then 'RECIPIENT' end,
             case when coalesce(o.content_id, q.content_hash) is not null then 'TEMPLATE' end),
         '$[*] ? (@ != null)'))),
     (3, 'SENT_ATTEMPT', a.attempt_at, jsonb_build_object('attempt', a.attempt)),

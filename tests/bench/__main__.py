@@ -11,7 +11,7 @@ import logging
 import sys
 import time
 
-ALL = ("audience", "prefect", "ses", "sender_ses", "pace", "feedback", "supabase", "articles")
+ALL = ("audience", "prefect", "ses", "sender_ses", "pace", "feedback", "supabase", "articles", "single_mails")
 
 
 def main(names: list[str]) -> None:

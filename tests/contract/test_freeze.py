@@ -155,3 +155,38 @@ def test_in_parts_of_any_size_the_audience_is_the_same(
     id = enqueue(store)
     assert freeze(store, id, chunk=chunk) == len(emails)
     assert frozen(store, id) == sorted(emails)
+
+
+def test_a_message_takes_along_the_attributes_that_its_content_uses_and_no_others(store: Store) -> None:
+    known = {"first_name": "Ann", "city": "Porto", 'it\'s "odd".name': "x", "blank": " "}
+    subscribe(store, ANN, attributes=known)
+    subscribe(store, BOB)
+    id = enqueue(store)
+    wanted = ("first_name", 'it\'s "odd".name', "blank")
+    while store.freeze_subscribers(id, attributes=wanted) is not None:
+        continue
+    store.start(id, "worker")
+    claimed = Sender(store, id).begin(9)
+    assert {row.email: row.variables for row in claimed} == {
+        ANN: {"first_name": "Ann", 'it\'s "odd".name': "x", "blank": " "},
+        BOB: {},
+    }
+
+
+def test_without_variables_a_row_stays_narrow(store: Store) -> None:
+    subscribe(store, ANN, attributes={"first_name": "Ann"})
+    id = enqueue(store)
+    freeze(store, id)
+    assert store.messages(id)[0]["variables"] is None
+
+
+def test_who_lacks_an_attribute_is_counted_with_three_examples(store: Store) -> None:
+    subscribe(store, DAN, attributes={"city": "Porto"}, lists=["weekly"])
+    subscribe(store, ANN, attributes={"city": " \t"}, lists=["weekly"])
+    subscribe(store, BOB, CAT, "eve@example.org")
+    subscribe(store, "gone@example.org", status="unsubscribed")
+    everybody = store.lacking("city", None)
+    assert (everybody.people, list(everybody.examples)) == (4, [ANN, BOB, CAT])
+    assert (store.lacking("city", "weekly").people, store.lacking("city", "none").people) == (1, 0)
+    assert list(store.lacking("city", "none").examples) == []
+    assert store.lacking("x' or 1=1 --", None).people == 5

@@ -176,7 +176,7 @@ def test_a_message_whose_recipient_is_gone_is_never_begun(store: Store) -> None:
     assert Sender(store, id).begin() == []
     (row,) = store.messages(id)
     assert (row["state"], row["error_code"]) == (State.VALIDATION_FAILED, "RECIPIENT_NOT_FOUND")
-    assert (row["attempts"], row["epoch"]) == (0, 0)
+    assert (row["attempts"], row["epoch"]) == (1, 0)  # received, which counts, and never called
     assert_ledger(store, id)
 
 

@@ -296,3 +296,15 @@ def sent_to(store: SqliteStore, ref: str) -> str:
     sender = Sender(store, id)
     sender.step(results=[result(one) for one in sender.begin(1)])
     return id
+
+
+@pytest.mark.parametrize(
+    ("accept", "said", "lang"),
+    [("de-DE,en;q=0.5", "Dieser Link funktioniert nicht", "de"), ("ja", "This link does not work", "en")],
+)
+def test_the_page_is_in_the_language_that_the_readers_browser_wishes(
+    gateway: Client, accept: str, said: str, lang: str
+) -> None:
+    answer = gateway.get("/unsubscribe?token=x", headers={"accept": "text/html", "accept-language": accept})
+    assert said in answer.text
+    assert f'<html lang="{lang}">' in answer.text

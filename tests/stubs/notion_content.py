@@ -78,6 +78,11 @@ class Workspace:
                 }
                 self.comments.setdefault(str(uuid.UUID(body["parent"]["page_id"])), []).append(comment)
                 return comment
+            case "PATCH", ["comments", id]:
+                every = (one for kept in self.comments.values() for one in kept)
+                comment = next(one for one in every if one["id"] == id)
+                comment["rich_text"] = _as_read(body["rich_text"])
+                return comment
             case "GET", ["comments"]:
                 kept = self.comments.get(str(uuid.UUID(query["block_id"][0])), [])
                 return self._listed(kept, query.get("start_cursor", [""])[0], 100)

@@ -11,6 +11,7 @@ ADDRESS = re.compile(r"[\x21-\x7e]+@[A-Za-z0-9.-]+")
 HEADER_NAME = re.compile(r"[!-9;-@A-~]{1,126}")
 HEADER_VALUE = re.compile(r"[ -~]{1,995}")
 TAG = re.compile(r"[A-Za-z0-9_-]{1,256}")
+OWN_TAGS = frozenset({"ses:feedback-id-a", "ses:feedback-id-b"})  # SES's own, which it puts into Feedback-ID
 MAX_BULK_BYTES = 1_000_000
 MAX_DATA_BYTES = 262_144
 # Handlebars reads backslashes, three braces and helpers in ways of its own: here only a plain name passes.
@@ -135,6 +136,7 @@ def fault_of_mail(
         if not (HEADER_NAME.fullmatch(header["Name"]) and HEADER_VALUE.fullmatch(header["Value"])):
             return f"Illegal header {header['Name']}"
     for tag in tags or []:
-        if not (TAG.fullmatch(tag["Name"]) and TAG.fullmatch(tag["Value"])):
+        known = tag["Name"] in OWN_TAGS or TAG.fullmatch(tag["Name"])
+        if not (known and TAG.fullmatch(tag["Value"])):
             return f"Illegal tag {tag['Name']}"
     return None

@@ -9,7 +9,8 @@ from typing import Any
 from mailout.adapters.notion.calls import Json, NotionCalls
 from mailout.content.notion.blocks import MAX_BLOCKS, Block, walk
 from mailout.content.notion.links import page_id_of
-from mailout.errors import SourceError, SourceUnavailable
+from mailout.content.notion.page import text_of, title_of
+from mailout.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
 
 MAX_READ_DEPTH = 100
 """Deeper than people write, and well within the stack."""
@@ -27,6 +28,7 @@ class BlockReader:
         self._calls = calls
         self._left = MAX_BLOCKS
         self._cut = False
+        self._titles: dict[str, str] = {}  # of pages that are pointed to
         self._originals: dict[str, list[Block]] = {}  # synced blocks: one reading serves every copy
 
     def tree(self, page_id: str) -> list[Block]:
@@ -57,6 +59,8 @@ class BlockReader:
     def _block(self, answer: Json, above: tuple[str, ...]) -> Block:
         kind, id = str(answer.get("type")), str(answer.get("id"))
         data = _mapping(answer.get(kind))
+        if kind == "link_to_page":
+            return Block.of({**answer, kind: {**data, "title": self._title(data)}})
         if kind in _ELSEWHERE:
             return Block.of(answer)
         if kind == "synced_block":
@@ -68,6 +72,19 @@ class BlockReader:
         # Children of a type that the API does not know cannot be asked for either.
         lenient = kind == "unsupported"
         return self._with(answer, [id], above, "its contents cannot be read" if lenient else None)
+
+    def _title(self, link: Json) -> str:
+        """Of the page that a block points to; empty if it is not shared with us."""
+        id = str(link.get(str(link.get("type"))) or "")
+        if link.get("type") != "page_id" or not id:
+            return ""
+        if id not in self._titles:
+            try:
+                page: Json = self._calls.make(f"reading the page {id}", lambda api: api.pages.retrieve(id))
+            except (SourceRefused, SourceNotFound):
+                page = {}
+            self._titles[id] = text_of(title_of(_mapping(page.get("properties"))))
+        return self._titles[id]
 
     def _synced(self, answer: Json, source: Json, above: tuple[str, ...]) -> Block:
         """The original holds the children; a copy points to it, and it may be on a page nobody shared."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mailout.adapters.notion.calls import Json, NotionCalls
-from mailout.content.notion.page import TEXT_LIMIT, property_value
+from mailout.content.notion.page import TEXT_LIMIT, property_value, text_items
 from mailout.errors import SourceRefused
 
 STATUS_NOTE = "status_note"
@@ -48,6 +48,35 @@ class NotionNotes:
         else:
             if not known:
                 self.add(page_id, text)
+
+    def keep(self, page_id: str, head: str, text: str | None, nothing: str) -> None:
+        """The one comment that begins with `head`, brought up to date. `text` None: it says `nothing`, if it
+        is there at all. Where the integration may not comment: the property."""
+        try:
+            id, before = self._find(page_id, head)
+            written = text or (nothing if id else None)
+            if written is None or written == before:
+                return
+            items = text_items(written)
+            if id is None:
+                body = {"parent": {"page_id": page_id}, "rich_text": items}
+                self._calls.make(
+                    "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
+                )
+            else:
+                self._calls.make("updating a comment", lambda api: api.comments.update(id, rich_text=items))
+        except SourceRefused:
+            page = self._read_page(page_id)
+            if text is not None or _property_text(page).startswith(head):
+                self._write_property(page_id, text or nothing, page)
+
+    def _find(self, page_id: str, head: str) -> tuple[str | None, str]:
+        found = self._calls.pages(
+            "reading the comments of a page",
+            lambda api, paging: api.comments.list(block_id=page_id, **paging),
+        )
+        said = ((str(comment.get("id")), _plain(comment.get("rich_text"))) for comment in found)
+        return next(((id, words) for id, words in said if words.startswith(head)), (None, ""))
 
     def end(self, page_id: str, beginning: str, page: Json) -> None:
         """Clear the property if it still says what is over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
 
@@ -20,6 +21,9 @@ from mailout.page_status.state import WAITS, PageState, PageStatus
 
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
 """Of a page's state, what is not written under its own name."""
+
+FINDINGS = "Before this letter goes out, look at:"
+NO_FINDINGS = f"{FINDINGS} nothing any more."
 
 
 class NotionPages:
@@ -47,7 +51,12 @@ class NotionPages:
         return SourceMailout(
             kind=Kind.NOTION,
             ref=page.id,
-            document=render(self._notion.load_blocks(id), page.subject),
+            document=render(
+                self._notion.load_blocks(id),
+                page.subject,
+                preheader=page.preheader,
+                day=self._notion.day(page.send_at) if page.send_at is not None else None,
+            ),
             is_test=page.is_test,
             list_key=page.list,
             already_sent=self._was_sent(page),
@@ -69,6 +78,10 @@ class NotionPages:
 
     def note(self, ref: str, text: str) -> None:
         self._told.add_note(ref, text)
+
+    def show_findings(self, ref: str, findings: Sequence[str]) -> None:
+        text = "\n".join([FINDINGS, *(f"• {line}" for line in findings)]) if findings else None
+        self._told.keep_note(ref, FINDINGS, text, NO_FINDINGS)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._told.page(ref)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
@@ -79,6 +80,10 @@ class NotionSource:
     def read(self, answer: Json) -> NotionPage:
         """What the API's JSON says of a mailout."""
         return page_of(answer, self._config.properties, self._config.zone)
+
+    def day(self, moment: float) -> date:
+        """Which day it is then, in the zone of `send_at`."""
+        return datetime.fromtimestamp(moment, self._config.zone).date()
 
     def load_blocks(self, page_id: str) -> list[Block]:
         return BlockReader(self._calls).tree(page_id)
@@ -178,6 +183,9 @@ class NotionSource:
 
     def add_note_once(self, page_id: str, text: str, page: Json) -> None:
         self._notes.add_once(page_id, text, page)
+
+    def keep_note(self, page_id: str, head: str, text: str | None, nothing: str) -> None:
+        self._notes.keep(page_id, head, text, nothing)
 
     def end_note(self, page_id: str, beginning: str, page: Json) -> None:
         self._notes.end(page_id, beginning, page)

@@ -24,7 +24,8 @@ MESSAGES = _schema(
     number="seq attempts epoch duration_ms",
     text="id campaign_id company_id request_id recipient_id email from_name content_id variables state"
     " session_id transport ses_message_id error_code error_category error_message original_code dedupe_key"
-    " category charged_hour charged_day history",
+    " category charged_hour charged_day history reply_to headers fingerprint",
+    yes_or_no="is_rehearsal",
     moment="created_at attempt_at next_attempt_at sent_at failed_at unknown_at",
 )
 EVENTS = _schema(
@@ -52,6 +53,8 @@ def _series(name: str, values: list[Any], kind: Any) -> pl.Series:
         return (seconds * 1e6).round().cast(pl.Int64).cast(MOMENT)
     if kind == _TEXT:
         values = [value if value is None or isinstance(value, str) else _as_json(value) for value in values]
+    if kind == pl.Boolean:  # SQLite has none
+        values = [None if value is None else bool(value) for value in values]
     return pl.Series(name, values, dtype=kind)
 
 

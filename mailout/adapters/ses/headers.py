@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 import idna
 
 from mailout.audience.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
-from mailout.delivery.mime import display_name
+from mailout.delivery.mime import display_name, leave_by_mail, unstructured
 from mailout.delivery.port import Mail
 
 MAX_HEADER_VALUE = 995  # SES refuses more
+MAX_HEADERS = 15  # and more than so many
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -53,16 +55,37 @@ def sender(name: str, email: str) -> str | None:
     return f"{shown} <{mailbox}>"
 
 
-def unsubscribe_headers(url: str | None) -> list[dict[str, str]] | None:
-    """RFC 8058's pair; empty for a transactional mail; None for a link that no header can carry."""
-    if url is None:
+def list_headers(mail: Mail) -> list[dict[str, str]] | None:
+    """RFC 8058's pair and the list's id; empty for a single mail; None for what no header can carry."""
+    if mail.unsubscribe_url is None:
         return []
-    if not _LINK.fullmatch(url) or len(url) + 2 > MAX_HEADER_VALUE:
+    ways = [
+        mail.unsubscribe_url,
+        *([leave_by_mail(mail.unsubscribe_mailbox)] if mail.unsubscribe_mailbox else []),
+    ]
+    leave = ", ".join(f"<{way}>" for way in ways)
+    if not all(_LINK.fullmatch(way) for way in ways) or len(leave) > MAX_HEADER_VALUE:
         return None
-    return [
-        {"Name": "List-Unsubscribe", "Value": f"<{url}>"},
+    pairs = [
+        {"Name": "List-Unsubscribe", "Value": leave},
         {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"},
     ]
+    if mail.list_id and _LINK.fullmatch(mail.list_id):
+        pairs.append({"Name": "List-Id", "Value": f"<{mail.list_id}>"})
+    return pairs
+
+
+def own_headers(given: Mapping[str, str]) -> list[dict[str, str]] | None:
+    """Those that a single mail brings; None: one that no header of SES can carry."""
+    made = []
+    for name, value in given.items():
+        written = one_line(value).strip()
+        if not written.isascii():
+            written = unstructured(written, len(name) + 2).replace("\r\n", "")  # SES folds it itself
+        if not written or len(name) + len(written) > MAX_HEADER_VALUE:
+            return None
+        made.append({"Name": name, "Value": written})
+    return made
 
 
 def tags(mail: Mail) -> list[dict[str, str]]:
@@ -73,6 +96,10 @@ def tags(mail: Mail) -> list[dict[str, str]]:
     ]
     if mail.mailout_id is not None:
         pairs.append({"Name": "mailout_campaign", "Value": _tag(mail.mailout_id)})
+        if mail.list_id:
+            # SES puts these two into `Feedback-ID`, by which Gmail counts complaints: by list, by mailout.
+            pairs.append({"Name": "ses:feedback-id-a", "Value": _tag(mail.list_id.partition(".")[0])})
+            pairs.append({"Name": "ses:feedback-id-b", "Value": _tag(mail.mailout_id)})
     return pairs
 
 

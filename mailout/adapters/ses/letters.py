@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from mailout.adapters.ses import error_map, headers
 from mailout.adapters.ses.prepared import Prepared, prepare
 from mailout.audience.addresses import Dropped, checked
 from mailout.delivery import error_codes
+from mailout.delivery.mime import Envelope
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Outcome, OutcomeKind
 
@@ -31,6 +33,7 @@ class Letter:
     tags: list[dict[str, str]]
     prepared: Prepared
     values: Mapping[str, str]
+    raw: bytes | None = None
 
     @cached_property
     def data(self) -> str:
@@ -44,7 +47,7 @@ class Letter:
     @property
     def fits_bulk(self) -> bool:
         size = self.prepared.template.size + self.entry_bytes
-        return len(self.data) <= BULK_DATA_BYTES and size <= BULK_BYTES
+        return self.raw is None and len(self.data) <= BULK_DATA_BYTES and size <= BULK_BYTES
 
 
 def letter_of(index: int, mail: Mail) -> Letter | Outcome:
@@ -56,14 +59,21 @@ def letter_of(index: int, mail: Mail) -> Letter | Outcome:
     reply_to = headers.address(mail.reply_to) if mail.reply_to else None
     if sender is None or (mail.reply_to and reply_to is None):
         return error_map.classify("BadFromAddress", "SES cannot take FROM_EMAIL or REPLY_TO.", None, False)
-    unsubscribe = headers.unsubscribe_headers(mail.unsubscribe_url)
+    unsubscribe = headers.list_headers(mail)
     if unsubscribe is None:
         return _invalid("INVALID_PAYLOAD", "The unsubscribe link does not fit into a header.")
+    own = headers.own_headers(mail.headers)
+    if own is None:
+        return _invalid("INVALID_PAYLOAD", "A header is too long for SES.")
     prepared = prepare(mail.content)
     missing = [name for name in prepared.names if not isinstance(mail.values.get(name), str)]
     if missing:
         return _invalid("INVALID_TEMPLATE", f"No value for {', '.join(sorted(missing))}.")
-    return Letter(index, to, sender, reply_to, unsubscribe, headers.tags(mail), prepared, mail.values)
+    all_headers = [*unsubscribe, *own]
+    raw = None
+    if len(all_headers) > headers.MAX_HEADERS:  # more than SES lets us name: then it gets the whole message
+        raw = Envelope(mail.content).splice(mail, time.time())
+    return Letter(index, to, sender, reply_to, all_headers, headers.tags(mail), prepared, mail.values, raw)
 
 
 def bulk_batches(letters: Sequence[Letter]) -> Iterable[list[Letter]]:

@@ -44,7 +44,7 @@ class Prepared:
 
 @lru_cache(maxsize=64)
 def prepare(content: Content) -> Prepared:
-    return Prepared(Segments.of(content.subject), content.html_segments, content.text_segments)
+    return Prepared(content.subject_segments, content.html_segments, content.text_segments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,13 +114,16 @@ class SesTransport:
         return bulk_batches(letters)
 
     def _single(self, letter: Letter) -> dict[str, Any]:
-        simple = letter.prepared.simple(letter.values)
-        if letter.headers:
-            simple["Headers"] = letter.headers
+        if letter.raw is not None:
+            content: dict[str, Any] = {"Raw": {"Data": letter.raw}}
+        else:
+            content = {"Simple": letter.prepared.simple(letter.values)}
+            if letter.headers:
+                content["Simple"]["Headers"] = letter.headers
         return {
             **self._envelope(letter),
             "Destination": {"ToAddresses": [letter.to]},
-            "Content": {"Simple": simple},
+            "Content": content,
             "EmailTags": letter.tags,
         }
 

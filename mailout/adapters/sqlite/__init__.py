@@ -9,16 +9,19 @@ from pathlib import Path
 from mailout.adapters.sqlite.alerts import SqliteAlerts
 from mailout.adapters.sqlite.archive import SqliteArchives
 from mailout.adapters.sqlite.articles import SqliteArticles
+from mailout.adapters.sqlite.companies import SqliteCompanies
 from mailout.adapters.sqlite.counts import SqliteCounts, living_senders
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.due_reports import SqliteDueReports
 from mailout.adapters.sqlite.feedback import SqliteFeedback
 from mailout.adapters.sqlite.freezing import SqliteFreezing
+from mailout.adapters.sqlite.history import SqliteHistory
 from mailout.adapters.sqlite.leaving import SqliteLeaving
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
 from mailout.adapters.sqlite.requests import SqliteRequests
+from mailout.adapters.sqlite.single_mails import SqliteSingleMails
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
 from mailout.clock import Clock
 from mailout.doctor.checks import Check
@@ -39,7 +42,10 @@ class SqliteStore(
     SqliteAlerts,
     SqliteCounts,
     SqliteArchives,
+    SqliteHistory,
     SqliteArticles,
+    SqliteSingleMails,
+    SqliteCompanies,
 ):
     """Fulfils `mailout.store.Store`. Its time is the clock handed in, so a test can set it."""
 

@@ -18,15 +18,16 @@ def capacity_left(
     What this very step gives back is free again: a limit would end a run short of it otherwise.
     """
     capacity, limited = step.want, None
-    for bucket in step.buckets:
-        if bucket.limit is None or not bucket.starts_at <= now < bucket.ends_at:
-            continue
+    for bucket in _current(step, now):
         for scope in ("all", company):
+            limit = _own_limits(tx, bucket.kind).get(scope, bucket.limit) if scope else bucket.limit
+            if limit is None:
+                continue
             row = tx.execute(
                 "SELECT n FROM usage WHERE scope = ? AND kind = ? AND key = ?",
                 (scope, bucket.kind, bucket.key),
             ).fetchone()
-            left = bucket.limit - (row["n"] if row else 0)
+            left = limit - (row["n"] if row else 0)
             left -= charges[scope, bucket.kind, bucket.key] if scope else 0
             if left < capacity:
                 capacity, limited = max(0, left), bucket.kind
@@ -39,16 +40,31 @@ def capacity_left(
 def company_room(tx: sqlite3.Connection, step: Step, now: float, charges: Charges) -> dict[str, int]:
     """How many more each company may begin; those without an entry: as many as all together."""
     capacity: dict[str, int] = {}
-    for bucket in step.buckets:
-        if bucket.limit is None or not bucket.starts_at <= now < bucket.ends_at:
-            continue
+    for bucket in _current(step, now):
+        limits = _own_limits(tx, bucket.kind)
+        begun = dict.fromkeys(limits, 0)
         for row in tx.execute(
             "SELECT scope, n FROM usage WHERE scope <> 'all' AND kind = ? AND key = ?",
             (bucket.kind, bucket.key),
         ):
-            left = bucket.limit - row["n"] - charges[row["scope"], bucket.kind, bucket.key]
-            capacity[row["scope"]] = max(0, min(left, capacity.get(row["scope"], left)))
+            begun[row["scope"]] = row["n"]
+        for scope, n in begun.items():
+            limit = limits.get(scope, bucket.limit)
+            if limit is not None:
+                left = limit - n - charges[scope, bucket.kind, bucket.key]
+                capacity[scope] = max(0, min(left, capacity.get(scope, left)))
     return capacity
+
+
+def _current(step: Step, now: float) -> list[Bucket]:
+    return [bucket for bucket in step.buckets if bucket.starts_at <= now < bucket.ends_at]
+
+
+def _own_limits(tx: sqlite3.Connection, kind: str) -> dict[str, int]:
+    """Of the companies that have one of their own for an hour or a day."""
+    column = {"hour": "limit_per_hour", "day": "limit_per_day"}[kind]
+    rows = tx.execute(f"SELECT id, {column} FROM companies WHERE {column} IS NOT NULL")  # noqa: S608 (constants)
+    return {row[0]: row[1] for row in rows}
 
 
 def quota_left(tx: sqlite3.Connection, scope: str, charges: Charges | None = None) -> int | None:

@@ -180,8 +180,17 @@ def _erase_messages(tx: sqlite3.Connection, rows: list[sqlite3.Row], email: str,
 
     tx.executemany(
         "UPDATE email_outbox SET email = ?, from_name = NULL, variables = NULL, recipient_id = NULL,"
-        " error_message = ?, history = ? WHERE seq = ?",
+        " error_message = ?, history = ?, reply_to = NULL, headers = NULL, dedupe_key = NULL,"
+        " content_id = CASE WHEN campaign_id IS NULL THEN NULL ELSE content_id END WHERE seq = ?",
         [(instead, without(r["error_message"]), without(r["history"]), r["seq"]) for r in rows],
+    )
+    # What was written to this person alone goes, too.
+    own = {r["content_id"] for r in rows if r["campaign_id"] is None and r["content_id"] is not None}
+    tx.executemany(
+        "DELETE FROM contents WHERE hash = :hash"
+        " AND NOT EXISTS (SELECT 1 FROM email_outbox WHERE content_id = :hash)"
+        " AND NOT EXISTS (SELECT 1 FROM campaign_queue WHERE content_hash = :hash)",
+        [{"hash": hash} for hash in sorted(own)],
     )
 
 

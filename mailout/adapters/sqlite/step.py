@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from mailout.adapters.sqlite.capacity import (
     begin_warmup,
@@ -16,9 +17,12 @@ from mailout.adapters.sqlite.capacity import (
     slow_down,
     write_pace,
 )
+from mailout.adapters.sqlite.ledger import Charges
 from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.single_mails import due_in_turn, had_turn, is_served
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.pacing import reserve
+from mailout.delivery.port import REHEARSING
 from mailout.delivery.protocol import (
     Attempt,
     Claimed,
@@ -38,7 +42,14 @@ NEVER_AGAIN = """EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.emai
 MOVED = "seq, id, epoch, state, campaign_id, attempt_at"
 """All that nearly every result needs of its row: reading the others, too, would take most of the time."""
 DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
-    o.variables, o.request_id, coalesce(o.content_id, :content) AS content"""
+    o.variables, o.request_id, o.category, o.reply_to, o.headers,
+    coalesce(o.content_id, :content) AS content"""
+DUE_OF_MAILOUT = """email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign
+    AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor
+    AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now) ORDER BY o.seq LIMIT :grant"""
+DUE_SINGLE = """json_each(:turns) turn JOIN email_outbox o ON o.seq = turn.value ORDER BY turn.key"""
+YIELD_SECONDS = 1.0
+"""How long a mailout leaves the pace to single mails before it asks again."""
 NO_RECIPIENT = """(o.recipient_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM recipients r
     WHERE r.company_id = o.company_id AND r.id = o.recipient_id
       AND r.deleted_at IS NULL AND r.email = o.email))"""
@@ -49,7 +60,8 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     session = tx.execute(
         "UPDATE sender_sessions SET step_no = :n, lease_until = :lease_until,"
         " closed_at = CASE WHEN :close THEN :now END"
-        " WHERE id = :session AND closed_at IS NULL AND step_no < :n RETURNING campaign_id, stop_requested",
+        " WHERE id = :session AND closed_at IS NULL AND step_no < :n RETURNING campaign_id, stop_requested,"
+        " transport",
         {
             "n": step.n,
             "lease_until": now + step.lease,
@@ -78,28 +90,46 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
             now=now, halt=halt, recovered=recovered, ledger=_ledger(tx, mailout_id, now, step.close)
         )
 
+    rehearsal = session["transport"] == REHEARSING
+    if mailout_id is not None and (ahead := _single_mails_ahead(tx, step, now, rehearsal, move.charges)):
+        step = replace(step, want=max(0, step.want - ahead))
     company = mailout["company_id"] if mailout else None
     capacity, limited = capacity_left(tx, step, now, company, move.charges)
     reservation = reserve(read_pace(tx, step.pace.scope), step.pace, now, min(step.want, capacity))
     companies = company_room(tx, step, now, move.charges) if mailout_id is None else {}
-    rows, left, wrong = _begin(tx, move, step, mailout, mailout_id, now, reservation.slots_free, companies)
+    grant = reservation.slots_free
+    turns = due_in_turn(tx, now, rehearsal, _full(companies), grant) if mailout_id is None else None
+    rows, left, wrong = _begin(tx, move, step, mailout, mailout_id, now, grant, companies, turns)
     slots = reservation.take(len(rows))
     write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
     if rows:
         begin_warmup(tx, step, now)
+    if mailout_id is None:
+        had_turn(tx, (row["company_id"] for row in rows), now)
     move.write()
-    due = None if rows else _next_due(tx, mailout_id, now, _full(companies))
+    due = None if rows else _next_due(tx, mailout_id, now, _full(companies), rehearsal)
+    next_slot = reservation.next_at if capacity and not reservation.slots_free else None
     return StepReply(
         now=now,
         recovered=recovered,
         rows=[_claimed(row, slot) for row, slot in zip(rows, slots, strict=True)],
         limited=limited if capacity == 0 else None,
-        next_slot_at=reservation.next_at if capacity and not reservation.slots_free else None,
+        next_slot_at=next_slot if step.want else now + YIELD_SECONDS,
         next_due_at=due,
         ledger=_ledger(tx, mailout_id, now, False),
         suppressed=left,
         refused=wrong,
     )
+
+
+def _single_mails_ahead(
+    tx: sqlite3.Connection, step: Step, now: float, rehearsal: bool, charges: Charges
+) -> int:
+    """Single mails that are due, and somebody is there to send them: a mailout lets them go first."""
+    if not is_served(tx, now, rehearsal):
+        return 0
+    full = _full(company_room(tx, step, now, charges))
+    return len(due_in_turn(tx, now, rehearsal, full, step.want))
 
 
 def _record(tx: sqlite3.Connection, move: Transitions, step: Step) -> None:
@@ -187,6 +217,7 @@ def _begin(
     now: float,
     grant: int,
     capacity: Mapping[str, int],
+    turns: Sequence[int] | None,
 ) -> tuple[list[sqlite3.Row], int, int]:
     """Due rows in order: who left is suppressed, who is wrong is refused, the others are begun."""
     if grant <= 0:
@@ -198,10 +229,7 @@ def _begin(
         left = f"({LEFT} OR {LEFT_LIST})"
     rows = tx.execute(
         f"SELECT {DUE}, {left} AS has_left, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
-        " FROM email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign"
-        " AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor"
-        " AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now)"
-        " AND o.company_id NOT IN (SELECT value FROM json_each(:full)) ORDER BY o.seq LIMIT :grant",
+        f" FROM {DUE_OF_MAILOUT if turns is None else DUE_SINGLE}",
         {
             "content": mailout["content_hash"] if mailout else None,
             "list_key": mailout["list_key"] if mailout else None,
@@ -209,7 +237,7 @@ def _begin(
             "cursor": step.cursor,
             "now": now,
             "grant": grant,
-            "full": _full(capacity),
+            "turns": json.dumps(turns),
         },
     ).fetchall()
     gone = [
@@ -247,13 +275,16 @@ def _within(capacity: Mapping[str, int], rows: Sequence[sqlite3.Row]) -> list[sq
     return kept
 
 
-def _next_due(tx: sqlite3.Connection, mailout_id: str | None, now: float, full: str) -> float | None:
+def _next_due(
+    tx: sqlite3.Connection, mailout_id: str | None, now: float, full: str, rehearsal: bool
+) -> float | None:
     (due,) = tx.execute(
         "SELECT min(coalesce(next_attempt_at, 0)) FROM email_outbox INDEXED BY email_outbox_due"
         " WHERE campaign_id IS ?"
         " AND state IN ('PENDING', 'RETRY_SCHEDULED')"
-        " AND company_id NOT IN (SELECT value FROM json_each(?))",
-        (mailout_id, full),
+        " AND company_id NOT IN (SELECT value FROM json_each(?))"
+        " AND (campaign_id IS NOT NULL OR is_rehearsal = ?)",
+        (mailout_id, full, rehearsal),
     ).fetchone()
     return None if due is None else max(float(due), now)
 
@@ -283,4 +314,7 @@ def _claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
         variables=json.loads(row["variables"]) if row["variables"] else {},
         slot=slot,
         request_id=row["request_id"],
+        category=row["category"],
+        reply_to=row["reply_to"],
+        headers=json.loads(row["headers"]) if row["headers"] else None,
     )

@@ -10,7 +10,7 @@ from typing import Any
 from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.lists import on_list
-from mailout.audience.port import ImportCounts, SubscriberRow
+from mailout.audience.port import ImportCounts, Lacking, SubscriberRow
 from mailout.audience.status import stronger
 from mailout.errors import NotFound
 from mailout.ids import uuid_of
@@ -115,6 +115,19 @@ class SqliteSubscribers:
             {"list_key": list_key},
         )
         return int(rows[0]["n"])
+
+    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
+        lacking = (
+            "FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"  # noqa: S608 (constants)
+            " AND trim(coalesce("
+            "  (SELECT a.value FROM json_each(s.attributes) a WHERE a.key = :attribute), ''),"
+            "  ' ' || char(9, 10, 13)) = ''"
+            f" AND {on_list('s.email_norm')}"
+        )
+        asked = {"attribute": attribute, "list_key": list_key}
+        examples = self.db.read(f"SELECT s.email_norm {lacking} ORDER BY s.email_norm LIMIT 3", asked)
+        people = self.db.read(f"SELECT count(*) AS n {lacking}", asked) if examples else [{"n": 0}]
+        return Lacking(attribute, int(people[0]["n"]), tuple(row["email_norm"] for row in examples))
 
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""

@@ -48,10 +48,12 @@ class Transitions:
         self._ledger_changes.count(rows, State.SUPPRESSED)
 
     def refuse(self, row: sqlite3.Row, code: str, message: str) -> None:
-        """PENDING → VALIDATION_FAILED, without an attempt."""
+        """PENDING → VALIDATION_FAILED: received, which counts as an attempt, and never called."""
         self._to(
             row,
             State.VALIDATION_FAILED,
+            attempts=row["attempts"] + 1,
+            attempt_at=self.now,
             error_code=code,
             error_category="VALIDATION_ERROR",
             error_message=message,
@@ -61,7 +63,10 @@ class Transitions:
     def accept(self, rows: Sequence[sqlite3.Row], results: Sequence[Result]) -> None:
         """→ SENT with SES's id and the call's time, all at once: it is what nearly every message does."""
         accepted = [
-            (row["seq"], result.provider_message_id, result.duration_ms, self._answered_at(row, result))
+            (
+                *(row["seq"], result.provider_message_id),
+                *(self._took_ms(row, result), self._answered_at(row, result)),
+            )
             for row, result in zip(rows, results, strict=True)
         ]
         self.tx.execute(
@@ -95,7 +100,7 @@ class Transitions:
                 result.state,
                 failed_at=self._answered_at(row, result),
                 unknown_at=None,
-                duration_ms=result.duration_ms,
+                duration_ms=self._took_ms(row, result),
                 **_error_of(result),
             )
 
@@ -178,6 +183,11 @@ class Transitions:
         """Results wait for the next step: they are older than it, and never older than the attempt."""
         return max(row["attempt_at"] or 0.0, self.now - result.age)
 
+    def _took_ms(self, row: sqlite3.Row, result: Result) -> int | None:
+        """From RECEIVED to the end, not the call alone."""
+        begun: float | None = row["attempt_at"]
+        return None if begun is None else round(1000 * (self._answered_at(row, result) - begun))
+
     def _retry_later(self, row: sqlite3.Row, result: Result) -> None:
         delay = result.retry_in or 0.0
         entry = {
@@ -189,14 +199,14 @@ class Transitions:
             "willRetry": True,
             "nextAttemptNumber": row["attempts"] + 1,
             "backoffDelay": round(delay * 1000),
-            "durationMs": result.duration_ms,
+            "durationMs": self._took_ms(row, result),
         }
         self._to(
             row,
             State.RETRY_SCHEDULED,
             entry,
             next_attempt_at=self.now + delay,
-            duration_ms=result.duration_ms,
+            duration_ms=self._took_ms(row, result),
             unknown_at=None,
             **_error_of(result),
         )

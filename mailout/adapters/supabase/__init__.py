@@ -8,14 +8,17 @@ from mailout.adapters.supabase.alerts import SupabaseAlerts
 from mailout.adapters.supabase.archive import SupabaseArchives
 from mailout.adapters.supabase.articles import SupabaseArticles
 from mailout.adapters.supabase.client import SupabaseRpc
+from mailout.adapters.supabase.companies import SupabaseCompanies
 from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
+from mailout.adapters.supabase.history import SupabaseHistory
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.requests import SupabaseRequests
 from mailout.adapters.supabase.rpc import Rpc, check_version
+from mailout.adapters.supabase.single_mails import SupabaseSingleMails
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
 from mailout.doctor.checks import Check
 
@@ -31,7 +34,10 @@ class SupabaseStore(
     SupabaseAlerts,
     SupabaseCounts,
     SupabaseArchives,
+    SupabaseHistory,
     SupabaseArticles,
+    SupabaseSingleMails,
+    SupabaseCompanies,
 ):
     """Fulfils `mailout.store.Store`. Its time is the database's."""
 

@@ -91,9 +91,12 @@ class SupabaseQueue:
         at: float | None = self.rpc("mailout_last_test", {"ref": ref, "content_hash": content_hash})
         return at
 
-    def freeze_subscribers(self, id: str, *, chunk: int = 20_000) -> int | None:
+    def freeze_subscribers(
+        self, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()
+    ) -> int | None:
         """Inside the database: recipients do not travel."""
-        added: int | None = self.rpc("mailout_freeze_chunk", {"id": id, "chunk": chunk})
+        params = {"id": id, "chunk": chunk, "attributes": list(attributes)}
+        added: int | None = self.rpc("mailout_freeze_chunk", params)
         return added
 
     def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:

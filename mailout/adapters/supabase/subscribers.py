@@ -9,7 +9,7 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.audience.addresses import Dropped, normalise
-from mailout.audience.port import ImportCounts, SubscriberRow
+from mailout.audience.port import ImportCounts, Lacking, SubscriberRow
 from mailout.audience.status import stronger
 from mailout.errors import NotFound
 
@@ -64,6 +64,10 @@ class SupabaseSubscribers:
 
     def audience_size(self, list_key: str | None) -> int:
         return int(self.rpc("mailout_audience_size", {"list_key": list_key}))
+
+    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
+        found = self.rpc("mailout_lacking", {"attribute": attribute, "list_key": list_key})
+        return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
 
     def left_out(self) -> Mapping[str, int]:
         counts: dict[str, int] = self.rpc("mailout_left_out", {})

@@ -6,6 +6,7 @@ blocks → `reading` (what Notion means) → nodes → `html` and `text` (how a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 
 from mailout.content.document import Document, Problem, language_of, preheader_of
 from mailout.content.notion.blocks import MAX_BLOCKS, Block, within_limits
@@ -15,11 +16,14 @@ from mailout.content.notion.nodes import Nodes, Paragraph
 from mailout.content.notion.reading import Reader
 from mailout.content.notion.styles import STYLES
 from mailout.content.notion.text import nodes_text
+from mailout.content.variables import marked
 
 __all__ = ["Block", "page_id_of", "page_url", "render"]
 
 
-def render(blocks: Sequence[Block], subject: str = "") -> Document:
+def render(
+    blocks: Sequence[Block], subject: str = "", *, preheader: str = "", day: date | None = None
+) -> Document:
     """What the page says: the same blocks give the same bytes, a page without words an empty body."""
     page, cut = within_limits(blocks)
     reader = Reader(page)
@@ -30,13 +34,14 @@ def render(blocks: Sequence[Block], subject: str = "") -> Document:
         lost = f"only the page's first {MAX_BLOCKS} blocks are in the mail"
         problems += (Problem("content_too_long", lost),)
     return Document(
-        subject=subject,
+        subject=marked(subject),
         html_body=nodes_html(nodes) if text else "",
         text_body=text,
-        preheader=preheader_of(text),
+        preheader=marked(preheader) or preheader_of(text),
         problems=problems,
         media=reader.media if text else (),
         lang=language_of(text),
+        date=day,
         styles=STYLES,
     )
 

@@ -6,14 +6,17 @@ The layout styles what HTML has an element for; classes are for the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from mailout.content.brand import BUTTON
 from mailout.content.media import COLUMN
+from mailout.content.notion.equations import readable
 from mailout.content.notion.links import short
 from mailout.content.notion.nodes import (
     Bullets,
+    Button,
     Callout,
     Card,
     Code,
@@ -121,6 +124,11 @@ def _callout(node: Callout, place: Place) -> str:
     return f'{box}<tr>{icon}<td class="n-said" valign="top">{body}</td></tr></table>'
 
 
+def _button(node: Button, _: Place) -> str:
+    words = inline_html(tuple(replace(span, href=None, color="default") for span in node.spans)).strip()
+    return BUTTON.format(address=escape(node.url), words=words)
+
+
 def _code(node: Code, _: Place) -> str:
     # <code> first: a line break straight after <pre> would be lost.
     source = f"<pre><code>{inline_html(node.spans, verbatim=True)}</code></pre>"
@@ -128,7 +136,9 @@ def _code(node: Code, _: Place) -> str:
 
 
 def _equation(node: Equation, _: Place) -> str:
-    return f'<p class="n-equation"><code>{escape(node.expression)}</code></p>'
+    said = readable(node.expression)
+    words = f"<em>{escape(said)}</em>" if said else f"<code>{escape(node.expression)}</code>"
+    return f'<p class="n-equation">{words}</p>'
 
 
 def _rule(_: Rule, __: Place) -> str:
@@ -238,6 +248,7 @@ _WRITERS: Mapping[type, Callable[[Any, Place], str]] = {
     Toggle: _toggle,
     Quote: _quote,
     Callout: _callout,
+    Button: _button,
     Code: _code,
     Equation: _equation,
     Rule: _rule,

@@ -76,11 +76,11 @@ def file_name(url: str) -> str:
 
 
 def short(url: str) -> str:
-    """An address as a label: no scheme, no query, not long."""
+    """An address as a label: no scheme, no query, not long, in letters instead of %-codes."""
     if url.lower().startswith(("mailto:", "tel:")):
         return url.split(":", 1)[1].split("?", 1)[0]
     bare = re.sub(r"^https?://(?:www\.)?", "", url, flags=re.IGNORECASE)
-    bare = re.split(r"[?#]", bare, maxsplit=1)[0].rstrip("/")
+    bare = _INVISIBLE.sub("", unquote(re.split(r"[?#]", bare, maxsplit=1)[0], errors="replace")).rstrip("/")
     return bare if len(bare) <= 60 else f"{bare[:59]}…"
 
 

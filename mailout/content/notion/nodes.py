@@ -75,6 +75,14 @@ class Callout:
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """A link that stands alone in a callout."""
+
+    spans: Spans
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Code:
     spans: Spans
     caption: Spans = ()
@@ -141,6 +149,7 @@ Node = (
     | Toggle
     | Quote
     | Callout
+    | Button
     | Code
     | Equation
     | Rule

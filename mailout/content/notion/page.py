@@ -29,6 +29,7 @@ class PropertyNames:
     sent_at: str = "sent_at"
     send_at: str = "send_at"
     list: str = "list"
+    preheader: str = "preheader"
     sent_count: str = "sent_count"
     failed_count: str = "failed_count"
     delivered_count: str = "delivered_count"
@@ -47,7 +48,7 @@ class StatusNames:
     draft: str = "Draft"  # to which a test run returns
 
 
-OPTIONAL = frozenset({"send_at", "list"})
+OPTIONAL = frozenset({"send_at", "list", "preheader"})
 """Properties that a database may do without."""
 
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -57,6 +58,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "sent_at": ("date",),
     "send_at": ("date",),
     "list": ("select", "rich_text"),
+    "preheader": ("rich_text",),
     "sent_count": ("number",),
     "failed_count": ("number",),
     "delivered_count": ("number",),
@@ -77,6 +79,7 @@ class NotionPage:
     sent_at: float | None
     send_at: float | None
     list: str | None
+    preheader: str = ""
 
 
 def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC) -> NotionPage:
@@ -86,12 +89,13 @@ def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC)
     id = str(answer.get("id") or "")
     return NotionPage(
         id=page_id_of(id) or id,
-        subject=" ".join(mailable(_text(found["subject"])).split()),
-        status=_text(found["status"]) or None,
+        subject=" ".join(mailable(text_of(found["subject"])).split()),
+        status=text_of(found["status"]) or None,
         is_test=(found["is_test"] or {}).get("checkbox") is True,
         sent_at=_date(found["sent_at"], zone),
         send_at=_date(found["send_at"], zone),
-        list=_text(found["list"]).strip() or None,
+        list=text_of(found["list"]).strip() or None,
+        preheader=" ".join(mailable(text_of(found["preheader"])).split()),
     )
 
 
@@ -115,7 +119,7 @@ def title_of(properties: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next((one for one in properties.values() if _mapping(one).get("type") == "title"), None)
 
 
-def _text(property: Mapping[str, Any] | None) -> str:
+def text_of(property: Mapping[str, Any] | None) -> str:
     """What a title, text, select or status says."""
     if not property:
         return ""
@@ -171,7 +175,7 @@ def holds(property: Mapping[str, Any] | None, value: Value) -> bool:
         moment = _date(property, UTC)
         return moment is not None and int(moment) == int(value)
     if kind in ("status", "select") and isinstance(value, str):
-        return _text(property) == option_name(value)
+        return text_of(property) == option_name(value)
     return kind in ("number", "checkbox") and (property or {}).get(kind) == value
 
 

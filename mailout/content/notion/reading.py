@@ -14,6 +14,7 @@ from mailout.content.notion.files import Shelf
 from mailout.content.notion.links import page_url, safe_url
 from mailout.content.notion.nodes import (
     Bullets,
+    Button,
     Callout,
     Card,
     Code,
@@ -138,11 +139,15 @@ class Reader:
         return (Quote(self._spans(block), _color(block), self.nodes(block.children)),)
 
     def _callout(self, block: Block) -> Iterable[Node]:
+        spans = self._spans(block)
+        if (url := _only_link(spans)) and not block.children:
+            return (Button(spans, url),)
         icon = self._shelf.icon(block) or _icon_text(block.data.get("icon"))
-        return (Callout(icon, self._spans(block), _color(block), self.nodes(block.children)),)
+        return (Callout(icon, spans, _color(block), self.nodes(block.children)),)
 
     def _code(self, block: Block) -> Iterable[Node]:
-        return (Code(self._spans(block), self._spans(block, "caption")),)
+        source = spans_of(block.data.get("rich_text"), self._shelf.host, literal=True)
+        return (Code(source, self._spans(block, "caption")),)
 
     def _equation(self, block: Block) -> Iterable[Node]:
         expression = str(block.data.get("expression") or "")
@@ -265,6 +270,12 @@ class Reader:
 
     def _report(self, block: Block, message: str) -> None:
         self._problems.append(Problem(UNSUPPORTED, f"{message} (block {block.id})", block.id))
+
+
+def _only_link(spans: Spans) -> str | None:
+    """Where the words lead, if all of them lead to one place."""
+    addresses = {span.href for span in spans if span.text.strip()}
+    return addresses.pop() if len(addresses) == 1 else None
 
 
 def _color(block: Block) -> str:

@@ -9,8 +9,10 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
+from mailout.content.notion.equations import readable
 from mailout.content.notion.links import file_name, page_url, safe_url, web_url
 from mailout.content.notion.styles import color_class
+from mailout.content.variables import marked, marked_address
 
 Host = Callable[[str, str, str], str]
 """(key, url, name) → the address that the mail carries for a file that Notion hosts."""
@@ -34,25 +36,30 @@ class Span:
 Spans = tuple[Span, ...]
 
 
-def spans_of(items: object, host: Host) -> Spans:
-    """From the API's `rich_text`. Runs without text are left out."""
+def spans_of(items: object, host: Host, *, literal: bool = False) -> Spans:
+    """From the API's `rich_text`. Runs without text are left out. `literal`: code, in which `{{ name }}` is
+    no variable."""
     if not isinstance(items, Sequence) or isinstance(items, str):
         return ()
-    spans = (_span(item, host) for item in items if isinstance(item, Mapping))
+    spans = (_span(item, host, literal) for item in items if isinstance(item, Mapping))
     return tuple(span for span in spans if span.text)
 
 
-def _span(item: Mapping[str, Any], host: Host) -> Span:
+def _span(item: Mapping[str, Any], host: Host, literal: bool) -> Span:
     style = _mapping(item, "annotations")
     text, href, image = _content(item, host)
+    said = readable(text) if item.get("type") == "equation" else None
+    text = said or text
+    if item.get("type") == "text" and not (literal or style.get("code")):
+        text = marked(text)
     return Span(
         text=text,
         href=href,
         bold=bool(style.get("bold")),
-        italic=bool(style.get("italic")),
+        italic=bool(style.get("italic")) or bool(said),
         strikethrough=bool(style.get("strikethrough")),
         underline=bool(style.get("underline")),
-        code=bool(style.get("code")) or item.get("type") == "equation",
+        code=bool(style.get("code")) or (item.get("type") == "equation" and not said),
         color=str(style.get("color") or "default"),
         image=image,
     )
@@ -67,7 +74,7 @@ def _content(item: Mapping[str, Any], host: Host) -> tuple[str, str | None, str 
     if item.get("type") != "mention":
         text = _mapping(item, "text")
         link = href or safe_url(_mapping(text, "link").get("url"))
-        return plain or str(text.get("content") or ""), link, None
+        return plain or str(text.get("content") or ""), marked_address(link) if link else None, None
     mention = _mapping(item, "mention")
     kind = str(mention.get("type") or "")
     value = mention.get(kind)
@@ -176,17 +183,16 @@ def _span_html(span: Span, verbatim: bool) -> str:
 
 
 def inline_text(spans: Spans) -> str:
-    """Links carry their address behind them, once. What is struck out stays marked: it means the opposite."""
+    """Links carry their address behind them, once. What is struck out is left out: text cannot strike."""
     parts = []
     for href, run in groupby(spans, key=lambda span: span.href):
-        label = "".join(_struck(span.text) if span.strikethrough else span.text for span in run)
-        parts.append(with_address(label, href))
-    return "".join(parts)
-
-
-def _struck(text: str) -> str:
-    before, after = _margins(text)
-    return f"{before}~~{text.strip()}~~{after}" if text.strip() else text
+        label = "".join(span.text for span in run if not span.strikethrough)
+        if label:
+            parts.append(with_address(label, href))
+    text = "".join(parts)
+    if any(span.strikethrough for span in spans):  # where a word was left out, one of its two spaces goes too
+        text = re.sub(r"(?<=\S)  (?=\S)", " ", text)
+    return text
 
 
 def with_address(label: str, href: str | None) -> str:

@@ -90,6 +90,7 @@ def _tones() -> str:
     return "".join(
         f".card .n-{name} {{ color: {tone.text}; }}\n"
         f".card .n-bg-{name} {{ background-color: {tone.background}; color: {ON_LIGHT}; }}\n"
+        f".card blockquote.n-{name}, .card blockquote.n-bg-{name} {{ border-left-color: {tone.text}; }}\n"
         for name, tone in TONES.items()
     )
 
@@ -99,6 +100,8 @@ def _tones_dark() -> str:
         f"  .card .n-{name} {{ color: {tone.text_dark} !important; }}\n"
         f"  .card .n-bg-{name} {{ background-color: {tone.background_dark} !important;"
         f" color: {ON_DARK} !important; }}\n"
+        f"  .card blockquote.n-{name}, .card blockquote.n-bg-{name}"
+        f" {{ border-left-color: {tone.text_dark} !important; }}\n"
         for name, tone in TONES.items()
     )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from mailout.content.notion.equations import readable
 from mailout.content.notion.nodes import (
     Bullets,
+    Button,
     Callout,
     Card,
     Code,
@@ -117,13 +119,17 @@ def _callout(node: Callout) -> Lines:
     return _hang(_stacked(_words(node.spans), _lines(node.children)), mark, "   " if icon else "")
 
 
+def _button(node: Button) -> Lines:
+    return [f"→ {with_address(plain(node.spans), node.url)}"]
+
+
 def _code(node: Code) -> Lines:
     source = "".join(span.text for span in node.spans)
     return _stacked(_hang(source.rstrip("\n").split("\n"), "    ", "    "), _words(node.caption))
 
 
 def _equation(node: Equation) -> Lines:
-    return _hang(node.expression.split("\n"), "    ", "    ")
+    return _hang((readable(node.expression) or node.expression).split("\n"), "    ", "    ")
 
 
 def _rule(_: Rule) -> Lines:
@@ -237,6 +243,7 @@ _WRITERS: Mapping[type, Callable[[Any], Lines]] = {
     Toggle: _toggle,
     Quote: _quote,
     Callout: _callout,
+    Button: _button,
     Code: _code,
     Equation: _equation,
     Rule: _rule,

@@ -12,7 +12,7 @@ from tests.stubs.notion_workspace import mailout_page, workspace
 
 
 def waiting(engine: Engine) -> str:
-    (mailout,) = enqueue_ready(engine)
+    (mailout,) = enqueue_ready(engine.intake)
     actions.pause(engine.store, mailout.id)
     return mailout.id
 

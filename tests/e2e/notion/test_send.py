@@ -39,9 +39,11 @@ def test_a_page_with_everything_reaches_everybody_with_its_pictures(
     assert kept
     assert all(one.as_uri() in html + text for one in kept)
     assert notion.written() == [{"status": "Sending"}, {"status": "Draft"}], "a rehearsal leaves no trace"
-    (comment,) = [call for call in notion.stub.calls("POST") if call["path"] == "/v1/comments"]
-    said = comment["body"]["rich_text"][0]["text"]["content"]
-    assert said == "Rehearsed: 3 letters were written to a folder."
+    comments = [call["body"] for call in notion.stub.calls("POST") if call["path"] == "/v1/comments"]
+    looked_at, rehearsed = (comment["rich_text"][0]["text"]["content"] for comment in comments)
+    assert rehearsed == "Rehearsed: 3 letters were written to a folder."
+    assert looked_at.startswith("Before this letter goes out, look at:")
+    assert "leads into your Notion workspace" in looked_at
     read = [call["path"] for call in notion.stub.calls("GET") if f"{PAGE}/children" in call["path"]]
     assert len(read) == len(set(read)) > 0, "a long page takes Notion half a minute: it is read once"
 

@@ -59,7 +59,7 @@ def test_a_wrong_front_matter_is_told_with_its_place(source, said):
     ("body", "html", "text"),
     [
         ("## A *b*", "<h2>A <em>b</em></h2>", "A b\n---"),
-        ("**b** ~~s~~ `c`", "<p><strong>b</strong> <s>s</s> <code>c</code></p>", "b ~~s~~ c"),
+        ("**b** ~~s~~ `c`", "<p><strong>b</strong> <s>s</s> <code>c</code></p>", "b c"),
         (
             "[a](https://x.y/?q=1&r=2)",
             '<p><a href="https://x.y/?q=1&amp;r=2">a</a></p>',
@@ -71,7 +71,7 @@ def test_a_wrong_front_matter_is_told_with_its_place(source, said):
         (
             "![A boat](https://x.y/b.png)",
             '<p><img src="https://x.y/b.png" alt="A boat"></p>',
-            "A boat",
+            "[A boat]",
         ),
     ],
 )

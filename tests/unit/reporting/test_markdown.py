@@ -39,7 +39,7 @@ def test_nothing_that_people_wrote_becomes_markup() -> None:
     assert "<script" not in html
     assert "<a " not in html
     assert html.count("<h1>") == 1
-    assert html.count("<table>") == 3
+    assert html.count("<table>") == 4
 
 
 def test_the_picture_is_in_the_report() -> None:

@@ -64,8 +64,9 @@ FROM (
     UNION ALL
     SELECT a.id, a.seq, a.place, 2, 'VALIDATED', a.attempt_at, json_object('attempt', a.attempt, 'checks', (
                SELECT json_group_array(made.value) FROM json_each(json_array(
+                   CASE WHEN o.campaign_id IS NULL THEN 'INTEGRITY' END,  -- when it was handed in
                    'OUTBOX',  -- it waits, is due, and nobody else has it
-                   CASE WHEN NOT q.is_test OR o.recipient_id IS NOT NULL THEN 'RECIPIENT' END,
+                   CASE WHEN o.campaign_id IS NULL OR NOT q.is_test OR o.recipient_id IS NOT NULL THEN 'RECIPIENT' END,
                    CASE WHEN coalesce(o.content_id, q.content_hash) IS NOT NULL THEN 'TEMPLATE' END)) made
                WHERE made.value IS NOT NULL))
     FROM message_attempts a JOIN email_outbox o ON o.seq = a.seq LEFT JOIN campaign_queue q ON q.id = o.campaign_id

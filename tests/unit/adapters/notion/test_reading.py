@@ -171,3 +171,19 @@ def test_a_select_serves_as_a_status(start: Start) -> None:
     content["pages"] = {LETTER: page}
     (found,) = start(content).source.ready_pages(NOW)
     assert (found.id, found.status) == (LETTER, "Ready")
+
+
+def test_a_link_to_a_page_is_called_by_the_pages_title(start: Start) -> None:
+    """Read once however often it is linked to; a page that is not shared has none."""
+    content = workspace()
+    links = [
+        {"object": "block", "id": id_of(f"link {n}"), "type": "link_to_page", "has_children": False}
+        | {"link_to_page": {"type": "page_id", "page_id": page}}
+        for n, page in enumerate((LETTER, LETTER, id_of("a secret page")))
+    ]
+    content["blocks"][LETTER] = links
+    notion = start(content)
+    blocks = notion.source.load_blocks(LETTER)
+    title = notion.source.load_page(LETTER).subject
+    assert [block.data["title"] for block in blocks] == [title, title, ""]
+    assert len([call for call in notion.stub.calls("GET") if call["path"].endswith(f"pages/{LETTER}")]) == 2

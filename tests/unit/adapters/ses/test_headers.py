@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from email.header import decode_header, make_header
 from email.utils import parseaddr
 
@@ -9,7 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.adapters.ses.headers import address, one_line, sender, unsubscribe_headers
+from mailout.adapters.ses.headers import address, list_headers, one_line, own_headers, sender, tags
+from mailout.content.model import Content
+from mailout.delivery.port import Mail
+from mailout.delivery.protocol import Attempt
+
+MAIL = Mail(
+    Attempt("m", 1),
+    "campaign",
+    "a@e.org",
+    "news@e.org",
+    "",
+    None,
+    Content("s", "h", "t"),
+    {},
+    "https://e.org/u",
+)
 
 
 def read_back(line: str) -> tuple[str, str]:
@@ -89,14 +105,39 @@ def test_an_address_is_plain_ascii_or_refused(email):
 
 def test_the_one_click_pair_stands_in_every_mailing_and_in_no_transactional_mail():
     url = "https://example.org/unsubscribe?token=abc"
-    pair = unsubscribe_headers(url)
+    pair = list_headers(replace(MAIL, unsubscribe_url=url))
     assert pair is not None
     assert [header["Value"] for header in pair] == [f"<{url}>", "List-Unsubscribe=One-Click"]
-    assert unsubscribe_headers(None) == []
+    assert list_headers(replace(MAIL, unsubscribe_url=None, list_id="weekly.example.org")) == []
+
+
+def test_a_list_has_an_id_a_mailbox_to_leave_by_and_a_feedback_id():
+    mail = replace(
+        MAIL,
+        unsubscribe_url="https://e.org/u",
+        unsubscribe_mailbox="leave+us@example.org",
+        list_id="weekly.example.org",
+    )
+    named = {header["Name"]: header["Value"] for header in list_headers(mail) or ()}
+    assert named["List-Id"] == "<weekly.example.org>"
+    assert (
+        named["List-Unsubscribe"] == "<https://e.org/u>, <mailto:leave%2Bus@example.org?subject=unsubscribe>"
+    )
+    feedback = {tag["Name"]: tag["Value"] for tag in tags(mail)}
+    assert (feedback["ses:feedback-id-a"], feedback["ses:feedback-id-b"]) == ("weekly", "campaign")
 
 
 @pytest.mark.parametrize(
     "url", ["https://e.org/a b", "https://e.org/>", "https://e.org/\r\nX: y", "https://e.org/ü", "x" * 994]
 )
 def test_a_link_that_no_header_can_carry_is_refused(url):
-    assert unsubscribe_headers(url) is None
+    assert list_headers(replace(MAIL, unsubscribe_url=url)) is None
+
+
+def test_a_single_mails_own_headers_fit_into_ses_or_are_refused() -> None:
+    made = own_headers({"X-Order": "7", "X-Name": "Zoë " * 20, "X-Lines": "a\r\nBcc: b"})
+    assert made is not None
+    assert made[0] == {"Name": "X-Order", "Value": "7"}
+    assert all(one["Value"].isascii() and "\n" not in one["Value"] for one in made)
+    assert own_headers({"X-Long": "x" * 995}) is None
+    assert own_headers({"X-Empty": " "}) is None

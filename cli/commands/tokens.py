@@ -1,0 +1,112 @@
+"""`mailout tokens`: who may hand in single mails over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.commands.companies import company_name
+from cli.engine import read_settings
+from cli.output import Json, note, print_json, say
+from mailout import wiring
+from mailout.errors import NotFound, UsageError
+from mailout.intake.companies import Scope, new_token
+from mailout.time_format import iso
+
+app = typer.Typer(
+    help="Tokens for programs that hand in single mails: create, list, revoke.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@app.command(epilog="Example: mailout tokens create --company shop --limit-per-minute 600")
+def create(
+    company: Annotated[str, typer.Option("--company", help="Whose it is; made if it is new.")],
+    limit_per_minute: Annotated[
+        int | None, typer.Option("--limit-per-minute", min=1, help="Mails a minute; without it, no limit.")
+    ] = None,
+    scopes: Annotated[
+        str, typer.Option("--scopes", help="What it may do: send, read, or both.")
+    ] = "send,read",
+    json: Json = False,
+) -> None:
+    """Make a token. It is shown once: only a hash of it is kept."""
+    text, token = new_token(company_name(company), _scopes(scopes), limit_per_minute)
+    store = wiring.open_store(read_settings())
+    try:
+        store.add_token(token)
+    finally:
+        store.close()
+    if json:
+        print_json(
+            {
+                "token": text,
+                "id": token.id,
+                "company": token.company_id,
+                "scopes": list(token.scopes),
+                "limit_per_minute": limit_per_minute,
+            }
+        )
+        return
+    say(text)
+    note(f"Shown this once. It is known as {token.id}; to end it: mailout tokens revoke {token.id}")
+
+
+@app.command("list", epilog="Example: mailout tokens list --json")
+def list_tokens(json: Json = False) -> None:
+    """Every token: whose it is and what it may do, never the token itself."""
+    store = wiring.open_store(read_settings())
+    try:
+        tokens = store.tokens()
+    finally:
+        store.close()
+    if json:
+        print_json(
+            [
+                {
+                    "id": token.id,
+                    "company": token.company_id,
+                    "scopes": list(token.scopes),
+                    "limit_per_minute": token.limit_per_minute,
+                    "created_at": iso(token.created_at),
+                    "revoked_at": iso(token.revoked_at),
+                }
+                for token in tokens
+            ]
+        )
+        return
+    if not tokens:
+        say("No tokens yet. The first one: mailout tokens create --company NAME")
+    for token in tokens:
+        limit = f"{token.limit_per_minute:,} a minute" if token.limit_per_minute else "no limit"
+        state = "revoked" if token.revoked_at else limit
+        say(f"{token.id}  {token.company_id}  {','.join(token.scopes)}  {state}")
+
+
+@app.command(epilog="Example: mailout tokens revoke mo_Ab3dEf9h")
+def revoke(
+    id: Annotated[str, typer.Argument(metavar="ID", help="As `mailout tokens list` shows it.")],
+    json: Json = False,
+) -> None:
+    """End a token. The gateway may know it for five seconds more."""
+    store = wiring.open_store(read_settings())
+    try:
+        if not store.revoke_token(id):
+            raise NotFound(f"There is no token {id} to revoke.", remedy="`mailout tokens list` shows them.")
+    finally:
+        store.close()
+    if json:
+        print_json({"id": id, "revoked": True})
+        return
+    say(f"{id} is revoked.")
+
+
+def _scopes(written: str) -> list[Scope]:
+    names = [name.strip() for name in written.split(",") if name.strip()]
+    unknown = [name for name in names if name not in set(Scope)]
+    if unknown or not names:
+        raise UsageError(f"--scopes: {written!r} is not known.", remedy="Give send, read, or send,read.")
+    return [Scope(name) for name in dict.fromkeys(names)]

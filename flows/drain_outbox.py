@@ -1,0 +1,39 @@
+"""Single mails: one long-lived run sends them as they come, for an hour; then the next takes over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import State, flow
+from prefect.events import emit_event
+from prefect.states import Completed
+
+from flows.heartbeats import heartbeats
+from mailout import wiring
+from mailout.single_mail_run import SingleMailRun
+from tasks.logs import redacted
+from tasks.single_mails import send_single_mails
+
+WAITING = "mailout.single_mails.waiting"
+"""The event that starts a run; the gateway emits it, too, when it finds that nobody sends."""
+
+
+@flow(name="drain_outbox", retries=0)
+@heartbeats
+@redacted
+def drain_outbox(seconds: float = 3600.0) -> State[Any]:
+    """Send what programs hand in at POST /v1/email/send, as it comes. Two at once do no harm.
+
+    Args:
+        seconds: How long this run goes on; shortly before its end it asks for the next one.
+    """
+    run = SingleMailRun(wiring.engine().sending, _ask_for_next)
+    if not run.take_over():
+        return Completed(message="Another run sends them.", name="Not needed")
+    went_on = send_single_mails(run, seconds)
+    counts = ", ".join(f"{n} {state.lower()}" for state, n in run.ended.items()) or "none came"
+    return Completed(message=f"{counts}{'' if went_on else '; it was asked to stop'}.")
+
+
+def _ask_for_next() -> None:
+    emit_event(WAITING, resource={"prefect.resource.id": "mailout.gateway"}, payload={})

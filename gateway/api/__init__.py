@@ -1,0 +1,25 @@
+"""The API for programs: single mails and recipients, under `/v1`, with a company's token."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from gateway.access import WrongTokens
+from gateway.api import recipients, single_mails
+from gateway.api.callers import Callers
+from gateway.api.problems import Problem, answer_problem
+from mailout.content.from_settings import footer_of
+from mailout.delivery.port import REHEARSING
+from mailout.intake.single_mails import SingleMailIntake
+from mailout.settings import Settings
+from mailout.store import Store
+
+BATCH = "/v1/email/send-batch"
+
+
+def include(app: FastAPI, settings: Settings, store: Store, wrong: WrongTokens) -> None:
+    callers = Callers(store, wrong)
+    intake = SingleMailIntake(lambda: footer_of(settings), settings.mailout_transport == REHEARSING)
+    app.include_router(single_mails.router(store, callers, intake))
+    app.include_router(recipients.router(store, callers))
+    app.add_exception_handler(Problem, answer_problem)

@@ -1,0 +1,113 @@
+"""Who calls the API: a company, by its token; and how often it may."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+
+from gateway.access import Refused, WrongTokens
+from gateway.api.problems import Problem
+from mailout.intake.companies import PREFIX, Companies, Scope, Token, hash_of
+
+KEPT_SECONDS = 5.0
+"""A known token is not looked up again for so long: that is also how long a revoked one may still work."""
+KEPT = 10_000
+MINUTE = 60.0
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+
+
+@dataclass
+class _Minute:
+    ends: float
+    used: int = 0
+
+
+class Callers:
+    """Lets a company in, and counts its mails by the minute."""
+
+    def __init__(
+        self, store: Companies, wrong: WrongTokens, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._wrong = wrong
+        self._monotonic = monotonic
+        self._known: dict[str, tuple[float, Token]] = {}
+        self._minutes: dict[str, _Minute] = {}
+
+    async def company(self, request: Request, scope: Scope) -> Token:
+        """The caller's token. Raises Problem 400, 401, 403 or 429."""
+        request.state.request_id = _request_id(request)
+        token = await self._token(request)
+        if token is None:
+            self._count_wrong(request)
+            raise Problem(
+                401,
+                "UNAUTHORIZED",
+                "The header Authorization: Bearer <token> is missing, or the token is wrong or revoked.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        if scope not in token.scopes:
+            raise Problem(403, "FORBIDDEN", f"This token may not {scope}.")
+        return token
+
+    def charge(self, request: Request, token: Token, mails: int) -> None:
+        """So many mails more in this minute, or Problem 429."""
+        if token.limit_per_minute is None:
+            return
+        now = self._monotonic()
+        minute = self._minutes.get(token.id)
+        if minute is None or now >= minute.ends:
+            minute = self._minutes[token.id] = _Minute(now + MINUTE)
+        reset = str(max(1, round(minute.ends - now)))
+        refused = minute.used + mails > token.limit_per_minute
+        minute.used += 0 if refused else mails
+        left = max(0, token.limit_per_minute - minute.used)
+        request.state.limit_headers = {
+            "RateLimit-Limit": str(token.limit_per_minute),
+            "RateLimit-Remaining": str(left),
+            "RateLimit-Reset": reset,
+        }
+        if refused:
+            detail = f"This token may hand in {token.limit_per_minute} mails a minute; {left} are left."
+            raise Problem(429, "RATE_LIMITED", detail, headers={"Retry-After": reset})
+
+    async def _token(self, request: Request) -> Token | None:
+        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not text.startswith(PREFIX) or len(text) > 200:
+            return None
+        wanted, now = hash_of(text.strip()), self._monotonic()
+        kept = self._known.get(wanted)
+        if kept is not None and kept[0] > now:
+            return kept[1]
+        token = await run_in_threadpool(self._store.token, wanted)
+        if token is None or token.revoked_at is not None or not hmac.compare_digest(token.token_hash, wanted):
+            self._known.pop(wanted, None)
+            return None
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        self._known[wanted] = (now + KEPT_SECONDS, token)
+        return token
+
+    def _count_wrong(self, request: Request) -> None:
+        try:
+            self._wrong.one_more(request)
+        except Refused as error:
+            raise Problem(429, "RATE_LIMITED", str(error.detail), headers=error.headers) from None
+
+
+def _request_id(request: Request) -> str:
+    """The caller's own, or a new one: it says which request a mail came from, and nothing else."""
+    given = request.headers.get("x-request-id")
+    if given is None:
+        return str(uuid.uuid4())
+    if not _REQUEST_ID.fullmatch(given):
+        request.state.request_id = str(uuid.uuid4())
+        raise Problem(400, "INVALID_PAYLOAD", "X-Request-Id: 1 to 128 visible ASCII characters, no blanks.")
+    return given

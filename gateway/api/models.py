@@ -1,0 +1,199 @@
+"""What programs send and get, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from mailout.content.checks import MAX_HTML, MAX_SUBJECT
+from mailout.delivery.single_mails import Category
+from mailout.intake.single_mails import MAX_HEADERS, MAX_NAME, MAX_TEXT, MAX_TO, Code, Fault, Faulty, HandedIn
+
+BATCH_MOST = 500
+_Id = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
+_Name = Annotated[str, StringConstraints(max_length=MAX_NAME)]
+_Address = Annotated[str, StringConstraints(max_length=MAX_TO)]
+_Key = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[\x20-\x7e]+$")]
+
+
+class Given(BaseModel):
+    """What is not known is refused: a misspelt field would be lost without a word."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class RecipientGiven(Given):
+    recipientId: UUID | None = Field(None, description="A recipient's id here")
+    externalId: _Id | None = Field(None, description="Your own name for the recipient; made if it is new")
+    name: _Name | None = None
+    email: _Address | None = Field(None, description="If given, the same as `to`")
+
+
+class Mail(Given):
+    """One e-mail to one person."""
+
+    to: _Address = Field(examples=["ana@example.org"])
+    subject: Annotated[str, StringConstraints(max_length=MAX_SUBJECT)]
+    html: Annotated[str, StringConstraints(max_length=MAX_HTML)]
+    text: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = Field(
+        None, description="Derived from `html` when absent"
+    )
+    recipient: RecipientGiven | None = None
+    from_name: _Name | None = None
+    reply_to: _Address | None = None
+    headers: dict[str, str] = Field(
+        default_factory=dict, max_length=MAX_HEADERS, description="X-*, References, In-Reply-To"
+    )
+    category: Category = Field(
+        Category.TRANSACTIONAL,
+        description="`marketing` gets a link to leave by, and does not go to who has left",
+    )
+    send_at: AwareDatetime | None = Field(None, description="Not before this moment")
+
+    def handed_in(self) -> HandedIn:
+        whom = self.recipient or RecipientGiven(recipientId=None, externalId=None, email=None)
+        return HandedIn(
+            to=self.to,
+            subject=self.subject,
+            html=self.html,
+            text=self.text,
+            recipient_id=str(whom.recipientId) if whom.recipientId else None,
+            external_id=whom.externalId,
+            recipient_name=whom.name,
+            recipient_email=whom.email,
+            names_recipient=self.recipient is not None,
+            from_name=self.from_name,
+            reply_to=self.reply_to,
+            headers=self.headers,
+            category=self.category,
+            send_at=self.send_at.timestamp() if self.send_at else None,
+        )
+
+
+class MailInBatch(Mail):
+    idempotency_key: _Key | None = None
+
+
+class Batch(Given):
+    messages: list[Any] = Field(min_length=1, max_length=BATCH_MOST)
+
+
+class RecipientBody(Given):
+    email: _Address
+    name: _Name | None = None
+
+
+class Accepted(BaseModel):
+    outboxId: UUID
+    requestId: str
+    status: str = Field(examples=["PENDING"])
+
+
+class BatchResult(BaseModel):
+    """One mail's own verdict: `outboxId` when it was taken in, else `code` and `detail`."""
+
+    index: int
+    status: int = Field(description="As a request of its own would be answered: 202, 400, 409 or 503")
+    outboxId: UUID | None = None
+    state: str | None = None
+    code: str | None = None
+    detail: str | None = None
+    errors: list[dict[str, str]] = Field(default_factory=list)
+
+
+class BatchAccepted(BaseModel):
+    requestId: str
+    accepted: int
+    refused: int
+    results: list[BatchResult]
+
+
+class HistoryEntry(BaseModel):
+    type: str
+    createdAt: str
+    metadata: dict[str, Any]
+
+
+class SesEvent(BaseModel):
+    type: str
+    createdAt: str | None
+    detail: dict[str, Any]
+
+
+class Story(BaseModel):
+    outboxId: UUID
+    requestId: str
+    recipientId: str | None
+    to: str
+    subject: str | None
+    category: str | None
+    status: str
+    attempts: int
+    sesMessageId: str | None
+    errorCode: str | None
+    errorReason: str | None
+    durationMs: int | None
+    createdAt: str | None
+    sentAt: str | None
+    failedAt: str | None
+    nextAttemptAt: str | None
+    history: list[HistoryEntry]
+    events: list[SesEvent]
+
+
+class RecipientAnswer(BaseModel):
+    recipientId: UUID
+    externalId: str
+    email: str
+    name: str | None
+    createdAt: str | None
+    updatedAt: str | None
+
+
+def faults_of(error: ValidationError) -> Faulty:
+    """What pydantic found, with our codes: sizes of subject and HTML are the template's."""
+    return Faulty([_fault(one) for one in error.errors(include_url=False, include_context=False)])
+
+
+def _fault(found: Mapping[str, Any]) -> Fault:
+    place = ".".join(str(part) for part in found["loc"]) or "body"
+    too_long = found["type"] == "string_too_long"
+    code = Code.INVALID_TEMPLATE if too_long and place in ("subject", "html") else Code.INVALID_PAYLOAD
+    message = str(found["msg"])
+    return Fault(code, place, message[:1].lower() + message[1:])
+
+
+def moment(value: float | None) -> str | None:
+    if value is None:
+        return None
+    return datetime.fromtimestamp(value, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def body_of(model: type[BaseModel], **more: Any) -> dict[str, Any]:
+    """For an operation that reads its body itself. One schema: references would point nowhere."""
+    schema = model.model_json_schema()
+    schema = _inlined(schema, schema.pop("$defs", {}))
+    if more:
+        schema["properties"] |= more
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema()
+    return dict(_inlined(schema, schema.pop("$defs", {})))
+
+
+def _inlined(part: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(part, Mapping):
+        if "$ref" in part:
+            named = definitions[part["$ref"].rpartition("/")[2]]
+            rest = {name: value for name, value in part.items() if name != "$ref"}
+            return _inlined(named, definitions) | rest
+        return {name: _inlined(value, definitions) for name, value in part.items()}
+    if isinstance(part, Sequence) and not isinstance(part, str):
+        return [_inlined(one, definitions) for one in part]
+    return part

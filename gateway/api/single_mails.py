@@ -1,0 +1,266 @@
+"""`/v1/email`: hand a mail in, one or many, and ask what became of it. Answered when it is durable."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Path, Request, Response
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from gateway.answers import MAX_BODY, read_body
+from gateway.api.callers import Callers
+from gateway.api.models import (
+    BATCH_MOST,
+    Accepted,
+    Batch,
+    BatchAccepted,
+    BatchResult,
+    Mail,
+    MailInBatch,
+    Story,
+    body_of,
+    faults_of,
+    moment,
+    schema_of,
+)
+from gateway.api.problems import Problem, of_faults, problems
+from gateway.group_commit import GroupCommit
+from mailout.delivery.single_mails import Acceptance, SingleMail, Verdict
+from mailout.errors import Abort
+from mailout.intake.companies import Scope, Token
+from mailout.intake.single_mails import Code, Fault, Faulty, SingleMailIntake
+from mailout.store import Store
+
+MAX_BATCH_BODY = 20 * 1024 * 1024
+LONG = 20_000
+"""Bytes of a body above which it is checked in a thread of its own: others should not wait for it."""
+_KEY = re.compile(r"[\x20-\x7e]{1,255}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+RequestId = Annotated[
+    str | None, Header(alias="X-Request-Id", description="Yours, or one is made; always returned")
+]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="The same key with the same mail is one mail; with another one it is refused",
+    ),
+]
+Authorization = Annotated[str | None, Header(alias="Authorization", description="Bearer <token>")]
+
+
+def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRouter:
+    routes = APIRouter(tags=["single mails"])
+    outbox: GroupCommit[SingleMail] = GroupCommit(store.accept_single_mails)
+
+    @routes.post(
+        "/v1/email/send",
+        status_code=202,
+        response_model=Accepted,
+        responses=problems(400, 401, 403, 409, 413, 429, 503),
+        openapi_extra=body_of(Mail),
+    )
+    async def send(
+        request: Request,
+        response: Response,
+        authorization: Authorization = None,
+        x_request_id: RequestId = None,
+        idempotency_key: Key = None,
+    ) -> Any:
+        """Hand in one e-mail. It is in the outbox when this answers 202, and leaves within seconds."""
+        token = await callers.company(request, Scope.SEND)
+        key = idempotency_key
+        if key is not None and not _KEY.fullmatch(key):
+            raise Problem(400, Code.INVALID_PAYLOAD, "Idempotency-Key: 1 to 255 ASCII characters.")
+        callers.charge(request, token, 1)
+        raw = await _body(request, MAX_BODY)
+
+        def prepare() -> SingleMail:
+            given = Mail.model_validate_json(raw).handed_in()
+            request_id = request.state.request_id
+            return intake.prepare(given, company=token.company_id, request_id=request_id, key=key)
+
+        try:
+            mail = prepare() if len(raw) <= LONG else await run_in_threadpool(prepare)
+        except ValidationError as error:
+            raise of_faults(faults_of(error).faults) from None
+        except Faulty as error:
+            raise of_faults(error.faults) from None
+        except Abort as error:  # the footer's settings
+            raise Problem(503, "CONFIGURATION_ERROR", str(error), headers={"Retry-After": "60"}) from None
+        acceptance: Acceptance = await outbox.put(mail)
+        if refusal := _refusal(acceptance):
+            raise refusal
+        _add_headers(request, response)
+        if acceptance.verdict is Verdict.REPEATED:
+            response.headers["Idempotency-Replayed"] = "true"
+        return {
+            "outboxId": acceptance.id,
+            "requestId": acceptance.request_id,
+            "status": acceptance.state.value,
+        }
+
+    @routes.post(
+        "/v1/email/send-batch",
+        status_code=202,
+        response_model=BatchAccepted,
+        responses=problems(400, 401, 403, 413, 429, 503),
+        openapi_extra=body_of(
+            Batch,
+            messages={
+                "type": "array",
+                "minItems": 1,
+                "maxItems": BATCH_MOST,
+                "items": schema_of(MailInBatch),
+            },
+        ),
+    )
+    async def send_batch(
+        request: Request,
+        response: Response,
+        authorization: Authorization = None,
+        x_request_id: RequestId = None,
+    ) -> Any:
+        """Hand in up to 500 e-mails in one commit, each with its own key and its own verdict."""
+        token = await callers.company(request, Scope.SEND)
+        raw = await _body(request, MAX_BATCH_BODY)
+        try:
+            batch = await run_in_threadpool(Batch.model_validate_json, raw)
+        except ValidationError as error:
+            raise of_faults(faults_of(error).faults) from None
+        callers.charge(request, token, len(batch.messages))
+        request_id = request.state.request_id
+        results = await run_in_threadpool(_hand_in, store, intake, token, request_id, batch.messages)
+        _add_headers(request, response)
+        accepted = sum(1 for one in results if one.status == 202)
+        return BatchAccepted(
+            requestId=request_id, accepted=accepted, refused=len(results) - accepted, results=results
+        )
+
+    @routes.get(
+        "/v1/email/{outboxId}", response_model=Story, responses=problems(400, 401, 403, 404, 429, 503)
+    )
+    async def story(
+        request: Request,
+        response: Response,
+        outboxId: Annotated[str, Path(description="As POST /v1/email/send answered")],
+        authorization: Authorization = None,
+        x_request_id: RequestId = None,
+    ) -> Any:
+        """What became of a mail of this company: its state, every step, and what SES reported."""
+        token = await callers.company(request, Scope.READ)
+        found = None
+        if _UUID.fullmatch(outboxId):
+            found = await run_in_threadpool(_story, store, token.company_id, outboxId.lower())
+        if found is None:
+            raise Problem(404, Code.OUTBOX_NOT_FOUND, "This company has no such message.")
+        _add_headers(request, response)
+        return found
+
+    return routes
+
+
+async def _body(request: Request, most: int) -> bytes:
+    try:
+        return await read_body(request, most)
+    except HTTPException as error:
+        if error.status_code != 413:
+            raise Problem(400, Code.INVALID_PAYLOAD, "The body did not arrive whole.") from None
+        raise Problem(413, Code.INVALID_PAYLOAD, f"The body has more than {most:,} bytes.") from None
+
+
+def _add_headers(request: Request, response: Response) -> None:
+    response.headers["X-Request-Id"] = request.state.request_id
+    response.headers.update(getattr(request.state, "limit_headers", {}))
+
+
+def _refusal(acceptance: Acceptance) -> Problem | None:
+    if acceptance.verdict is Verdict.CONFLICT:
+        return Problem(409, "IDEMPOTENCY_CONFLICT", "This Idempotency-Key was used for another mail.")
+    if acceptance.verdict is Verdict.NO_RECIPIENT:
+        said = "is not there, was deleted, or has another address"
+        return of_faults([Fault(Code.RECIPIENT_NOT_FOUND, "recipient", said)])
+    return None
+
+
+def _hand_in(
+    store: Store, intake: SingleMailIntake, token: Token, request_id: str, given: list[Any]
+) -> list[BatchResult]:
+    """All that is good in one commit."""
+    results: dict[int, BatchResult] = {}
+    good: list[tuple[int, SingleMail]] = []
+    for index, one in enumerate(given):
+        try:
+            mail = MailInBatch.model_validate_json(json.dumps(one)) if isinstance(one, dict) else None
+            if mail is None:
+                raise Faulty([Fault(Code.INVALID_PAYLOAD, "body", "is no object")])
+            key = mail.idempotency_key
+            good.append(
+                (
+                    index,
+                    intake.prepare(
+                        mail.handed_in(), company=token.company_id, request_id=request_id, key=key
+                    ),
+                )
+            )
+        except ValidationError as error:
+            results[index] = _refused(index, of_faults(faults_of(error).faults))
+        except Faulty as error:
+            results[index] = _refused(index, of_faults(error.faults))
+        except Abort as error:
+            results[index] = _refused(index, Problem(503, "CONFIGURATION_ERROR", str(error)))
+    acceptances = store.accept_single_mails([mail for _, mail in good])
+    for (index, _), acceptance in zip(good, acceptances, strict=True):
+        refusal = _refusal(acceptance)
+        if refusal is None:
+            state = acceptance.state.value
+            results[index] = BatchResult(index=index, status=202, outboxId=UUID(acceptance.id), state=state)
+        else:
+            results[index] = _refused(index, refusal)
+    return [results[index] for index in range(len(given))]
+
+
+def _refused(index: int, problem: Problem) -> BatchResult:
+    errors = problem.document("")["errors"]
+    return BatchResult(
+        index=index, status=problem.status, code=problem.code, detail=problem.detail, errors=errors
+    )
+
+
+def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
+    row = store.single_mail(company, id)
+    if row is None:
+        return None
+    events = store.delivery_events(message_id=id)
+    return {
+        "outboxId": row["id"],
+        "requestId": row["request_id"] or row["id"],
+        "recipientId": row["recipient_id"],
+        "to": row["email"],
+        "subject": row["subject"],
+        "category": row["category"],
+        "status": row["state"],
+        "attempts": row["attempts"],
+        "sesMessageId": row["ses_message_id"],
+        "errorCode": row["error_code"],
+        "errorReason": row["error_message"],
+        "durationMs": row["duration_ms"],
+        "createdAt": moment(row["created_at"]),
+        "sentAt": moment(row["sent_at"]),
+        "failedAt": moment(row["failed_at"]),
+        "nextAttemptAt": moment(row["next_attempt_at"]),
+        "history": [
+            {"type": one["type"], "createdAt": one["created_at"], "metadata": one["metadata"]}
+            for one in store.message_events(id)
+        ],
+        "events": [
+            {"type": one["event_type"], "createdAt": moment(one["event_at"]), "detail": one["detail"]}
+            for one in reversed(events)
+        ],
+    }

@@ -1,0 +1,1 @@
+"""The dashboard: pages on which people see what goes out, and steer it. Rendered here; no build step."""

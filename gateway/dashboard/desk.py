@@ -1,0 +1,168 @@
+"""What every page works with: the store, the settings, who is signed in, and how acts are let through."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from gateway.dashboard.forms import MOST, Form, read_form
+from gateway.dashboard.sessions import COOKIE, Session, Sessions
+from gateway.dashboard.views import HEADERS, Views, go_to
+from gateway.dashboard.wrong_passwords import WrongPasswords
+from gateway.prefect_events import Emitter
+from gateway.server import site_of
+from mailout.doctor.checks import Part
+from mailout.errors import MailoutError, NotFound, StoreError, UsageError
+from mailout.history.port import Act
+from mailout.queue.snapshot import QueueForecast
+from mailout.settings import Settings
+from mailout.store import Store
+
+ONLY_ADMIN = "This needs the administrator's password: editors see letters and send tests."
+
+
+class Instead(Exception):
+    """Another answer than the page: a way to the login, or a refusal."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+
+
+def _cannot_forget(email_norm: str) -> object:
+    raise UsageError("Nobody can be forgotten here.", remedy="Use `mailout subscribers forget`.")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What needs more than the store; whoever starts the gateway hands it in."""
+
+    examine: Callable[[], Iterable[Part]] = tuple  # what `mailout doctor` asks
+    forget: Callable[[str], object] = _cannot_forget  # erases a normalised address; NotFound: nobody knows it
+
+
+@dataclass(frozen=True)
+class Desk:
+    settings: Settings
+    store: Store
+    queue_forecast: QueueForecast
+    zone: tzinfo
+    views: Views
+    sessions: Sessions
+    wrong: WrongPasswords
+    emitter: Emitter | None = None
+    tools: Tools = Tools()
+
+    # ── who ──
+
+    def visitor(self, request: Request, *, admin: bool = False) -> Session:
+        session = self.sessions.read(request.cookies.get(COOKIE))
+        if session is None:
+            raise Instead(self._to_login(request))
+        if admin and not session.is_admin:
+            raise Instead(self.refuse(request, 403, ONLY_ADMIN, session))
+        return session
+
+    def _to_login(self, request: Request) -> Response:
+        if request.headers.get("hx-request"):  # a part of a page: the whole page has to go there
+            return Response(status_code=401, headers={"HX-Redirect": "/login", **HEADERS})
+        asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        wanted = f"?next={quote(asked)}" if request.method == "GET" and asked != "/" else ""
+        return RedirectResponse(f"/login{wanted}", 303, headers={"Cache-Control": "no-store"})
+
+    def who(self, request: Request, session: Session) -> str:
+        return f"{session.role.value} ({self.site(request)})"
+
+    def site(self, request: Request) -> str:
+        return site_of(request.client.host if request.client else None)
+
+    # ── acts ──
+
+    async def acting(self, request: Request, *, admin: bool = True, most: int = MOST) -> tuple[Session, Form]:
+        """Who acts, and with what: signed in, of the right role, with a form made for this session."""
+        session = self.visitor(request, admin=admin)
+        if not from_here(request):
+            raise Instead(self.refuse(request, 403, "The request came from another site.", session))
+        form = await read_form(request, most)
+        if not _same(form.get("csrf"), session.csrf):
+            said = "The form is out of date or not ours. Go back, reload the page, and try again."
+            raise Instead(self.refuse(request, 403, said, session))
+        return session, form
+
+    async def do(
+        self,
+        request: Request,
+        session: Session,
+        do: Callable[[], object],
+        *,
+        what: str,
+        about: str = "",
+        said: str,
+        back: str,
+    ) -> Response:
+        """Do it, write down who did it, and say so on the next page; or say there why not."""
+        try:
+            await run_in_threadpool(do)
+        except StoreError as error:
+            if not isinstance(error, NotFound):
+                raise
+            return go_to(back, str(error))
+        except MailoutError as error:
+            return go_to(back, str(error))
+        await run_in_threadpool(self.store.write_act, Act(self.who(request, session), what, about))
+        return go_to(back, said)
+
+    def refuse(self, request: Request, status: int, why: str, session: Session | None = None) -> Response:
+        request.state.why = why
+        return self.views.page(request, "refused.html.j2", session, status, why=why, title=_TITLES[status])
+
+
+_TITLES = {403: "Not allowed", 404: "Not found", 503: "Not now"}
+
+
+def page_route(desk: Desk) -> type[APIRoute]:
+    """Routes whose errors are pages, not JSON."""
+
+    class PageRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handler(request: Request) -> Response:
+                try:
+                    return await handle(request)
+                except Instead as instead:
+                    return instead.response
+                except NotFound as error:
+                    return desk.refuse(request, 404, str(error), desk.sessions.read(_cookie(request)))
+                except StoreError as error:
+                    request.state.why = str(error)
+                    said = "The store does not answer just now. Try again in a moment."
+                    return desk.refuse(request, 503, said, desk.sessions.read(_cookie(request)))
+
+            return handler
+
+    return PageRoute
+
+
+def from_here(request: Request) -> bool:
+    """Whether a form was sent from one of our own pages, as far as the browser tells."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return False
+    origin = request.headers.get("origin")
+    return origin in (None, "null") or urlsplit(origin).netloc == request.headers.get("host")
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(), expected.encode())
+
+
+def _cookie(request: Request) -> str | None:
+    return request.cookies.get(COOKIE)

@@ -1,0 +1,178 @@
+"""An import with a preview: the file is kept for a while, shown, and written when that is right."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from gateway.dashboard.desk import Desk, page_route
+from gateway.dashboard.forms import Form
+from gateway.dashboard.views import go_to
+from mailout.audience.columns import FIELDS
+from mailout.audience.csv_import import Choices, CsvImport, read_subscribers
+from mailout.audience.marks import BY_NAME
+from mailout.audience.plan import IN_WORDS
+from mailout.audience.port import ImportCounts
+from mailout.errors import MailoutError
+from mailout.history.port import Act
+
+MOST_BYTES = 20 * 1024 * 1024
+KEPT_SECONDS = 3600.0
+TOO_LARGE = "Files up to 20 MB are imported here; a larger one with `mailout subscribers import`."
+_TOKEN = re.compile(r"[0-9a-f]{32}")
+
+
+def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
+    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+    kept = _Kept(desk.settings.mailout_home / "imports", now)
+
+    @routes.get("/people/import")
+    def choose(request: Request) -> Response:
+        session = desk.visitor(request, admin=True)
+        return desk.views.page(request, "import.html.j2", session)
+
+    @routes.post("/people/import")
+    async def upload(request: Request) -> Response:
+        desk.visitor(request, admin=True)
+        if int(request.headers.get("content-length") or 0) > MOST_BYTES:
+            return go_to("/people/import", TOO_LARGE)
+        _, form = await desk.acting(request, most=MOST_BYTES)
+        if not form.file:
+            return go_to("/people/import", "Choose a file first.")
+        token = await run_in_threadpool(kept.keep, form.file_name, form.file)
+        return go_to("/people/import/preview?" + urlencode({"file": token}))
+
+    @routes.get("/people/import/preview")
+    def preview(request: Request, file: str = "") -> Response:
+        session = desk.visitor(request, admin=True)
+        path = kept.path(file)
+        if path is None:
+            return go_to("/people/import", "That file is no longer here: choose it again.")
+        chosen = Form(request.query_params.multi_items())
+        found: CsvImport | None = None
+        problem = ""
+        try:
+            found = read_subscribers(path, _choices(chosen))
+        except MailoutError as error:
+            problem = _for_this_page(error)
+        return desk.views.page(
+            request,
+            "import_preview.html.j2",
+            session,
+            file=file,
+            name=path.name,
+            plan=found.plan if found else None,
+            people=found.people if found else 0,
+            problem=problem,
+            fields=FIELDS,
+            in_words=IN_WORDS,
+            meanings=BY_NAME,
+            chosen=chosen.beginning("column:"),
+            words=chosen.beginning("word:"),
+            listed=chosen.get("list"),
+            headers=_headers(found, chosen),
+        )
+
+    @routes.post("/people/import/confirm")
+    async def confirm(request: Request) -> Response:
+        session, form = await desk.acting(request)
+        path = kept.path(form.get("file"))
+        if path is None:
+            return go_to("/people/import", "That file is no longer here: choose it again.")
+        try:
+            found, counts = await run_in_threadpool(_import, desk, path, form)
+        except MailoutError as error:
+            return go_to("/people/import", _for_this_page(error))
+        kept.remove(form.get("file"))
+        what = f"imported {found.people:,} people"
+        await run_in_threadpool(desk.store.write_act, Act(desk.who(request, session), what, path.name))
+        return go_to("/people", _said(found, counts))
+
+    return routes
+
+
+def _choices(form: Form) -> Choices:
+    return Choices(
+        fields={column: field for column, field in form.beginning("column:").items() if field in FIELDS},
+        statuses={word: BY_NAME[to] for word, to in form.beginning("word:").items() if to in BY_NAME},
+    )
+
+
+def _headers(found: CsvImport | None, chosen: Form) -> list[tuple[str, str]]:
+    """Every column and what it is taken for; of a file that was not understood, what a person said."""
+    if found is None:
+        return list(chosen.beginning("column:").items())
+    taken = [(one.column, one.field) for one in found.plan.columns]
+    names = {column for column, _ in taken}
+    return taken + [(name, "attribute") for name in found.plan.attributes if name not in names]
+
+
+def _import(desk: Desk, path: Path, form: Form) -> tuple[CsvImport, ImportCounts]:
+    found = read_subscribers(path, _choices(form))
+    listed = form.get("list").strip()
+    totals = asdict(ImportCounts())
+    for batch in found.batches():
+        rows = [replace(row, lists=(*row.lists, listed)) for row in batch] if listed else batch
+        for name, n in asdict(desk.store.import_subscribers(rows)).items():
+            totals[name] += n
+    return found, ImportCounts(**totals)
+
+
+def _said(found: CsvImport, counts: ImportCounts) -> str:
+    said = f"{found.people:,} people: {counts.added:,} new, {counts.updated:,} changed,"
+    said += f" {counts.unchanged:,} as before."
+    if counts.kept_status:
+        said += f" {counts.kept_status:,} had left or bounced before and stay so."
+    if counts.forgotten:
+        said += f" {counts.forgotten:,} had asked to be forgotten and were not brought back."
+    return said
+
+
+def _for_this_page(error: MailoutError) -> str:
+    """Without the remedy where it names an option of the command line: the page has fields for it."""
+    return error.message if error.remedy and "--" in error.remedy else str(error)
+
+
+class _Kept:
+    """Uploaded files, each in a folder of its own under its own name: the name may say who is in it."""
+
+    def __init__(self, folder: Path, now: Callable[[], float]) -> None:
+        self._folder = folder
+        self._now = now
+
+    def keep(self, name: str, data: bytes) -> str:
+        self._clear_up()
+        token = secrets.token_hex(16)
+        place = self._folder / token
+        place.mkdir(mode=0o700, parents=True)
+        plain = re.sub(r"[^\w .()-]+", "_", name.replace("\\", "/").rpartition("/")[2]).lstrip(". ")[-100:]
+        path = place / (plain or "people.csv")
+        path.touch(mode=0o600)
+        path.write_bytes(data)
+        return token
+
+    def path(self, token: str) -> Path | None:
+        if not _TOKEN.fullmatch(token):
+            return None
+        folder = self._folder / token
+        return next(iter(folder.iterdir()), None) if folder.is_dir() else None
+
+    def remove(self, token: str) -> None:
+        if _TOKEN.fullmatch(token):
+            shutil.rmtree(self._folder / token, ignore_errors=True)
+
+    def _clear_up(self) -> None:
+        if not self._folder.is_dir():
+            return
+        for place in self._folder.iterdir():
+            if _TOKEN.fullmatch(place.name) and place.stat().st_mtime < self._now() - KEPT_SECONDS:
+                shutil.rmtree(place, ignore_errors=True)

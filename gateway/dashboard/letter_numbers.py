@@ -1,0 +1,89 @@
+"""What one letter's page shows of its messages, read by index however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+from typing import Any
+
+from mailout.delivery.states import State
+from mailout.history.port import History
+from mailout.queue.forecast import Forecast
+from mailout.queue.mailout import Mailout
+from mailout.queue.port import QueueStore
+from mailout.reporting.line_chart import Chart, Line, chart
+from mailout.reporting.summary import BUCKETS, FailureGroup, Summary, Timeline, summarise
+from mailout.store import Store
+from mailout.time_format import clock_time
+
+SMALL = 2_000
+"""Up to so many messages are read one by one."""
+MOST_FAILED = 1_000
+MOST_ADDRESSES = 50
+EVENTS = ("delivered", "bounced", "complained", "opened", "clicked")
+
+
+def modes_shown(rehearses: bool) -> Sequence[str]:
+    """Where nothing leaves the machine, rehearsals are the letters."""
+    return ("real", "rehearsal") if rehearses else ("real",)
+
+
+def summary_of(store: Store, mailout: Mailout, forecast: Forecast | None) -> Summary:
+    if mailout.ledger.recipients <= SMALL:
+        return replace(summarise(store, mailout.id), forecast=forecast)
+    return Summary(
+        mailout=mailout,
+        as_of=store.now(),
+        failures=failures(store, mailout),
+        unknown_addresses=tuple(row["email"] for row in _rows(store, mailout.id, [State.UNKNOWN], 5)),
+        timeline=timeline(store, mailout.id),
+        forecast=forecast,
+    )
+
+
+def failures(store: QueueStore, mailout: Mailout) -> tuple[FailureGroup, ...]:
+    """By reason, from the first thousand; the count is of these."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in _rows(store, mailout.id, [State.FAILED, State.VALIDATION_FAILED], MOST_FAILED):
+        groups.setdefault(row["error_code"] or "NO_CODE", []).append(row)
+    found = (
+        FailureGroup(
+            code,
+            len(rows),
+            rows[0]["error_message"] or "",
+            tuple(row["email"] for row in rows[:MOST_ADDRESSES]),
+        )
+        for code, rows in groups.items()
+    )
+    return tuple(sorted(found, key=lambda group: (-group.count, group.code)))
+
+
+def timeline(store: History, mailout_id: str) -> Timeline | None:
+    """In equal parts, from samples."""
+    curve = store.sent_over_time(mailout_id)
+    if not curve:
+        return None
+    start, end = curve[0][0], curve[-1][0]
+    if start == end:
+        return Timeline(start, end, (curve[-1][1],))
+    counts, before = [0] * BUCKETS, 0
+    for at, sent in curve:
+        counts[min(BUCKETS - 1, int((at - start) / (end - start) * BUCKETS))] += sent - before
+        before = sent
+    return Timeline(start, end, tuple(counts))
+
+
+def events_chart(store: History, mailout_id: str, zone: tzinfo) -> Chart | None:
+    """What came back, as each reconcile found it; None: too little is known to draw."""
+    known = store.mailout_over_time(mailout_id)
+    shown = [name for name in EVENTS if any(counts.get(name) for _, counts in known)]
+    if len(known) < 2 or not shown:
+        return None
+    span = known[-1][0] - known[0][0]
+    lines = [Line(name, [(at, counts.get(name, 0)) for at, counts in known]) for name in shown]
+    return chart("events", "What came back", lines, label=lambda at: clock_time(at, zone, span))
+
+
+def _rows(store: QueueStore, id: str, states: Sequence[State], most: int) -> Sequence[Mapping[str, Any]]:
+    return store.messages(id, limit=most, states=states)

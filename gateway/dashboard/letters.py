@@ -1,0 +1,193 @@
+"""Letters, and one letter: what it is, how it stands, why it waits, what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+from markupsafe import Markup
+
+from gateway.dashboard.desk import Desk, page_route
+from gateway.dashboard.letter_numbers import events_chart, modes_shown, summary_of
+from gateway.dashboard.mail_view import findings, mail_page, mail_text
+from gateway.dashboard.sessions import Session
+from mailout import ids
+from mailout.content.notion.links import page_id_of
+from mailout.errors import NotFound
+from mailout.queue.actions import Verdict
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.queue.snapshot import OPEN
+from mailout.reporting.details import details
+from mailout.reporting.forecasts import forecast_text
+from mailout.reporting.phrases import COLUMN_NAMES, MEANINGS, archived, left_alone, mode, resuming
+from mailout.reporting.plot import NARROW, WIDE, plot
+from mailout.reporting.rows import csv_lines
+from mailout.setting_values import SendWindow
+
+PAGE = 50
+VIEWS = ("desktop", "phone", "dark", "text")
+FILTERS: dict[str, tuple[str, Sequence[Status]]] = {
+    "": ("All", ()),
+    "waiting": ("Waiting", OPEN),
+    "sent": ("Over", (Status.COMPLETED, Status.CANCELLED)),
+    "trials": ("Tests and rehearsals", ()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What can be done with a letter's page or file."""
+
+    ref: str | None  # what a request would name; None: a file that this machine cannot name
+    size: int  # how many people would get it
+    real: Mailout | None  # it has been asked for already
+
+
+def router(desk: Desk) -> APIRouter:
+    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+
+    @routes.get("/letters")
+    def letters(request: Request, show: str = "", before: str = "") -> Response:
+        session = desk.visitor(request)
+        show = show if show in FILTERS else ""
+        page = desk.store.letters(
+            modes=_modes(desk, show), statuses=FILTERS[show][1], before=_key(before), limit=PAGE + 1
+        )
+        more = page[PAGE - 1] if len(page) > PAGE else None
+        return desk.views.page(
+            request,
+            "letters.html.j2",
+            session,
+            letters=page[:PAGE],
+            filters={key: name for key, (name, _) in FILTERS.items()},
+            show=show,
+            more=f"{more.created_at!r}~{more.id}" if more else "",
+            first=not before,
+            asked=desk.store.asked(waiting=0),
+        )
+
+    @routes.get("/letters/{id}")
+    def letter(request: Request, id: str, view: str = "desktop") -> Response:
+        session = desk.visitor(request)
+        mailout = desk.store.mailout(id)
+        return desk.views.page(
+            request,
+            "letter.html.j2",
+            session,
+            view=view if view in VIEWS else "desktop",
+            views=VIEWS,
+            offer=offer_for(desk, mailout),
+            findings=findings(desk, mailout),
+            text=mail_text(desk.store, mailout) if view == "text" else "",
+            what_if=_what_if(desk, request, mailout),
+            asked=request.query_params,
+            **_numbers(desk, session, mailout),
+            **_standing(desk, mailout),
+        )
+
+    @routes.get("/letters/{id}/live")
+    def live(request: Request, id: str) -> Response:
+        session = desk.visitor(request)
+        mailout = desk.store.mailout(id)
+        return desk.views.page(request, "letter_live.html.j2", session, **_standing(desk, mailout))
+
+    @routes.get("/letters/{id}/mail")
+    def mail(request: Request, id: str, scheme: str = "light") -> Response:
+        desk.visitor(request)
+        return mail_page(desk, desk.store.mailout(id), dark=scheme == "dark")
+
+    @routes.get("/letters/{id}/recipients.csv")
+    def recipients(request: Request, id: str) -> Response:
+        desk.visitor(request, admin=True)
+        name = f"mailout-{desk.store.mailout(id).id}.csv"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+        lines: Iterator[str] = csv_lines(desk.store, id)
+        return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
+
+    return routes
+
+
+def offer_for(desk: Desk, mailout: Mailout) -> Offer:
+    """A request names a page, or a Markdown file by its path; a file's own `id` does not lead back to it."""
+    written = mailout.ref.lower().endswith((".md", ".markdown")) and Path(mailout.ref).is_file()
+    known = page_id_of(mailout.ref) is not None or written
+    try:
+        real: Mailout | None = desk.store.mailout(ids.mailout_id(mailout.ref))
+    except NotFound:
+        real = None
+    if real and real.status is Status.CANCELLED and not real.ledger.sent + real.ledger.unknown:
+        real = None  # taken back before its first message: it may be sent after all
+    return Offer(mailout.ref if known else None, desk.store.audience_size(mailout.list_key), real)
+
+
+def _modes(desk: Desk, show: str) -> Sequence[str]:
+    shown = modes_shown(desk.queue_forecast.rehearses)
+    return [one for one in ("rehearsal", "test") if one not in shown] if show == "trials" else shown
+
+
+def _key(written: str) -> tuple[float, str] | None:
+    at, _, id = written.partition("~")
+    try:
+        return float(at), id
+    except ValueError:
+        return None
+
+
+def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
+    """What moves while it is sent."""
+    now = desk.store.now()
+    goes_on_by = mailout.goes_on_by(now, desk.settings.lock_seconds)
+    forecast = desk.queue_forecast.forecast(mailout.id) if mailout.status in OPEN else None
+    ledger = mailout.ledger
+    return {
+        "mailout": mailout,
+        "mode": mode(mailout),
+        "alone": left_alone(mailout, goes_on_by, desk.zone) if goes_on_by is not None else "",
+        "archived": archived(mailout, desk.zone),
+        "forecast": forecast_text(forecast, desk.zone) if forecast else "",
+        "held": mailout.defer_reason in WAITS_FOR_A_PERSON,
+        "advice": [step.advice for step in resuming(mailout)],
+        "ledger": [
+            (c.value, name, getattr(ledger, c.value), MEANINGS[c]) for c, name in COLUMN_NAMES.items()
+        ],
+        "verdicts": VERDICTS,
+    }
+
+
+VERDICTS = {
+    Verdict.SENT: "They arrived: the provider's records or the people say so. Nothing is sent.",
+    Verdict.FAILED: "They did not arrive, and nothing more is sent to them.",
+    Verdict.PENDING: "They did not arrive: send them again. If that is wrong, somebody gets it twice.",
+}
+
+
+def _numbers(desk: Desk, session: Session, mailout: Mailout) -> dict[str, Any]:
+    summary = summary_of(desk.store, mailout, None)
+    if not session.is_admin:
+        summary = summary.redacted()
+    return {
+        # Our own SVG: everything in it is escaped where it is built.
+        "wide": Markup(plot(summary, width=WIDE, zone=desk.zone, styled=False)),  # noqa: S704
+        "narrow": Markup(plot(summary, width=NARROW, zone=desk.zone, styled=False)),  # noqa: S704
+        "summary": summary,
+        "chart": events_chart(desk.store, mailout.id, desk.zone),
+        "details": list(details(summary, desk.zone)),
+    }
+
+
+def _what_if(desk: Desk, request: Request, mailout: Mailout) -> str:
+    """The same simulation with another rate or window; nothing is changed."""
+    asked = request.query_params
+    if mailout.status not in OPEN or not (asked.get("rate") or asked.get("window")):
+        return ""
+    try:
+        window = SendWindow.parse(asked["window"]) if asked.get("window") else None
+        rate = min(1000.0, max(0.1, float(asked["rate"]))) if asked.get("rate") else None
+    except ValueError as error:
+        return f"That cannot be played through: {error}."
+    played = desk.queue_forecast.what_if(rate=rate, window=window).forecast(mailout.id)
+    return f"Then: {forecast_text(played, desk.zone)}." if played else ""

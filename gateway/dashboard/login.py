@@ -1,0 +1,79 @@
+"""Signing in and out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from math import ceil
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from gateway.dashboard.desk import Desk, from_here, page_route
+from gateway.dashboard.forms import read_form
+from gateway.dashboard.sessions import COOKIE, LASTS
+from gateway.dashboard.views import go_to
+from mailout.history.port import Act
+from mailout.reporting.phrases import count
+
+
+def router(desk: Desk, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> APIRouter:
+    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+
+    def show(request: Request, status: int = 200, problem: str = "", wanted: str = "") -> Response:
+        if not desk.sessions.open:
+            return desk.views.page(request, "closed.html.j2", status=403)
+        return desk.views.page(request, "login.html.j2", status=status, problem=problem, wanted=wanted)
+
+    @routes.get("/login")
+    async def login(request: Request, next: str = "") -> Response:
+        if desk.sessions.read(request.cookies.get(COOKIE)) is not None:
+            return go_to(local_path(next))
+        return show(request, wanted=local_path(next))
+
+    @routes.post("/login")
+    async def sign_in(request: Request) -> Response:
+        if not desk.sessions.open or not from_here(request):
+            return show(request, 403, "Sign in on this page.")
+        site = desk.site(request)
+        form = await read_form(request)
+        wanted = local_path(form.get("next"))
+        if (wait := desk.wrong.wait_of(site)) is not None:
+            minutes = count(ceil(wait / 60), "minute")
+            return show(request, 429, f"Too many wrong passwords. Try again in {minutes}.", wanted)
+        await sleep(desk.wrong.slow_by)
+        role = desk.sessions.role_of(form.get("password"))
+        if role is None:
+            desk.wrong.one_more(site)
+            return show(request, 401, "That is not the password.", wanted)
+        await run_in_threadpool(desk.store.write_act, Act(f"{role.value} ({site})", "signed in"))
+        response = go_to(wanted)
+        response.set_cookie(
+            COOKIE,
+            desk.sessions.begin(role),
+            max_age=int(LASTS),
+            httponly=True,
+            samesite="lax",
+            secure=_over_tls(request),
+        )
+        return response
+
+    @routes.post("/logout")
+    async def sign_out(request: Request) -> Response:
+        await desk.acting(request, admin=False)
+        response = go_to("/login", "You are signed out.")
+        response.delete_cookie(COOKIE)
+        return response
+
+    return routes
+
+
+def local_path(written: str) -> str:
+    """A page of ours: a link to the login must not lead elsewhere afterwards."""
+    plain = written.startswith("/") and not written.startswith(("//", "/\\")) and written.isprintable()
+    return written if plain and not written.startswith("/login") else "/"
+
+
+def _over_tls(request: Request) -> bool:
+    """A proxy that is not trusted may still say so: the cookie only gets stricter."""
+    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))

@@ -1,0 +1,47 @@
+"""How many people there are: now, and over the last 90 days."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+
+from gateway.dashboard.desk import Desk
+from mailout.history.counting import days_ago
+from mailout.history.port import LISTED
+from mailout.reporting.line_chart import Chart, Line, chart
+from mailout.time_format import short_day
+
+DAYS = 90
+STATUSES = ("active", "unsubscribed", "bounced")
+
+
+def people_now(desk: Desk) -> Mapping[str, int]:
+    """As the last reconcile counted them; counted now if it never ran."""
+    found = desk.store.people_over_time(days_ago(desk.store.now(), desk.zone, 1))
+    counts = found[-1][1] if found else desk.store.subscriber_counts()
+    return {status: counts.get(status, 0) for status in STATUSES}
+
+
+def lists_now(desk: Desk) -> Mapping[str, int]:
+    found = desk.store.people_over_time(days_ago(desk.store.now(), desk.zone, 1))
+    counts = found[-1][1] if found else {}
+    return {name.removeprefix(LISTED): n for name, n in sorted(counts.items()) if name.startswith(LISTED)}
+
+
+def people_chart(desk: Desk, statuses: tuple[str, ...] = ("active",)) -> Chart | None:
+    """None: fewer than two days are known."""
+    days = desk.store.people_over_time(days_ago(desk.store.now(), desk.zone, DAYS))
+    if len(days) < 2:
+        return None
+    lines = [
+        Line(status, [(_noon(day), counts.get(status, 0)) for day, counts in days]) for status in statuses
+    ]
+    return chart("people", "People over the last 90 days", lines, label=_label)
+
+
+def _noon(day: str) -> float:
+    return date.fromisoformat(day).toordinal() * 86_400.0
+
+
+def _label(at: float) -> str:
+    return short_day(date.fromordinal(round(at / 86_400)))

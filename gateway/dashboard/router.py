@@ -1,0 +1,61 @@
+"""The dashboard, put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter
+
+from gateway.dashboard import (
+    health,
+    home,
+    imports,
+    letter_acts,
+    letters,
+    live,
+    login,
+    people,
+    problems,
+    static,
+)
+from gateway.dashboard.desk import Desk, Tools
+from gateway.dashboard.sessions import Sessions
+from gateway.dashboard.views import Views
+from gateway.dashboard.wrong_passwords import WrongPasswords
+from gateway.prefect_events import Emitter
+from gateway.stream import LOOK_SECONDS
+from mailout.queue.snapshot import QueueForecast
+from mailout.settings import Settings
+from mailout.store import Store
+
+
+def router(
+    settings: Settings,
+    store: Store,
+    queue_forecast: QueueForecast,
+    emitter: Emitter | None,
+    tools: Tools | None = None,
+    *,
+    now: Callable[[], float] = time.time,
+    every: float = LOOK_SECONDS,
+) -> APIRouter:
+    zone = ZoneInfo(settings.send_timezone)
+    desk = Desk(
+        settings=settings,
+        store=store,
+        queue_forecast=queue_forecast,
+        zone=zone,
+        views=Views(zone, settings.org_name, rehearses=queue_forecast.rehearses),
+        sessions=Sessions(settings.admin_password, settings.editor_password, now),
+        wrong=WrongPasswords(),
+        emitter=emitter,
+        tools=tools or Tools(),
+    )
+    routes = APIRouter(include_in_schema=False)
+    routes.include_router(static.router())
+    routes.include_router(live.router(desk, every=every))
+    for part in (login, home, letters, letter_acts, people, imports, problems, health):
+        routes.include_router(part.router(desk))
+    return routes

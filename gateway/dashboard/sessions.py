@@ -1,0 +1,92 @@
+"""Who is signed in: a signed cookie, made with the role's password, so it ends with the password."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import SecretStr
+
+COOKIE = "mailout_session"
+LASTS = 12 * 3600.0
+
+
+class Role(StrEnum):
+    """What somebody may do."""
+
+    ADMIN = "admin"  # everything
+    EDITOR = "editor"  # sees letters, previews and tests; no people, no sending to them
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    role: Role
+    csrf: str  # stands in every form of this session
+
+    @property
+    def is_admin(self) -> bool:
+        return self.role is Role.ADMIN
+
+
+class Sessions:
+    """Signs and reads cookies. The key is slow to make: a stolen cookie must not lead to the password."""
+
+    def __init__(
+        self,
+        admin: SecretStr | None,
+        editor: SecretStr | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        given = {Role.ADMIN: admin, Role.EDITOR: editor if admin else None}
+        self._passwords = {role: _bytes(one) for role, one in given.items() if one is not None}
+        self._keys = {role: _key(role, password) for role, password in self._passwords.items()}
+        self._now = now
+
+    @property
+    def open(self) -> bool:
+        """Whether there is a password at all."""
+        return bool(self._keys)
+
+    def role_of(self, password: str) -> Role | None:
+        """Whose password it is; every one is compared, each in constant time."""
+        digest = hashlib.sha256(password.encode()).digest()
+        found = None
+        for role, known in self._passwords.items():
+            if hmac.compare_digest(hashlib.sha256(known).digest(), digest):
+                found = found or role
+        return found
+
+    def begin(self, role: Role) -> str:
+        """The cookie's value."""
+        said = f"{role.value}.{int(self._now() + LASTS)}.{secrets.token_urlsafe(18)}"
+        return f"{said}.{self._sign(role, 'session', said)}"
+
+    def read(self, cookie: str | None) -> Session | None:
+        """None: it is not ours, or it has ended, or its password was changed."""
+        said, _, signature = (cookie or "").rpartition(".")
+        name, _, rest = said.partition(".")
+        role = next((one for one in self._keys if one.value == name), None)
+        if role is None or not hmac.compare_digest(
+            self._sign(role, "session", said).encode(), signature.encode()
+        ):
+            return None
+        if float(rest.partition(".")[0]) <= self._now():
+            return None
+        return Session(role, self._sign(role, "form", said))
+
+    def _sign(self, role: Role, purpose: str, said: str) -> str:
+        return hmac.new(self._keys[role], f"{purpose} {said}".encode(), hashlib.sha256).hexdigest()
+
+
+def _bytes(secret: SecretStr) -> bytes:
+    return secret.get_secret_value().encode()
+
+
+def _key(role: Role, password: bytes) -> bytes:
+    salt = f"mailout dashboard session {role.value}".encode()
+    return hashlib.scrypt(password, salt=salt, n=2**14, r=8, p=1, dklen=32)

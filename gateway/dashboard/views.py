@@ -1,0 +1,84 @@
+"""Pages: rendered from templates, with headers under which nothing runs but what we serve ourselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import tzinfo
+from typing import Any
+from urllib.parse import quote, unquote
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from gateway.dashboard.sessions import Session
+from gateway.dashboard.static import address_of_asset
+from mailout.reporting.html import badge
+from mailout.reporting.phrases import count, headline, share, waiting
+from mailout.time_format import lasting, spoken
+
+TEMPLATES = Environment(
+    loader=PackageLoader("gateway.dashboard"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "X-Robots-Tag": "noindex, nofollow",
+    "Referrer-Policy": "same-origin",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+        " frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+}
+SAID = "mailout_said"
+"""A cookie with the sentence that the next page shows once."""
+
+
+class Views:
+    def __init__(self, zone: tzinfo, org_name: str | None, *, rehearses: bool) -> None:
+        self._zone = zone
+        self._shared: dict[str, Any] = {
+            "org_name": org_name,
+            "rehearses": rehearses,
+            "asset": address_of_asset,
+            "badge": badge,
+            "count": count,
+            "headline": headline,
+            "lasting": lasting,
+            "share": share,
+            "waiting": lambda mailout: waiting(mailout, zone),
+            "when": self._when,
+            "n": "{:,}".format,
+        }
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        session: Session | None = None,
+        status: int = 200,
+        **values: Any,
+    ) -> HTMLResponse:
+        said = unquote(request.cookies.get(SAID, ""))
+        html = TEMPLATES.get_template(template).render(
+            **self._shared, session=session, said=said, path=request.url.path, **values
+        )
+        response = HTMLResponse(html, status, headers=dict(HEADERS))
+        if said:
+            response.delete_cookie(SAID)
+        return response
+
+    def _when(self, moment: float | None) -> str:
+        return "" if moment is None else spoken(moment, self._zone)
+
+
+def go_to(path: str, said: str = "") -> RedirectResponse:
+    """After an act: another page, so that reloading it does nothing twice."""
+    response = RedirectResponse(path, 303, headers={"Cache-Control": "no-store"})
+    if said:
+        response.set_cookie(SAID, quote(said[:1500]), max_age=60, httponly=True, samesite="lax")
+    return response

@@ -1,0 +1,43 @@
+"""Wrong passwords: ten in a quarter of an hour for each address; many over all slow everybody, a little."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+QUARTER = 900.0
+MOST_FROM_ONE = 10
+MANY_OVER_ALL = 100
+SLOW_SECONDS = 2.0
+SITES_KEPT = 10_000
+
+
+class WrongPasswords:
+    """Counted in the memory of this process: a restart forgives."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._ends = 0.0
+        self._counts: Counter[str] = Counter()
+
+    def wait_of(self, site: str) -> float | None:
+        """Seconds until this address may try again; None: now."""
+        self._begin_again_if_over()
+        return self._ends - self._monotonic() if self._counts[site] >= MOST_FROM_ONE else None
+
+    @property
+    def slow_by(self) -> float:
+        """Before any password is looked at, also a right one: nobody learns from how long it took."""
+        self._begin_again_if_over()
+        return SLOW_SECONDS if self._counts.total() >= MANY_OVER_ALL else 0.0
+
+    def one_more(self, site: str) -> None:
+        self._begin_again_if_over()
+        self._counts[site] += 1
+
+    def _begin_again_if_over(self) -> None:
+        now = self._monotonic()
+        if now >= self._ends or len(self._counts) > SITES_KEPT:
+            self._ends = now + QUARTER
+            self._counts.clear()

@@ -1,0 +1,144 @@
+"""What the dashboard looks back on, on SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.queue import mailout_of
+from mailout.history.port import EVENTS_COME_FOR, LISTED, Act
+from mailout.history.samples import spread
+from mailout.queue.mailout import Mailout, Status
+
+_LETTERS = """
+SELECT * FROM campaign_queue q
+WHERE (:at IS NULL OR (q.created_at, q.id) < (:at, :id))
+  AND q.status IN (SELECT value FROM json_each(:statuses))
+  AND CASE WHEN q.is_test THEN 'test' WHEN q.is_rehearsal THEN 'rehearsal' ELSE 'real' END
+      IN (SELECT value FROM json_each(:modes))
+ORDER BY q.created_at DESC, q.id DESC LIMIT :limit"""
+_MESSAGES_TO = """
+SELECT o.*, q.subject, q.is_test, q.is_rehearsal
+FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, :email)
+ORDER BY q.created_at DESC, q.id DESC LIMIT :limit"""
+_RECENT = """
+SELECT id, sent, failed, metrics FROM campaign_queue
+WHERE NOT is_test AND (sent > 0 OR failed > 0) AND coalesce(completed_at, :now) >= :since"""
+
+
+class SqliteHistory:
+    """Fulfils `History`."""
+
+    db: Database
+
+    def letters(
+        self,
+        *,
+        modes: Sequence[str],
+        statuses: Sequence[Status] = (),
+        before: tuple[float, str] | None = None,
+        limit: int = 50,
+    ) -> Sequence[Mailout]:
+        at, id = before or (None, None)
+        rows = self.db.read(
+            _LETTERS,
+            {
+                "at": at,
+                "id": id,
+                "statuses": json.dumps(list(statuses or Status)),
+                "modes": json.dumps(list(modes)),
+                "limit": limit,
+            },
+        )
+        return [mailout_of(row) for row in rows]
+
+    def messages_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        return [dict(row) for row in self.db.read(_MESSAGES_TO, {"email": email_norm, "limit": limit})]
+
+    def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
+        with self.db.reading() as tx:
+            # Two ends of an index: SQLite would scan for `min` and `max` in one query.
+            first, last = (
+                tx.execute(
+                    f"SELECT seq FROM email_outbox WHERE campaign_id = ? ORDER BY seq {way} LIMIT 1",  # noqa: S608
+                    (mailout_id,),
+                ).fetchone()
+                for way in ("ASC", "DESC")
+            )
+            if first is None:
+                return []
+            (sent,) = tx.execute("SELECT sent FROM campaign_queue WHERE id = ?", (mailout_id,)).fetchone()
+            found = []
+            for n in range(points + 1):
+                place = first["seq"] + (last["seq"] - first["seq"]) * n // points
+                row = tx.execute(
+                    "SELECT sent_at FROM email_outbox WHERE campaign_id = ? AND seq >= ? LIMIT 1",
+                    (mailout_id, place),
+                ).fetchone()
+                found.append(row["sent_at"] if row else None)
+        return spread([at for at in found if at is not None], sent)
+
+    def keep_counts(self, day: str) -> None:
+        people = {
+            row["name"]: row["n"]
+            for row in self.db.read(
+                "SELECT status AS name, count(*) AS n FROM subscribers GROUP BY status"
+                " UNION ALL SELECT ? || list_key, count(*) FROM subscriptions"
+                " WHERE unsubscribed_at IS NULL GROUP BY list_key",
+                (LISTED,),
+            )
+        }
+        now = self.db.clock.now()
+        with self.db.write() as tx:
+            tx.execute("INSERT OR REPLACE INTO people_counts VALUES (?, ?)", (day, json.dumps(people)))
+            for row in tx.execute(_RECENT, {"now": now, "since": now - EVENTS_COME_FOR}).fetchall():
+                counts = {"sent": row["sent"], "failed": row["failed"], **json.loads(row["metrics"])}
+                last = tx.execute(
+                    "SELECT counts FROM mailout_counts WHERE campaign_id = ? ORDER BY at DESC LIMIT 1",
+                    (row["id"],),
+                ).fetchone()
+                if last is None or json.loads(last["counts"]) != counts:
+                    tx.execute(
+                        "INSERT OR REPLACE INTO mailout_counts VALUES (?, ?, ?)",
+                        (row["id"], now, json.dumps(counts)),
+                    )
+
+    def people_over_time(self, since: str) -> Sequence[tuple[str, Mapping[str, int]]]:
+        rows = self.db.read("SELECT day, counts FROM people_counts WHERE day >= ? ORDER BY day", (since,))
+        return [(row["day"], json.loads(row["counts"])) for row in rows]
+
+    def mailout_over_time(self, mailout_id: str) -> Sequence[tuple[float, Mapping[str, int]]]:
+        rows = self.db.read(
+            "SELECT at, counts FROM mailout_counts WHERE campaign_id = ? ORDER BY at", (mailout_id,)
+        )
+        return [(row["at"], json.loads(row["counts"])) for row in rows]
+
+    def write_act(self, act: Act) -> None:
+        with self.db.write() as tx:
+            tx.execute(
+                "INSERT INTO dashboard_acts (at, who, what, about) VALUES (?, ?, ?, ?)",
+                (act.at or self.db.clock.now(), act.who, act.what, act.about),
+            )
+
+    def acts(self, limit: int = 100) -> Sequence[Act]:
+        rows = self.db.read(
+            "SELECT who, what, about, at FROM dashboard_acts ORDER BY id DESC LIMIT ?", (limit,)
+        )
+        return [Act(*row) for row in rows]
+
+    def requeue_dead_letter(self, id: str) -> bool:
+        with self.db.write() as tx:
+            found = tx.execute(
+                "INSERT INTO events_inbox (id, source, payload, received_at)"
+                " SELECT payload ->> 'inbox_id', payload ->> 'source', payload ->> 'body', :now"
+                " FROM dead_letters WHERE id = :id AND topic = 'ses-events'"
+                " ON CONFLICT (id) DO UPDATE SET payload = excluded.payload, applied_at = NULL, error = NULL,"
+                " received_at = excluded.received_at",
+                {"id": id, "now": self.db.clock.now()},
+            )
+            if not found.rowcount:
+                return False
+            tx.execute("DELETE FROM dead_letters WHERE id = ?", (id,))
+            return True

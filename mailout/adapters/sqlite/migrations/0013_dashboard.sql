@@ -1,0 +1,22 @@
+-- What the dashboard looks back on.
+CREATE INDEX campaign_queue_created ON campaign_queue (created_at, id);
+
+CREATE TABLE people_counts (
+    day    TEXT PRIMARY KEY,
+    counts TEXT NOT NULL  -- by status, and by list (`list:…`)
+) WITHOUT ROWID;
+
+CREATE TABLE mailout_counts (
+    campaign_id TEXT NOT NULL,
+    at          REAL NOT NULL,
+    counts      TEXT NOT NULL,
+    PRIMARY KEY (campaign_id, at)
+) WITHOUT ROWID;
+
+CREATE TABLE dashboard_acts (
+    id    INTEGER PRIMARY KEY,
+    at    REAL NOT NULL,
+    who   TEXT NOT NULL,
+    what  TEXT NOT NULL,
+    about TEXT NOT NULL DEFAULT ''
+);

@@ -1,0 +1,67 @@
+"""What the dashboard looks back on, on Supabase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mailout.adapters.supabase import codec
+from mailout.adapters.supabase.rpc import Rpc
+from mailout.history.port import EVENTS_COME_FOR, LISTED, Act
+from mailout.history.samples import spread
+from mailout.queue.mailout import Mailout, Status
+
+
+class SupabaseHistory:
+    """Fulfils `History`."""
+
+    rpc: Rpc
+
+    def letters(
+        self,
+        *,
+        modes: Sequence[str],
+        statuses: Sequence[Status] = (),
+        before: tuple[float, str] | None = None,
+        limit: int = 50,
+    ) -> Sequence[Mailout]:
+        at, id = before or (None, None)
+        wanted = [status.value for status in statuses or Status]
+        params = {
+            "modes": list(modes),
+            "statuses": wanted,
+            "before_at": at,
+            "before_id": id,
+            "most": limit,
+        }
+        return [codec.mailout(row) for row in self.rpc("mailout_letters", params)]
+
+    def messages_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        rows = self.rpc("mailout_messages_to", {"email": email_norm, "most": limit})
+        return [codec.row(values) for values in rows]
+
+    def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
+        found = self.rpc("mailout_sent_samples", {"id": mailout_id, "points": points})
+        return spread(found["moments"], found["sent"] or 0)
+
+    def keep_counts(self, day: str) -> None:
+        params = {"day": day, "listed": LISTED, "events_come_for": EVENTS_COME_FOR}
+        self.rpc("mailout_keep_counts", params)
+
+    def people_over_time(self, since: str) -> Sequence[tuple[str, Mapping[str, int]]]:
+        rows = self.rpc("mailout_people_over_time", {"since": since})
+        return [(row["day"], row["counts"]) for row in rows]
+
+    def mailout_over_time(self, mailout_id: str) -> Sequence[tuple[float, Mapping[str, int]]]:
+        rows = map(codec.row, self.rpc("mailout_over_time", {"id": mailout_id}))
+        return [(row["at"], row["counts"]) for row in rows]
+
+    def write_act(self, act: Act) -> None:
+        self.rpc("mailout_write_act", asdict(act))
+
+    def acts(self, limit: int = 100) -> Sequence[Act]:
+        return [Act(**codec.row(values)) for values in self.rpc("mailout_acts", {"most": limit})]
+
+    def requeue_dead_letter(self, id: str) -> bool:
+        return bool(self.rpc("mailout_requeue_dead_letter", {"id": id}))

@@ -1,0 +1,70 @@
+"""Mails without a mailout on Supabase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mailout.adapters.supabase import codec
+from mailout.adapters.supabase.rpc import Rpc
+from mailout.delivery.single_mails import Acceptance, SingleMail, SingleMailsWaiting, Verdict
+from mailout.delivery.states import State
+from mailout.intake.companies import recipient_id
+
+
+class SupabaseSingleMails:
+    """Fulfils `SingleMails`."""
+
+    rpc: Rpc
+
+    def accept_single_mails(self, mails: Sequence[SingleMail]) -> Sequence[Acceptance]:
+        verdicts = self.rpc("mailout_accept_single_mails", {"mails": [_params(mail) for mail in mails]})
+        return [
+            Acceptance(
+                Verdict(one["verdict"]),
+                one["id"],
+                State(one.get("state", State.PENDING)),
+                one.get("request_id"),
+            )
+            for one in verdicts
+        ]
+
+    def single_mail(self, company: str, id: str) -> Mapping[str, Any] | None:
+        found = self.rpc("mailout_single_mail", {"company": company, "id": id})
+        return codec.row(found) if found else None
+
+    def find_messages(self, id: str) -> Sequence[str]:
+        return list(self.rpc("mailout_find_messages", {"id": id}))
+
+    def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting:
+        return SingleMailsWaiting(**self.rpc("mailout_single_mails_waiting", {"rehearsal": rehearsal}))
+
+    def has_single_mails(self, session: str) -> bool:
+        return bool(self.rpc("mailout_has_single_mails", {"session": session}))
+
+
+def _params(mail: SingleMail) -> dict[str, Any]:
+    content = mail.content
+    new_recipient = recipient_id(mail.company_id, mail.external_id) if mail.external_id else None
+    return {
+        "id": mail.id,
+        "company_id": mail.company_id,
+        "request_id": mail.request_id,
+        "email": mail.email,
+        "hash": content.hash,
+        "subject": content.subject,
+        "html": content.html,
+        "plain": content.text,
+        "category": mail.category.value,
+        "from_name": mail.from_name,
+        "reply_to": mail.reply_to,
+        "headers": dict(mail.headers) if mail.headers else None,
+        "recipient_id": mail.recipient_id,
+        "external_id": mail.external_id,
+        "new_recipient_id": new_recipient,
+        "recipient_name": mail.recipient_name,
+        "idempotency_key": mail.idempotency_key,
+        "fingerprint": mail.fingerprint,
+        "send_at": mail.send_at,
+        "is_rehearsal": mail.is_rehearsal,
+    }

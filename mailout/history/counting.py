@@ -1,0 +1,25 @@
+"""Counts over time: written down at each reconcile, shown by the dashboard."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Protocol
+
+from mailout.delivery.port import Outbox
+from mailout.history.port import History
+
+
+class CountingStore(History, Outbox, Protocol):
+    """The store's time decides which day it is."""
+
+
+def keep_counts(store: CountingStore, zone: tzinfo) -> None:
+    store.keep_counts(day_of(store.now(), zone).isoformat())
+
+
+def days_ago(now: float, zone: tzinfo, days: int) -> str:
+    return (day_of(now, zone) - timedelta(days=days)).isoformat()
+
+
+def day_of(moment: float, zone: tzinfo) -> date:
+    return datetime.fromtimestamp(moment, zone).date()

@@ -1,0 +1,65 @@
+"""What the dashboard needs of the store beyond the other rooms: by index, a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mailout.queue.mailout import Mailout, Status
+
+LISTED = "list:"
+"""Before a list's name among the counts of people."""
+EVENTS_COME_FOR = 14 * 86_400.0
+"""How long after its end a mailout's counts are kept over time: what comes later is rare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that a person did on the dashboard."""
+
+    who: str  # the role, and the address it came from
+    what: str
+    about: str = ""  # a mailout's id, a person's address as a hash, a file's name
+    at: float = 0.0
+
+
+class History(Protocol):
+    def letters(
+        self,
+        *,
+        modes: Sequence[str],
+        statuses: Sequence[Status] = (),
+        before: tuple[float, str] | None = None,
+        limit: int = 50,
+    ) -> Sequence[Mailout]:
+        """The newest first, of these modes (`real`, `rehearsal`, `test`), one page: ask again before the
+        last one's (created_at, id)."""
+        ...
+
+    def messages_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        """What one person got or will get of mailouts, the newest mailout first, with its subject."""
+        ...
+
+    def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
+        """(moment, about how many had left by then), at evenly spaced places of the outbox: as quick for a
+        million messages as for a hundred."""
+        ...
+
+    def keep_counts(self, day: str) -> None:
+        """Write down how many people there are today, and how each recent mailout stands now."""
+        ...
+
+    def people_over_time(self, since: str) -> Sequence[tuple[str, Mapping[str, int]]]:
+        """(day, counts by status and list) from that day on, the oldest first."""
+        ...
+
+    def mailout_over_time(self, mailout_id: str) -> Sequence[tuple[float, Mapping[str, int]]]: ...
+    def write_act(self, act: Act) -> None: ...
+    def acts(self, limit: int = 100) -> Sequence[Act]:
+        """The latest first."""
+        ...
+
+    def requeue_dead_letter(self, id: str) -> bool:
+        """Back into the inbox, to be read again; False: it is not there, or it is not an SES event."""
+        ...

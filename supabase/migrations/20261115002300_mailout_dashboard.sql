@@ -1,0 +1,139 @@
+-- What the dashboard looks back on.
+
+create index if not exists campaign_queue_created on campaign_queue (created_at, id);
+
+create table if not exists people_counts (
+    day    text primary key,
+    counts jsonb not null
+);
+comment on table people_counts is 'How many people there are by status and by list (`list:…`), a row a day.';
+
+create table if not exists mailout_counts (
+    campaign_id uuid not null,
+    at          timestamptz not null,
+    counts      jsonb not null,
+    primary key (campaign_id, at)
+);
+comment on table mailout_counts is 'What had become of a mailout by then: a row for each change that a look found.';
+
+create table if not exists dashboard_acts (
+    id    bigint generated always as identity primary key,
+    at    timestamptz not null,
+    who   text not null,
+    what  text not null,
+    about text not null default ''
+);
+comment on table dashboard_acts is 'What people did on the dashboard.';
+
+create or replace function mailout_letters(
+    modes jsonb, statuses jsonb, before_at double precision, before_id text, most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id desc), '[]')
+    from (
+        select q.* from campaign_queue q
+        where ($3 is null or (q.created_at, q.id) < (to_timestamp($3), mailout_to_uuid($4)))
+          and q.status in (select jsonb_array_elements_text($2))
+          and case when q.is_test then 'test' when q.is_rehearsal then 'rehearsal' else 'real' end
+              in (select jsonb_array_elements_text($1))
+        order by q.created_at desc, q.id desc limit most
+    ) page
+$$;
+comment on function mailout_letters is 'One page of mailouts, the newest first.';
+
+create or replace function mailout_messages_to(email text, most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(page) - 'mailout_created_at'
+                              order by page.mailout_created_at desc, page.campaign_id desc), '[]')
+    from (
+        select o.*, q.subject, q.is_test, q.is_rehearsal, q.created_at as mailout_created_at
+        from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, $1)
+        order by q.created_at desc, q.id desc limit most
+    ) page
+$$;
+comment on function mailout_messages_to is 'What one person got of mailouts, found by the ids of the messages.';
+
+create or replace function mailout_sent_samples(id text, points integer) returns jsonb
+language sql stable set search_path = public as $$
+    with ends as (
+        select (select o.seq from email_outbox o where o.campaign_id = mailout_to_uuid($1) order by o.seq limit 1) as first,
+               (select o.seq from email_outbox o where o.campaign_id = mailout_to_uuid($1) order by o.seq desc limit 1) as last
+    )
+    select jsonb_build_object(
+        'sent', (select q.sent from campaign_queue q where q.id = mailout_to_uuid($1)),
+        'moments', (select coalesce(jsonb_agg(mailout_seconds(sample.sent_at)) filter (where sample.sent_at is not null), '[]')
+                    from ends cross join generate_series(0, points) as place (n)
+                    cross join lateral (
+                        select o.sent_at from email_outbox o
+                        where o.campaign_id = mailout_to_uuid($1)
+                          and o.seq >= ends.first + (ends.last - ends.first) * place.n / points
+                        order by o.seq limit 1) sample))
+$$;
+comment on function mailout_sent_samples is 'When messages at evenly spaced places of a mailout left.';
+
+create or replace function mailout_keep_counts(day text, listed text, events_come_for double precision) returns void
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
+    insert into people_counts (day, counts)
+    select $1, coalesce(jsonb_object_agg(counted.name, counted.n), '{}') from (
+        select s.status::text as name, count(*) as n from subscribers s group by s.status
+        union all
+        select $2 || l.list_key, count(*) from subscriptions l where l.unsubscribed_at is null group by l.list_key
+    ) counted
+    on conflict (day) do update set counts = excluded.counts;
+    insert into mailout_counts (campaign_id, at, counts)
+    select q.id, mailout_now(), stands.counts
+    from campaign_queue q
+    cross join lateral (select jsonb_build_object('sent', q.sent, 'failed', q.failed) || q.metrics as counts) stands
+    where not q.is_test and (q.sent > 0 or q.failed > 0)
+      and coalesce(q.completed_at, mailout_now()) >= mailout_now() - make_interval(secs => $3)
+      and stands.counts is distinct from (
+          select m.counts from mailout_counts m where m.campaign_id = q.id order by m.at desc limit 1)
+    on conflict (campaign_id, at) do update set counts = excluded.counts;
+end $$;
+comment on function mailout_keep_counts is 'Write down how many people there are, and how each recent mailout stands.';
+
+create or replace function mailout_people_over_time(since text) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(p) order by p.day), '[]') from people_counts p where p.day >= $1
+$$;
+comment on function mailout_people_over_time is 'The counts of people from a day on.';
+
+create or replace function mailout_over_time(id text) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(jsonb_build_object('at', m.at, 'counts', m.counts) order by m.at), '[]')
+    from mailout_counts m where m.campaign_id = mailout_to_uuid($1)
+$$;
+comment on function mailout_over_time is 'How a mailout stood at each look.';
+
+create or replace function mailout_write_act(who text, what text, about text, at double precision) returns void
+language sql volatile set search_path = public as $$
+    insert into dashboard_acts (at, who, what, about)
+    values (case when $4 > 0 then to_timestamp($4) else mailout_now() end, $1, $2, $3)
+$$;
+comment on function mailout_write_act is 'Somebody did something on the dashboard.';
+
+create or replace function mailout_acts(most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(jsonb_build_object('who', a.who, 'what', a.what, 'about', a.about, 'at', a.at)
+                              order by a.id desc), '[]')
+    from (select * from dashboard_acts order by id desc limit most) a
+$$;
+comment on function mailout_acts is 'The latest acts.';
+
+create or replace function mailout_requeue_dead_letter(id text) returns boolean
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
+    insert into events_inbox (id, source, payload, received_at)
+    select d.payload->>'inbox_id', d.payload->>'source', d.payload->>'body', mailout_now()
+    from dead_letters d where d.id = mailout_to_uuid($1) and d.topic = 'ses-events'
+    on conflict (id) do update
+    set payload = excluded.payload, applied_at = null, error = null, received_at = excluded.received_at;
+    if not found then
+        return false;
+    end if;
+    delete from dead_letters d where d.id = mailout_to_uuid($1);
+    return true;
+end $$;
+comment on function mailout_requeue_dead_letter is 'An event that could not be read goes back into the inbox.';

@@ -1,0 +1,115 @@
+"""What the dashboard looks back on: pages of letters, one person's mail, counts over time, the acts' log."""
+
+from __future__ import annotations
+
+from mailout.audience.port import SubscriberRow
+from mailout.delivery.states import State
+from mailout.feedback.model import Reading, Received
+from mailout.history.port import Act
+from mailout.queue.mailout import Status
+from mailout.store import Store
+from tests.clocks import NOON
+from tests.contract.scenes import Sender, enqueue, mailout, result
+from tests.contract.stores import StoreFactory
+
+EVERY = ("real", "rehearsal", "test")
+
+
+def test_letters_come_by_page_the_newest_first(store: Store, factory: StoreFactory) -> None:
+    """Else somebody with a hundred letters never finds the second fifty."""
+    ids = []
+    for n in range(5):
+        factory.set_now(NOON + n * 1.000001)
+        ids.append(enqueue(store, f"page {n}", subject=f"Letter {n}"))
+    first = store.letters(modes=EVERY, limit=3)
+    assert [one.id for one in first] == ids[:1:-1]
+    rest = store.letters(modes=EVERY, limit=3, before=(first[-1].created_at, first[-1].id))
+    assert [one.id for one in rest] == ids[1::-1]
+
+
+def test_letters_are_told_apart_by_mode_and_status(store: Store) -> None:
+    real = enqueue(store, "real")
+    test = enqueue(store, "test", is_test=True)
+    rehearsal = enqueue(store, "rehearsal", is_rehearsal=True)
+    store.cancel(real)
+    for mode, id in (("real", real), ("test", test), ("rehearsal", rehearsal)):
+        assert [one.id for one in store.letters(modes=[mode])] == [id]
+    assert [one.id for one in store.letters(modes=EVERY, statuses=[Status.CANCELLED])] == [real]
+
+
+def test_one_persons_mail_is_found_by_address(store: Store) -> None:
+    one = mailout(store, "ana@example.org", "ben@example.org", ref="one")
+    two = mailout(store, "ana@example.org", ref="two")
+    found = store.messages_to("ana@example.org")
+    assert {str(row["campaign_id"]) for row in found} == {one, two}
+    assert {row["subject"] for row in found} == {"News"}
+    assert store.messages_to("nobody@example.org") == []
+
+
+def test_the_curve_ends_with_all_that_left(store: Store, factory: StoreFactory) -> None:
+    id = mailout(store, *(f"p{n}@example.org" for n in range(10)))
+    assert store.sent_over_time(id) == []
+    sender = Sender(store, id)
+    for n in range(10):
+        factory.set_now(NOON + n)
+        (claimed,) = sender.begin()
+        sender.step(results=[result(claimed)])
+    curve = store.sent_over_time(id, points=5)
+    assert curve[-1][1] == 10
+    assert [at for at, _ in curve] == sorted(at for at, _ in curve)
+    assert NOON <= curve[0][0] <= curve[-1][0] <= NOON + 9
+
+
+def test_people_are_counted_once_a_day_the_last_count_stands(store: Store) -> None:
+    store.import_subscribers([SubscriberRow("a@example.org", "a@example.org", lists=("news",))])
+    store.keep_counts("2026-11-14")
+    store.import_subscribers([SubscriberRow("b@example.org", "b@example.org", status="bounced")])
+    store.keep_counts("2026-11-14")
+    store.keep_counts("2026-11-15")
+    found = store.people_over_time("2026-11-14")
+    assert [day for day, _ in found] == ["2026-11-14", "2026-11-15"]
+    assert dict(found[0][1]) == {"active": 1, "bounced": 1, "list:news": 1}
+    assert [day for day, _ in store.people_over_time("2026-11-15")] == ["2026-11-15"]
+
+
+def test_a_mailouts_counts_get_a_row_for_each_change(store: Store, factory: StoreFactory) -> None:
+    id = mailout(store, "a@example.org", "b@example.org")
+    store.keep_counts("2026-11-15")
+    assert store.mailout_over_time(id) == []
+    sender = Sender(store, id)
+    for n, state in enumerate((State.SENT, State.FAILED), start=1):
+        (claimed,) = sender.begin()
+        sender.step(results=[result(claimed, state)])
+        factory.set_now(NOON + n * 900)
+        store.keep_counts("2026-11-15")
+        factory.set_now(NOON + n * 900 + 60)
+        store.keep_counts("2026-11-15")
+    assert [(at, dict(counts)) for at, counts in store.mailout_over_time(id)] == [
+        (NOON + 900, {"sent": 1, "failed": 0}),
+        (NOON + 1800, {"sent": 1, "failed": 1}),
+    ]
+
+
+def test_acts_are_written_down_the_latest_first(store: Store) -> None:
+    store.write_act(Act("admin (127.0.0.1)", "paused a letter", "m1"))
+    store.write_act(Act("editor (127.0.0.1)", "asked for a test", "m2", at=NOON + 5))
+    latest, first = store.acts()
+    assert (latest.what, latest.at, first.who, first.at) == (
+        "asked for a test",
+        NOON + 5,
+        "admin (127.0.0.1)",
+        NOON,
+    )
+    assert len(store.acts(limit=1)) == 1
+
+
+def test_a_dead_letter_goes_back_into_the_inbox_once(store: Store) -> None:
+    """An event that a later version can read is not lost."""
+    store.receive_events([Received("sns-1", "sns", '{"odd": 1}')])
+    store.apply_events([Reading("sns-1", problem=("unreadable", "Nobody can read it."), dead=True)])
+    assert store.waiting_events(10) == []
+    (dead,) = store.dead_letters()
+    assert store.requeue_dead_letter(str(dead["id"]))
+    assert [(one.id, one.payload) for one in store.waiting_events(10)] == [("sns-1", '{"odd": 1}')]
+    assert store.dead_letters() == []
+    assert not store.requeue_dead_letter(str(dead["id"]))

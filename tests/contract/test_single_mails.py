@@ -1,0 +1,329 @@
+"""Single mails: handed in durably and once, found again by any of their ids, sent in turns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mailout.content.model import Content
+from mailout.delivery.single_mails import Category, SingleMail, Verdict
+from mailout.delivery.states import State
+from mailout.errors import NotFound
+from mailout.ids import transactional_id, uuid_of
+from mailout.intake.companies import KnownRecipient, Scope, hash_of, new_token, recipient_id
+from mailout.store import Store
+from tests.clocks import NOON
+from tests.contract.scenes import NOWHERE, Sender, buckets, mailout, result, state_of
+from tests.contract.stores import StoreFactory
+
+
+def mail(key: str, *, company: str = "acme", **changes: Any) -> SingleMail:
+    fields: dict[str, Any] = {
+        "id": transactional_id(company, key),
+        "company_id": company,
+        "request_id": f"request {key}",
+        "email": "ana@example.org",
+        "content": Content("Your receipt", "<p>Thank you</p>", "Thank you"),
+        "idempotency_key": key,
+        "fingerprint": "one",
+        "is_rehearsal": True,  # the senders of these scenes write to a folder
+    }
+    return SingleMail(**fields | changes)
+
+
+def verdict(store: Store, one: SingleMail) -> Verdict:
+    (acceptance,) = store.accept_single_mails([one])
+    return acceptance.verdict
+
+
+def test_the_same_key_is_one_message_and_another_body_a_conflict(store: Store) -> None:
+    first, again, other = store.accept_single_mails(
+        [mail("a"), replace(mail("a"), request_id="second"), mail("a", fingerprint="two")]
+    )
+    assert [first.verdict, again.verdict, other.verdict] == [
+        Verdict.ACCEPTED,
+        Verdict.REPEATED,
+        Verdict.CONFLICT,
+    ]
+    assert first.id == again.id
+    assert again.request_id == "request a"
+    assert len(Sender(store, None).begin(5)) == 1
+    (late,) = store.accept_single_mails([mail("a")])
+    assert (late.verdict, late.state) == (Verdict.REPEATED, State.SENT_ATTEMPT)
+
+
+def test_keys_belong_to_their_company(store: Store) -> None:
+    assert verdict(store, mail("a")) is Verdict.ACCEPTED
+    assert verdict(store, mail("a", company="zoo", fingerprint="two")) is Verdict.ACCEPTED
+    assert store.single_mail("zoo", transactional_id("acme", "a")) is None
+    found = store.single_mail("acme", transactional_id("acme", "a"))
+    assert found is not None
+    assert (found["subject"], found["request_id"], found["state"]) == (
+        "Your receipt",
+        "request a",
+        "PENDING",
+    )
+
+
+def test_what_the_sender_needs_comes_with_the_claim(store: Store) -> None:
+    headers = {"X-Order": "7", "References": "<a@b>"}
+    store.accept_single_mails(
+        [mail("a", headers=headers, reply_to="help@example.org", category=Category.MARKETING)]
+    )
+    row = Sender(store, None).begin_one()
+    assert (row.headers, row.reply_to, row.category) == (headers, "help@example.org", "marketing")
+    assert store.content(row.content_hash).subject == "Your receipt"
+
+
+def test_it_waits_for_its_time(store: Store, factory: StoreFactory) -> None:
+    store.accept_single_mails([mail("later", send_at=NOON + 60), mail("past", send_at=NOON - 60)])
+    sender = Sender(store, None)
+    assert [row.attempt.id for row in sender.begin(5)] == [transactional_id("acme", "past")]
+    factory.set_now(NOON + 59)
+    assert not store.has_single_mails(sender.session)
+    assert not sender.begin(5)
+    factory.set_now(NOON + 61)
+    assert store.has_single_mails(sender.session)
+    assert len(sender.begin(5)) == 1
+
+
+def test_a_message_is_found_by_any_of_its_ids(store: Store) -> None:
+    store.accept_single_mails([mail("a"), mail("b", request_id="batch"), mail("c", request_id="batch")])
+    sender = Sender(store, None)
+    first = sender.begin_one()
+    sender.step(results=[result(first, provider_message_id="ses-1")])
+    a, b, c = (transactional_id("acme", key) for key in "abc")
+    for name in (a, "request a", "ses-1"):
+        assert list(store.find_messages(name)) == [a]
+    assert list(store.find_messages("batch")) == [b, c]
+    assert list(store.find_messages("nothing")) == list(store.find_messages(NOWHERE)) == []
+
+
+# ── recipients ──
+
+
+def known(external: str = "u-1", email: str = "ana@example.org", company: str = "acme") -> KnownRecipient:
+    return KnownRecipient(company, recipient_id(company, external), external, email, "Ana")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"recipient_id": recipient_id("acme", "u-1")}, Verdict.ACCEPTED),
+        ({"external_id": "u-1"}, Verdict.ACCEPTED),
+        ({"recipient_id": recipient_id("acme", "u-1"), "external_id": "u-1"}, Verdict.ACCEPTED),
+        ({"recipient_id": recipient_id("acme", "u-1"), "external_id": "u-2"}, Verdict.NO_RECIPIENT),
+        ({"recipient_id": uuid_of("nobody")}, Verdict.NO_RECIPIENT),
+        ({"recipient_id": recipient_id("acme", "gone")}, Verdict.NO_RECIPIENT),
+        ({"external_id": "gone"}, Verdict.NO_RECIPIENT),
+        ({"recipient_id": recipient_id("zoo", "u-1")}, Verdict.NO_RECIPIENT),
+        ({"external_id": "u-1", "email": "bo@example.org"}, Verdict.NO_RECIPIENT),
+        ({"external_id": "new"}, Verdict.ACCEPTED),
+    ],
+)
+def test_the_recipient_who_is_named_must_be_there(
+    store: Store, changes: dict[str, Any], expected: Verdict
+) -> None:
+    """It exists, is not deleted, and company and address agree; a name that is new is written down."""
+    for one in (known(), known("gone"), known(company="zoo")):
+        assert store.put_recipient(one)
+    assert store.delete_recipient("acme", "gone")
+    assert verdict(store, mail("a", **changes)) is expected
+    if expected is Verdict.NO_RECIPIENT:
+        assert not store.find_messages(transactional_id("acme", "a"))
+    else:
+        assert len(Sender(store, None).begin(5)) == 1
+    if changes.get("external_id") == "new":
+        made = store.recipient("acme", "new")
+        assert made is not None
+        assert (made.email, made.id) == ("ana@example.org", recipient_id("acme", "new"))
+
+
+def test_a_recipient_who_is_deleted_meanwhile_gets_nothing(store: Store) -> None:
+    """Found when it is claimed: received, which is an attempt, and never called."""
+    store.put_recipient(known())
+    store.accept_single_mails([mail("a", external_id="u-1")])
+    store.delete_recipient("acme", "u-1")
+    id = transactional_id("acme", "a")
+    assert Sender(store, None).step(want=5).refused == 1
+    row = store.message(id)
+    assert (row["state"], row["error_code"], row["attempts"]) == (
+        "VALIDATION_FAILED",
+        "RECIPIENT_NOT_FOUND",
+        1,
+    )
+    events = store.message_events(id)
+    assert [event["type"] for event in events] == ["RECEIVED", "VALIDATION_FAILED"]
+    assert events[0]["metadata"] == {"attempt": 1}
+
+
+def test_recipients_are_made_changed_deleted_and_made_again(store: Store) -> None:
+    assert store.put_recipient(known())
+    assert not store.put_recipient(known(email="new@example.org"))
+    found = store.recipient("acme", "u-1")
+    assert found is not None
+    assert (found.email, found.name, found.id) == ("new@example.org", "Ana", recipient_id("acme", "u-1"))
+    assert store.recipient("zoo", "u-1") is None
+    assert store.delete_recipient("acme", "u-1")
+    assert not store.delete_recipient("acme", "u-1")
+    assert store.recipient("acme", "u-1") is None
+    assert store.put_recipient(known())
+
+
+# ── companies and tokens ──
+
+
+def test_a_token_is_known_by_its_hash_until_it_is_revoked(store: Store) -> None:
+    text, token = new_token("acme", [Scope.SEND], 60)
+    store.add_token(token)
+    assert [company.id for company in store.companies()] == ["acme"]
+    found = store.token(hash_of(text))
+    assert found is not None
+    assert (found.company_id, found.scopes, found.limit_per_minute, found.revoked_at) == (
+        "acme",
+        (Scope.SEND,),
+        60,
+        None,
+    )
+    assert store.token(hash_of(text + "x")) is None
+    assert store.revoke_token(token.id)
+    assert not store.revoke_token(token.id)
+    revoked = store.token(hash_of(text))
+    assert revoked is not None
+    assert revoked.revoked_at == NOON
+    assert [one.id for one in store.tokens()] == [token.id]
+
+
+@pytest.mark.parametrize(("kind", "limits"), [("hour", (2, None)), ("day", (None, 2))])
+def test_a_companys_own_limit_holds(store: Store, kind: str, limits: tuple[int | None, int | None]) -> None:
+    """Above or below the one for every company, and also where there is none."""
+    store.add_company("acme")
+    with pytest.raises(NotFound):
+        store.set_company_limits("nobody", 1, 1)
+    assert store.set_company_limits("acme", *limits).id == "acme"
+    store.accept_single_mails([mail(f"a{n}") for n in range(4)])
+    store.accept_single_mails([mail(f"z{n}", company="zoo") for n in range(4)])
+    begun = Sender(store, None).begin(8, buckets=buckets(NOON))
+    assert sorted(row.company_id for row in begun) == ["acme"] * 2 + ["zoo"] * 4
+    store.set_company_limits("acme", None, None)
+    assert len(Sender(store, None).begin(8, buckets=buckets(NOON))) == 2
+
+
+def test_a_companys_own_limit_holds_for_its_mailouts(store: Store) -> None:
+    store.add_company("acme")
+    store.set_company_limits("acme", 1, None)
+    id = mailout(store, "a@example.org", "b@example.org", company_id="acme")
+    sender = Sender(store, id)
+    assert len(sender.begin(5, buckets=buckets(NOON))) == 1
+    assert sender.step(want=5, buckets=buckets(NOON)).limited == "hour"
+
+
+# ── turns ──
+
+
+def test_companies_take_turns(store: Store) -> None:
+    """Of a thousand of one company, the first goes before another's one, and no other."""
+    store.accept_single_mails([mail(f"a{n}") for n in range(1000)])
+    store.accept_single_mails([mail("z", company="zoo")])
+    assert [row.company_id for row in Sender(store, None).begin(3)] == ["acme", "zoo", "acme"]
+
+
+def test_companies_take_turns_also_where_one_leaves_at_a_time(store: Store, factory: StoreFactory) -> None:
+    for company in ("acme", "bee", "zoo"):
+        store.accept_single_mails([mail(f"{n}", company=company) for n in range(3)])
+    sender = Sender(store, None)
+    order = []
+    for second in range(9):
+        factory.set_now(NOON + second)
+        order.append(sender.begin_one().company_id)
+    assert order == ["acme", "bee", "zoo"] * 3
+
+
+def test_single_mails_go_before_a_mailout_while_somebody_sends_them(store: Store) -> None:
+    id = mailout(store, "a@example.org", "b@example.org", "c@example.org", "d@example.org")
+    store.accept_single_mails([mail(f"{n}") for n in range(3)])
+    bulk = Sender(store, id)
+    assert len(bulk.begin(1)) == 1  # nobody is there for the single mails: a mailout does not wait for ever
+    single = Sender(store, None)
+    reply = bulk.step(want=3)
+    assert not reply.rows
+    assert reply.next_slot_at is not None
+    assert reply.next_slot_at > reply.now
+    assert len(single.begin(1)) == 1
+    assert len(bulk.begin(3)) == 1  # what they leave
+    assert len(single.begin(5)) == 2
+    assert len(bulk.begin(5)) == 2
+
+
+def test_a_full_company_keeps_no_mailout_waiting(store: Store) -> None:
+    store.add_company("zoo")
+    store.set_company_limits("zoo", 0, None)
+    id = mailout(store, "a@example.org", "b@example.org")
+    store.accept_single_mails([mail(f"{n}", company="zoo") for n in range(3)])
+    Sender(store, None)
+    assert len(Sender(store, id).begin(2, buckets=buckets(NOON))) == 2
+
+
+def test_a_rehearsal_never_reaches_people_and_the_other_way_round(store: Store) -> None:
+    """What was handed in for the folder stays for the folder, also after the transport is changed."""
+    store.accept_single_mails([mail("for the folder"), mail("for people", is_rehearsal=False)])
+    sender = Sender(store, None)
+    assert [row.attempt.id for row in sender.begin(5)] == [transactional_id("acme", "for the folder")]
+    reply = sender.step(want=5)
+    assert (list(reply.rows), reply.next_due_at) == ([], None)
+    assert state_of(store, transactional_id("acme", "for people")) is State.PENDING
+    assert store.single_mails_waiting(rehearsal=False).due_since == NOON
+
+
+def test_who_waits_and_whether_anybody_serves_them(store: Store, factory: StoreFactory) -> None:
+    nothing = store.single_mails_waiting(rehearsal=True)
+    assert (nothing.due_since, nothing.is_served, nothing.has_tokens) == (None, False, False)
+    _, token = new_token("acme", [Scope.SEND], None)
+    store.add_token(token)
+    store.accept_single_mails([mail("a"), mail("later", send_at=NOON + 60)])
+    factory.set_now(NOON + 7)
+    waiting = store.single_mails_waiting(rehearsal=True)
+    assert (waiting.now, waiting.due_since, waiting.is_served, waiting.has_tokens) == (
+        NOON + 7,
+        NOON,
+        False,
+        True,
+    )
+    sender = Sender(store, None)
+    assert store.single_mails_waiting(rehearsal=True).is_served
+    assert not store.single_mails_waiting(rehearsal=False).is_served
+    sender.begin(5)
+    assert not store.has_single_mails(sender.session)
+    assert store.single_mails_waiting(rehearsal=True).due_since is None
+    store.stop_machine("nobody")
+    assert not store.has_single_mails(sender.session)
+    store.revoke_token(token.id)
+    assert not store.single_mails_waiting(rehearsal=True).has_tokens
+
+
+def test_an_idle_sender_hears_that_it_should_stop(store: Store) -> None:
+    sender = Sender(store, None, worker="machine-7")
+    assert not store.has_single_mails(sender.session)
+    store.stop_machine("machine")
+    assert store.has_single_mails(sender.session)
+    assert store.has_single_mails(NOWHERE)
+
+
+def test_a_forgotten_person_leaves_no_mail_behind(store: Store, factory: StoreFactory) -> None:
+    """Of a single mail the text itself is about them; what others got, too, stays."""
+    own = Content("Dear Ana", "<p>Ana's receipt</p>", "Ana's receipt")
+    store.accept_single_mails([mail("a", content=own, reply_to="help@example.org", headers={"X-Who": "Ana"})])
+    store.accept_single_mails([mail("b"), mail("c", email="bo@example.org")])
+    store.forget("ana@example.org", "forgotten")
+    row = store.message(transactional_id("acme", "a"))
+    assert (row["email"], row["headers"], row["reply_to"], row["content_id"]) == (
+        "forgotten",
+        None,
+        None,
+        None,
+    )
+    assert factory.raw("SELECT subject FROM contents") == [{"subject": "Your receipt"}]
+    assert len(Sender(store, None).begin(5)) == 1
+    assert verdict(store, mail("a")) is not Verdict.ACCEPTED

@@ -1,0 +1,105 @@
+"""The gateway with its dashboard, over a real store and a real socket."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.app import create_app
+from gateway.dashboard.desk import Tools
+from mailout import forgetting
+from mailout.adapters.sqlite import SqliteStore
+from mailout.clock import SystemClock
+from mailout.examination import examine
+from mailout.settings import Settings
+from tests.dashboard.scene import fill, real_forecast
+from tests.gateway.serving import served
+
+ADMIN, EDITOR = "the administrator's words", "the editor's own words"
+
+
+class NoCertificates:
+    def known(self, url: str) -> None:
+        return None
+
+    def key(self, url: str) -> None:
+        return None
+
+
+@dataclass
+class Site:
+    """A dashboard that runs, what is in its store, and somebody who looks at it."""
+
+    client: httpx.Client
+    store: SqliteStore
+    ids: dict[str, str]
+    home: Path
+
+    @property
+    def address(self) -> str:
+        return str(self.client.base_url).rstrip("/")
+
+    def sign_in(self, password: str = ADMIN) -> httpx.Response:
+        return self.client.post("/login", data={"password": password})
+
+    def csrf(self, page: str = "/") -> str:
+        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', self.client.get(page).text)
+        assert found
+        return found[1]
+
+    def act(self, path: str, **fields: str) -> httpx.Response:
+        """With the form's token; what comes of it is said on the next page."""
+        return self.client.post(path, data={"csrf": self.csrf(), **fields}, follow_redirects=True)
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scene, made once; every site begins with a copy of it."""
+    home = tmp_path_factory.mktemp("scene")
+    store = SqliteStore(home / "mailout.db", SystemClock())
+    (home / "ids.json").write_text(json.dumps(fill(store, home)))
+    store.close()
+    return home
+
+
+@contextmanager
+def site(filled: Path, home: Path, **changes: Any) -> Iterator[Site]:
+    shutil.copytree(filled, home)
+    store = SqliteStore(home / "mailout.db", SystemClock())
+    ids = json.loads((home / "ids.json").read_text())
+    values: dict[str, Any] = {
+        "mailout_home": home,
+        "admin_password": ADMIN,
+        "editor_password": EDITOR,
+        "send_timezone": "Europe/Lisbon",
+        "org_name": "Harbour Association",
+        "test_emails": "me@example.org",
+    }
+    settings = Settings(**values | changes)
+    app = create_app(
+        settings,
+        store,
+        real_forecast(store),
+        certificates=NoCertificates(),
+        confirm=lambda topic, token: None,
+        tools=Tools(partial(examine, settings), partial(forgetting.forget_here, settings)),
+    )
+    with served(app) as client:
+        yield Site(client, store, ids, home)
+    store.close()
+
+
+@pytest.fixture
+def dashboard(filled: Path, tmp_path: Path) -> Iterator[Site]:
+    with site(filled, tmp_path / "home") as opened:
+        yield opened

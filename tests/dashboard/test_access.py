@@ -1,0 +1,214 @@
+"""Who gets in, for how long, and what nobody can do without being asked by our own page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from gateway.dashboard.login import local_path
+from gateway.dashboard.sessions import COOKIE, LASTS, Role, Sessions
+from gateway.dashboard.wrong_passwords import MANY_OVER_ALL, MOST_FROM_ONE, QUARTER, WrongPasswords
+from mailout.errors import SettingsError
+from mailout.settings import load_settings
+from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
+
+PAGES = (
+    "/",
+    "/letters",
+    "/people",
+    "/person?email=odd@example.org",
+    "/people/import",
+    "/problems",
+    "/system",
+)
+ACTS = (
+    *("/logout", "/letters", "/pause-all", "/people/add", "/person/unsubscribe", "/person/forget"),
+    *("/people/import", "/people/import/confirm", "/problems/requeue"),
+)
+LETTER_ACTS = ("pause", "resume", "cancel", "retry", "settle", "test", "send")
+
+
+def all_acts(dashboard: Site) -> list[str]:
+    return [*ACTS, *(f"/letters/{dashboard.ids['going']}/{act}" for act in LETTER_ACTS)]
+
+
+def test_nobody_sees_anything_before_signing_in(dashboard: Site) -> None:
+    id = dashboard.ids["sent"]
+    for page in (*PAGES, "/home/live", "/live", "/system/checks", f"/letters/{id}", f"/letters/{id}/mail"):
+        answer = dashboard.client.get(page)
+        assert (answer.status_code, urlsplit(answer.headers["location"]).path) == (303, "/login"), page
+    for act in all_acts(dashboard):
+        assert dashboard.client.post(act, data={"csrf": "0" * 64}).headers["location"] == "/login", act
+
+
+def test_without_a_password_the_page_says_how_to_set_one_and_nothing_else(
+    filled: Path, tmp_path: Path
+) -> None:
+    with site(filled, tmp_path / "home", admin_password=None, editor_password=EDITOR) as closed:
+        for page in ("/", "/login"):
+            answer = closed.client.get(page)
+            assert answer.status_code == 403
+            assert "ADMIN_PASSWORD" in answer.text
+            assert "harbour" not in answer.text
+        assert closed.sign_in("").status_code == 403
+        assert closed.sign_in(EDITOR).status_code == 403
+
+
+def test_in_and_out(dashboard: Site) -> None:
+    answer = dashboard.sign_in()
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    assert "secure" not in cookie  # plain http: the browser would not send it back
+    assert dashboard.client.get("/").status_code == 200
+    assert "signed in" in dashboard.client.get("/system").text
+    assert dashboard.act("/logout").url.path == "/login"
+    assert dashboard.client.get("/").status_code == 303
+
+
+def test_behind_tls_the_cookie_never_goes_over_plain_http(dashboard: Site) -> None:
+    headers = {"x-forwarded-proto": "https"}
+    answer = dashboard.client.post("/login", data={"password": ADMIN}, headers=headers)
+    assert "secure" in answer.headers["set-cookie"].lower()
+
+
+def test_ten_wrong_passwords_and_the_address_waits(dashboard: Site) -> None:
+    """Also for the right one: else a guess would still be told from the answer."""
+    for _ in range(MOST_FROM_ONE):
+        assert dashboard.sign_in("wrong").status_code == 401
+    answer = dashboard.sign_in()
+    assert answer.status_code == 429
+    assert "minutes" in answer.text
+    assert COOKIE not in answer.headers.get("set-cookie", "")
+
+
+def test_many_wrong_ones_from_everywhere_slow_everybody_and_lock_nobody_out() -> None:
+    clock = [0.0]
+    wrong = WrongPasswords(lambda: clock[0])
+    for n in range(MANY_OVER_ALL):
+        assert wrong.slow_by == 0
+        wrong.one_more(f"192.0.2.{n}")
+    assert wrong.slow_by > 0
+    assert wrong.wait_of("198.51.100.1") is None
+    clock[0] = QUARTER
+    assert wrong.slow_by == 0
+
+
+def test_a_session_ends_after_twelve_hours_and_with_its_password() -> None:
+    now = [1000.0]
+    sessions = Sessions(SecretStr(ADMIN), SecretStr(EDITOR), lambda: now[0])
+    cookie = sessions.begin(Role.ADMIN)
+    session = sessions.read(cookie)
+    assert session is not None
+    assert session.is_admin
+    assert Sessions(SecretStr("another one altogether"), None, lambda: now[0]).read(cookie) is None
+    now[0] += LASTS
+    assert sessions.read(cookie) is None
+
+
+@pytest.mark.parametrize("change", ["admin", "editor.9999999999.x", "", "a.b.c.d", "admin..x.y"])
+def test_a_cookie_that_is_not_ours_is_nobodys(change: str) -> None:
+    sessions = Sessions(SecretStr(ADMIN), SecretStr(EDITOR))
+    role, ends, rest = sessions.begin(Role.EDITOR).split(".", 2)
+    assert sessions.read(change) is None
+    assert sessions.read(f"admin.{ends}.{rest}") is None
+    assert sessions.read(f"{role}.{int(ends) + 9999}.{rest}") is None
+    assert sessions.read(f"{role}.{ends}.{rest}") is not None
+
+
+def test_every_act_needs_the_forms_own_token(dashboard: Site) -> None:
+    dashboard.sign_in()
+    before = dashboard.store.mailout(dashboard.ids["going"])
+    for act in all_acts(dashboard):
+        for fields in ({}, {"csrf": ""}, {"csrf": "0" * 64}):
+            assert dashboard.client.post(act, data=fields).status_code == 403, act
+    assert dashboard.store.mailout(dashboard.ids["going"]) == before
+
+
+def test_every_act_refuses_a_form_of_another_site(dashboard: Site) -> None:
+    dashboard.sign_in()
+    token = dashboard.csrf()
+    for act in all_acts(dashboard):
+        for headers in ({"origin": "https://elsewhere.example"}, {"sec-fetch-site": "cross-site"}):
+            assert dashboard.client.post(act, data={"csrf": token}, headers=headers).status_code == 403, act
+    elsewhere = {"sec-fetch-site": "cross-site"}
+    assert dashboard.client.post("/login", data={"password": ADMIN}, headers=elsewhere).status_code == 403
+
+
+def test_an_editor_sees_letters_and_tests_and_nothing_more(dashboard: Site) -> None:
+    dashboard.sign_in(EDITOR)
+    token, id = dashboard.csrf(), dashboard.ids["failed"]
+    for page in (
+        "/people",
+        "/person?email=odd@example.org",
+        "/people/import",
+        f"/letters/{id}/recipients.csv",
+    ):
+        assert dashboard.client.get(page).status_code == 403, page
+    open_to_editors = {"/logout", "/letters", f"/letters/{dashboard.ids['going']}/test"}
+    for act in set(all_acts(dashboard)) - open_to_editors:
+        assert dashboard.client.post(act, data={"csrf": token}).status_code == 403, act
+    for page in ("/", "/letters", f"/letters/{id}", "/problems", "/system"):
+        text = dashboard.client.get(page).text
+        assert "@example.org" not in text, page
+    tested = dashboard.act(f"/letters/{dashboard.ids['test']}/test")
+    assert "on its way" in tested.text
+    assert dashboard.store.acts()[0].what == "asked for a test"
+
+
+def test_nothing_runs_but_what_we_serve(dashboard: Site) -> None:
+    dashboard.sign_in()
+    for page in (*PAGES, *(f"/letters/{id}" for id in dashboard.ids.values())):
+        answer = dashboard.client.get(page)
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self'" in policy, page
+        assert "unsafe" not in policy, page
+        assert answer.headers["x-frame-options"] == "DENY", page
+        assert answer.headers["cache-control"] == "no-store", page
+        assert " style=" not in answer.text, page
+        assert "<style" not in answer.text, page
+        assert "http://" not in answer.text.replace("http://www.w3.org/2000/svg", ""), page
+        assert len(answer.content) < 150_000, page
+
+
+def test_a_mail_is_shown_where_nothing_can_run(dashboard: Site) -> None:
+    dashboard.sign_in()
+    answer = dashboard.client.get(f"/letters/{dashboard.ids['sent']}/mail")
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("sandbox; default-src 'none';")
+    assert "script" not in policy
+    assert answer.headers["x-frame-options"] == "SAMEORIGIN"
+    assert "/media/" in answer.text  # its picture lies here, and is shown from here
+    assert "file://" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["//elsewhere.example", "https://elsewhere.example", "/\\elsewhere", "/login", ""]
+)
+def test_the_login_leads_nowhere_else(path: str) -> None:
+    assert local_path(path) == "/"
+
+
+def test_the_login_leads_back_to_the_page_that_was_asked_for(dashboard: Site) -> None:
+    asked = dashboard.client.get("/letters?show=waiting").headers["location"]
+    wanted = dict(httpx.QueryParams(urlsplit(asked).query))["next"]
+    answer = dashboard.client.post("/login", data={"password": ADMIN, "next": wanted})
+    assert answer.headers["location"] == "/letters?show=waiting"
+
+
+def test_a_short_password_or_the_same_twice_is_refused() -> None:
+    with pytest.raises(SettingsError, match="ADMIN_PASSWORD: must have at least 12 characters"):
+        load_settings({"ADMIN_PASSWORD": "short"})
+    with pytest.raises(SettingsError, match="EDITOR_PASSWORD: is the same"):
+        load_settings({"ADMIN_PASSWORD": ADMIN, "EDITOR_PASSWORD": ADMIN})
+
+
+def test_only_our_own_files_are_served(dashboard: Site) -> None:
+    assert dashboard.client.get("/assets/htmx.min.js").status_code == 200
+    for name in ("../desk.py", "..%2fdesk.py", "htmx.LICENSE", "nothing.js"):
+        assert dashboard.client.get(f"/assets/{name}").status_code == 404

@@ -1,0 +1,207 @@
+"""The dashboard in a real browser: what moves, what must not run, and who can read it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from mailout.delivery.states import State
+from mailout.queue.mailout import Status
+from tests.dashboard.conftest import ADMIN, Site, site
+from tests.dashboard.scene import SCRIPT, Scene
+from tests.needs import missing
+
+AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
+PATIENCE = 60_000
+"""Milliseconds, for a machine that is busy with other things."""
+
+
+@pytest.fixture(scope="module")
+def dashboard(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with site(filled, tmp_path_factory.mktemp("browser") / "home") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        missing("no Chromium is here (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def cookies(dashboard: Site) -> list[dict[str, str]]:
+    dashboard.sign_in()
+    return [
+        {"name": one.name, "value": one.value or "", "url": dashboard.address}
+        for one in dashboard.client.cookies.jar
+    ]
+
+
+@pytest.fixture
+def page(browser: Browser, dashboard: Site, cookies: list[dict[str, str]]) -> Iterator[Page]:
+    context = browser.new_context(base_url=dashboard.address, viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
+    context.add_cookies(cookies)  # type: ignore[arg-type]
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+    yield opened
+    context.close()
+    # A policy that refuses something of ours says so here; the mail's own frame is meant to refuse.
+    assert [line for line in wrong if not re.search("404|sandboxed|NotSameOrigin", line)] == []
+
+
+def addresses(dashboard: Site) -> list[str]:
+    ids = dashboard.ids
+    letters = [f"/letters/{ids[name]}" for name in ("sent", "failed", "going", "odd", "test")]
+    more = ["/letters?show=trials", "/person?email=odd@example.org", "/people/import", "/problems", "/system"]
+    return ["/", "/letters", *letters, f"/letters/{ids['sent']}?view=text", "/people", *more]
+
+
+def test_sign_in_and_out(browser: Browser, dashboard: Site) -> None:
+    context = browser.new_context(base_url=dashboard.address)
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto("/letters")
+    page.get_by_label("Password").fill("not this one")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_have_text("That is not the password.")
+    page.get_by_label("Password").fill(ADMIN)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Letters")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("status")).to_have_text("You are signed out.")
+    page.goto("/")
+    expect(page).to_have_url(re.compile("/login"))
+    context.close()
+
+
+def test_a_send_moves_live_and_is_paused_and_resumed(page: Page, dashboard: Site) -> None:
+    """Nobody reloads: the page hears of it."""
+    id = dashboard.ids["going"]
+    page.goto("/")
+    left = dashboard.store.mailout(id).ledger.sent
+    expect(page.get_by_text(f"{left} of")).to_be_visible()
+    Scene(dashboard.store, dashboard.home).send(id, [State.SENT] * 7)
+    expect(page.get_by_text(f"{left + 7} of")).to_be_visible()
+    page.goto(f"/letters/{id}")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.get_by_role("status")).to_have_text("It is paused. What is in hand is finished.")
+    expect(page.get_by_text("somebody paused it").first).to_be_visible()
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("status")).to_have_text("It goes on within a minute.")
+    assert dashboard.store.mailout(id).defer_reason is None
+
+
+def test_one_is_taken_back_after_a_second_thought(page: Page, dashboard: Site) -> None:
+    id = dashboard.ids["planned"]
+    page.goto(f"/letters/{id}")
+    expect(page.get_by_role("button", name="Take it back")).to_be_hidden()
+    page.get_by_text("Take back…").click()
+    page.get_by_role("button", name="Take it back").click()
+    expect(page.get_by_role("status")).to_contain_text("It is taken back.")
+    assert dashboard.store.mailout(id).status is Status.CANCELLED
+
+
+def test_a_guarded_send_by_keyboard(page: Page, dashboard: Site) -> None:
+    page.goto(f"/letters/{dashboard.ids['test']}")
+    size = dashboard.store.audience_size("newsletter")
+    page.get_by_text(f"Send to {size} people…").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Type how many people get it").fill("12")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Nothing is sent")
+    page.get_by_text(f"Send to {size} people…").click()
+    page.get_by_label("Type how many people get it").fill(str(size))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("It goes out within a minute")
+    assert len(dashboard.store.asked(waiting=0)) == 1
+
+
+def test_an_import_with_a_wrong_column_set_right(page: Page, dashboard: Site) -> None:
+    page.goto("/people/import")
+    page.get_by_label("A CSV file").set_input_files(
+        {"name": "people.csv", "mimeType": "text/csv", "buffer": b"Mail,Who\nzoe@example.org,Zoe\n"}
+    )
+    page.get_by_role("button", name="Show what is in it").click()
+    page.get_by_label("Who", exact=True).select_option("first_name")
+    page.get_by_role("button", name="Look again").click()
+    page.get_by_role("button", name="Import 1 person").click()
+    expect(page.get_by_role("status")).to_contain_text("1 new")
+    assert dashboard.store.subscriber("zoe@example.org")["attributes"]["first_name"] == "Zoe"
+
+
+def test_nothing_that_others_wrote_runs(page: Page, dashboard: Site) -> None:
+    """In a subject, a list, a name, an error, a note, a payload."""
+    seen = 0
+    for address in addresses(dashboard):
+        page.goto(address)
+        seen += SCRIPT in page.content() or SCRIPT.split(">")[0] in (page.text_content("main") or "")
+        assert page.evaluate("window.hacked") is None, address
+    assert seen >= 6
+
+
+def test_a_mail_with_a_script_does_not_run_it(page: Page, dashboard: Site) -> None:
+    """The frame's own rules hold, whatever the checks before it let through."""
+    with dashboard.store.db.write() as tx:
+        tx.execute(
+            "INSERT INTO contents VALUES ('evil', 'x', ?, 'x', 0)",
+            ("<body><p>hello</p><script>top.hacked=1;document.title='ran'</script></body>",),
+        )
+        tx.execute("UPDATE campaign_queue SET content_hash = 'evil' WHERE id = ?", (dashboard.ids["odd"],))
+    answer = page.goto(f"/letters/{dashboard.ids['odd']}/mail")
+    assert answer is not None
+    assert page.title() != "ran"
+    expect(page.get_by_text("hello")).to_be_visible()
+    with dashboard.store.db.write() as tx:
+        tx.execute(
+            "UPDATE campaign_queue SET content_hash = (SELECT content_hash FROM campaign_queue WHERE id = ?)"
+            " WHERE id = ?",
+            (dashboard.ids["sent"], dashboard.ids["odd"]),
+        )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_read_every_page(page: Page, dashboard: Site, scheme: str) -> None:
+    """axe-core finds nothing serious, from a phone of 320 px to a desk, in light and in dark."""
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.add_init_script(AXE)
+    page.set_viewport_size({"width": 320, "height": 700})
+    for address in addresses(dashboard)[:: 1 if scheme == "light" else 3]:
+        page.goto(address)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 320, (address, wide)
+        found = page.evaluate(
+            "axe.run(document, {iframes: false, resultTypes: ['violations']}).then(r => r.violations"
+            ".filter(v => ['serious', 'critical'].includes(v.impact))"
+            ".map(v => [v.id, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary]))"
+        )
+        assert found == [], (address, found)
+
+
+def test_it_works_without_script(browser: Browser, dashboard: Site) -> None:
+    context = browser.new_context(base_url=dashboard.address, java_script_enabled=False)
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto("/login")
+    page.get_by_label("Password").fill(ADMIN)
+    page.get_by_role("button", name="Sign in").click()
+    page.goto("/people?q=person01")
+    page.get_by_role("link", name="person010@example.org").click()
+    page.get_by_role("button", name="Unsubscribe from everything").click()
+    expect(page.get_by_role("status")).to_contain_text("gets no more mail")
+    page.goto("/system?checks_too=1")
+    expect(page.get_by_text("FROM_EMAIL")).to_be_visible()
+    context.close()

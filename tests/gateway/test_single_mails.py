@@ -1,0 +1,372 @@
+"""`/v1`: single mails are handed in once, refused with a code and a place, told only to their company."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.single_mail_watch import SingleMailWatch, needs_a_sender
+from mailout.adapters.sqlite import SqliteStore
+from mailout.delivery.single_mails import SingleMailsWaiting
+from mailout.ids import uuid_of
+from mailout.intake.companies import Scope, new_token
+from tests.clocks import NOON, FakeClock
+from tests.contract.scenes import Sender, result
+from tests.gateway.conftest import Open
+
+MAIL = {"to": "ana@example.org", "subject": "Your receipt", "html": "<p>Thank you, {{ name }}</p>"}
+
+
+class Api:
+    """A company's program."""
+
+    def __init__(self, client: httpx.Client, token: str) -> None:
+        self.client = client
+        self._token = token
+
+    def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self._token}", **more.pop("headers", {})}
+        return self.client.request(method, path, headers=headers, **more)
+
+    def send(
+        self, key: str | None = None, http: dict[str, Any] | None = None, **changes: Any
+    ) -> httpx.Response:
+        body = {name: value for name, value in (MAIL | changes).items() if value is not ...}
+        given = (http or {}) | ({"Idempotency-Key": key} if key else {})
+        return self.call("POST", "/v1/email/send", json=body, headers=given)
+
+
+Company = Callable[..., Api]
+
+
+@pytest.fixture
+def company(open_gateway: Open, store: SqliteStore) -> Company:
+    client: list[httpx.Client] = []
+
+    def make(
+        name: str = "acme", *, scopes: tuple[Scope, ...] = tuple(Scope), limit: int | None = None
+    ) -> Api:
+        text, token = new_token(name, scopes, limit)
+        store.add_token(token)
+        if not client:
+            client.append(open_gateway(unsubscribe_base_url="https://x.y/unsubscribe"))
+        return Api(client[0], text)
+
+    return make
+
+
+@pytest.fixture
+def api(company: Company) -> Api:
+    return company()
+
+
+def test_a_mail_is_in_the_outbox_when_it_is_answered(api: Api, store: SqliteStore) -> None:
+    answer = api.send(http={"X-Request-Id": "order-7"})
+    assert answer.status_code == 202
+    told = answer.json()
+    assert (told["requestId"], told["status"], answer.headers["x-request-id"]) == (
+        "order-7",
+        "PENDING",
+        "order-7",
+    )
+    (row,) = Sender(store, None).begin(5)
+    assert row.attempt.id == told["outboxId"]
+    content = store.content(row.content_hash)
+    assert (content.html, content.text) == (MAIL["html"], "Thank you, {{ name }}")
+
+
+def test_without_a_key_every_request_is_a_mail_of_its_own(api: Api, store: SqliteStore) -> None:
+    ids = {api.send().json()["outboxId"] for _ in range(3)}
+    assert len(ids) == len(Sender(store, None).begin(9)) == 3
+
+
+def test_a_key_is_one_mail(api: Api, company: Company, store: SqliteStore) -> None:
+    first, again = api.send("k"), api.send("k")
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json()["outboxId"] == again.json()["outboxId"]
+    assert again.headers["idempotency-replayed"] == "true"
+    assert api.send("k", subject="Another").status_code == 409
+    assert company("zoo").send("k", subject="Another").status_code == 202
+    assert len(Sender(store, None).begin(9)) == 2
+
+
+def problem(answer: httpx.Response) -> tuple[int, str, str]:
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert told["status"] == answer.status_code
+    assert told["requestId"] == answer.headers["x-request-id"]
+    return answer.status_code, told["code"], told["errors"][0]["field"] if told["errors"] else ""
+
+
+INTEGRITY = [
+    ({"to": ...}, "to"),
+    ({"subject": ...}, "subject"),
+    ({"html": ...}, "html"),
+    ({"to": 7}, "to"),
+    ({"subject": None}, "subject"),
+    ({"html": ["x"]}, "html"),
+    ({"subject": " "}, "subject"),
+    ({"subject": "two\nlines"}, "subject"),
+    ({"to": "a" * 310 + "@example.org"}, "to"),
+    ({"text": "x" * (512 * 1024 + 1)}, "text"),
+    ({"headers": {f"X-{n}": "1" for n in range(21)}}, "headers"),
+    ({"headers": {"Bcc": "eve@example.org"}}, "headers.Bcc"),
+    ({"headers": {"X-A": "one\r\nBcc: eve@example.org"}}, "headers.X-A"),
+    ({"headers": {"X-Mailout-Epoch": "9"}}, "headers.X-Mailout-Epoch"),
+    ({"headers": {"X-A": 1}}, "headers.X-A"),
+    ({"category": "spam"}, "category"),
+    ({"send_at": "tomorrow"}, "send_at"),
+    ({"send_at": "2026-11-15T10:00:00"}, "send_at"),
+    ({"unknown": 1}, "unknown"),
+    ({"recipient": {}}, "recipient"),
+    ({"recipient": {"name": "Ana"}}, "recipient"),
+    ({"recipient": {"recipientId": "not-a-uuid"}}, "recipient.recipientId"),
+    ({"recipient": {"externalId": "u", "email": "bo@example.org"}}, "recipient.email"),
+    ({"html": "<p>a\u0000b</p>"}, "html"),
+]
+
+
+@pytest.mark.parametrize(("changes", "field"), INTEGRITY)
+def test_integrity(api: Api, store: SqliteStore, changes: dict[str, Any], field: str) -> None:
+    """Presence, types, UUIDs, sizes, who the recipient is: refused at the door, and nothing is stored."""
+    assert problem(api.send("k", **changes)) == (400, "INVALID_PAYLOAD", field)
+    assert not Sender(store, None).begin(9)
+
+
+TEMPLATE = [
+    ({"html": ""}, "html"),
+    ({"html": "<p> </p>"}, "html"),
+    ({"html": "x" * (512 * 1024 + 1)}, "html"),
+    ({"subject": "x" * 151}, "subject"),
+    ({"html": "<p>x</p><script>alert(1)</script>"}, "html"),
+    ({"html": "<a href='javascript:x'>x</a>"}, "html"),
+    ({"html": "<p onclick='x'>x</p>"}, "html"),
+    ({"html": "<p>x</p><iframe src='https://x.y'></iframe>"}, "html"),
+]
+
+
+@pytest.mark.parametrize(("changes", "field"), TEMPLATE)
+def test_template(api: Api, store: SqliteStore, changes: dict[str, Any], field: str) -> None:
+    assert problem(api.send(**changes)) == (400, "INVALID_TEMPLATE", field)
+    assert not Sender(store, None).begin(9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"to": "nobody"}, "to"),
+        ({"to": "Ana <ana@example.org>"}, "to"),
+        ({"reply_to": "nobody"}, "reply_to"),
+        ({"recipient": {"externalId": "u", "email": "nobody"}}, "recipient.email"),
+    ],
+)
+def test_an_address_has_to_be_one(api: Api, changes: dict[str, Any], field: str) -> None:
+    assert problem(api.send(**changes)) == (400, "INVALID_EMAIL", field)
+
+
+def test_a_recipient_has_to_be_there(api: Api, company: Company, store: SqliteStore) -> None:
+    made = api.call("PUT", "/v1/recipients/u-1", json={"email": "Ana@Example.org", "name": "Ana"})
+    assert made.status_code == 201
+    id = made.json()["recipientId"]
+    assert api.send(recipient={"recipientId": id}).status_code == 202
+    assert api.send(recipient={"externalId": "u-1", "email": "ANA@example.org"}).status_code == 202
+    nobody = {"recipientId": uuid_of("nobody")}
+    assert problem(api.send(recipient=nobody)) == (400, "RECIPIENT_NOT_FOUND", "recipient")
+    other = {"to": "bo@example.org", "recipient": {"recipientId": id}}
+    assert problem(api.send(**other)) == (400, "RECIPIENT_NOT_FOUND", "recipient")
+    assert problem(company("zoo").send(recipient={"recipientId": id}))[1] == "RECIPIENT_NOT_FOUND"
+    assert api.call("DELETE", "/v1/recipients/u-1").status_code == 204
+    assert problem(api.send(recipient={"recipientId": id}))[1] == "RECIPIENT_NOT_FOUND"
+    sender = Sender(store, None)
+    assert sender.step(want=9).refused == 2  # what was handed in before goes nowhere either
+
+
+def test_recipients(api: Api, company: Company) -> None:
+    path = "/v1/recipients/user 7"
+    assert problem(api.call("GET", path))[:2] == (404, "RECIPIENT_NOT_FOUND")
+    assert api.call("PUT", path, json={"email": "a@example.org"}).status_code == 201
+    assert api.call("PUT", path, json={"email": "b@example.org", "name": "Bo"}).status_code == 200
+    told = api.call("GET", path).json()
+    assert (told["externalId"], told["email"], told["name"]) == ("user 7", "b@example.org", "Bo")
+    assert company("zoo").call("GET", path).status_code == 404
+    assert problem(api.call("PUT", path, json={"email": "nobody"})) == (400, "INVALID_EMAIL", "email")
+    assert problem(api.call("PUT", path, json={}))[1] == "INVALID_PAYLOAD"
+    assert api.call("DELETE", path).status_code == 204
+    assert problem(api.call("DELETE", path))[:2] == (404, "RECIPIENT_NOT_FOUND")
+
+
+def test_the_whole_story_and_only_to_its_company(api: Api, company: Company, store: SqliteStore) -> None:
+    id = api.send("k", http={"X-Request-Id": "order-7"}).json()["outboxId"]
+    sender = Sender(store, None)
+    sender.step(results=[result(sender.begin_one(), provider_message_id="ses-1")])
+    told = api.call("GET", f"/v1/email/{id}").json()
+    assert (told["status"], told["attempts"], told["sesMessageId"], told["requestId"]) == (
+        "SENT",
+        1,
+        "ses-1",
+        "order-7",
+    )
+    assert [one["type"] for one in told["history"]] == ["RECEIVED", "VALIDATED", "SENT_ATTEMPT", "SENT"]
+    assert told["history"][3]["metadata"]["sesMessageId"] == "ses-1"
+    assert told["events"] == []
+    assert problem(company("zoo").call("GET", f"/v1/email/{id}"))[:2] == (404, "OUTBOX_NOT_FOUND")
+    for nothing in (uuid_of("nothing"), "no-uuid"):
+        assert problem(api.call("GET", f"/v1/email/{nothing}"))[:2] == (404, "OUTBOX_NOT_FOUND")
+
+
+def test_marketing_gets_a_link_to_leave_by(api: Api, store: SqliteStore) -> None:
+    html = "<html><body><p>News</p></body></html>"
+    assert api.send(category="marketing", html=html, text="News").status_code == 202
+    content = store.content(Sender(store, None).begin_one().content_hash)
+    assert content.html.index("Unsubscribe") < content.html.index("</body>")
+    assert "Unsubscribe: " in content.text
+    assert content.html_segments.names == ("unsubscribe_url",)
+
+
+def test_marks_in_what_a_program_hands_in_are_not_ours(api: Api, store: SqliteStore) -> None:
+    api.send(html="<p>\ue000unsubscribe_url\ue001</p>", subject="\ue000x\ue001")
+    content = store.content(Sender(store, None).begin_one().content_hash)
+    assert (content.html, content.subject) == ("<p>unsubscribe_url</p>", "x")
+
+
+# ── batches ──
+
+
+def test_every_mail_of_a_batch_has_its_own_verdict(api: Api, store: SqliteStore) -> None:
+    good = MAIL | {"idempotency_key": "a"}
+    bad = MAIL | {"to": "nobody"}
+    answer = api.call(
+        "POST",
+        "/v1/email/send-batch",
+        json={"messages": [good, bad, good, good | {"subject": "Another"}, 7, MAIL | {"send_at": 7}]},
+    )
+    assert answer.status_code == 202
+    told = answer.json()
+    assert [one["status"] for one in told["results"]] == [202, 400, 202, 409, 400, 400]
+    assert [one["code"] for one in told["results"][1::2]] == [
+        "INVALID_EMAIL",
+        "IDEMPOTENCY_CONFLICT",
+        "INVALID_PAYLOAD",
+    ]
+    assert (told["accepted"], told["refused"]) == (2, 4)
+    assert told["results"][0]["outboxId"] == told["results"][2]["outboxId"]
+    assert len(Sender(store, None).begin(9)) == 1
+
+
+@pytest.mark.parametrize("messages", [[], [MAIL] * 501, "x", None])
+def test_a_batch_has_one_to_500_mails(api: Api, messages: Any) -> None:
+    answer = api.call("POST", "/v1/email/send-batch", json={"messages": messages})
+    assert problem(answer) == (400, "INVALID_PAYLOAD", "messages")
+
+
+def test_a_batch_may_be_longer_than_a_mail(api: Api) -> None:
+    long = MAIL | {"text": "x" * 400_000}
+    answer = api.call("POST", "/v1/email/send-batch", json={"messages": [long] * 5})
+    assert (answer.status_code, answer.json()["accepted"]) == (202, 5)
+    assert api.call("POST", "/v1/email/send", content=b"x" * 1_100_000).status_code == 413
+
+
+# ── who may ──
+
+
+def test_without_a_good_token_nobody_comes_in(api: Api, store: SqliteStore) -> None:
+    for headers in ({}, {"Authorization": "Bearer mo_wrong"}, {"Authorization": "Basic mo_x"}):
+        answer = api.client.post("/v1/email/send", json=MAIL, headers=headers)
+        assert problem(answer)[:2] == (401, "UNAUTHORIZED")
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert not Sender(store, None).begin(9)
+
+
+def test_a_revoked_token_is_wrong(api: Api, store: SqliteStore) -> None:
+    (token,) = store.tokens()
+    store.revoke_token(token.id)
+    assert problem(api.send())[:2] == (401, "UNAUTHORIZED")
+
+
+def test_a_token_does_what_it_is_for(company: Company) -> None:
+    reader, writer = company(scopes=(Scope.READ,)), company(scopes=(Scope.SEND,))
+    assert problem(reader.send())[:2] == (403, "FORBIDDEN")
+    id = writer.send().json()["outboxId"]
+    assert problem(writer.call("GET", f"/v1/email/{id}"))[:2] == (403, "FORBIDDEN")
+    assert reader.call("GET", f"/v1/email/{id}").status_code == 200
+
+
+def test_a_token_has_its_mails_a_minute(company: Company) -> None:
+    api = company(limit=3)
+    assert api.send().headers["ratelimit-remaining"] == "2"
+    full = api.call("POST", "/v1/email/send-batch", json={"messages": [MAIL] * 3})
+    assert problem(full)[:2] == (429, "RATE_LIMITED")
+    assert int(full.headers["retry-after"]) >= 1
+    assert (full.headers["ratelimit-limit"], full.headers["ratelimit-remaining"]) == ("3", "2")
+    assert api.call("POST", "/v1/email/send-batch", json={"messages": [MAIL] * 2}).status_code == 202
+    assert api.send().status_code == 429
+
+
+@pytest.mark.parametrize("id", ["with blank", "x" * 129, "ünïcode".encode()])
+def test_a_request_id_that_no_log_could_carry_is_refused(api: Api, id: str | bytes) -> None:
+    assert problem(api.send(http={"X-Request-Id": id}))[:2] == (400, "INVALID_PAYLOAD")
+
+
+def test_the_store_is_away(api: Api, store: SqliteStore) -> None:
+    api.send()  # the token is known from now on
+    store.close()
+    assert problem(api.send())[:2] == (503, "UNAVAILABLE")
+
+
+# ── that somebody sends ──
+
+
+class Events:
+    def __init__(self) -> None:
+        self.emitted: list[str] = []
+
+    def emit(self, event: str) -> None:
+        self.emitted.append(event)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "expected"),
+    [
+        (SingleMailsWaiting(100, None, False, False), False),
+        (SingleMailsWaiting(100, None, False, True), True),
+        (SingleMailsWaiting(100, 96, False, False), False),
+        (SingleMailsWaiting(100, 94, False, False), True),
+        (SingleMailsWaiting(100, 1, True, True), False),
+    ],
+)
+def test_when_a_sender_is_needed(waiting: SingleMailsWaiting, expected: bool) -> None:
+    assert needs_a_sender(waiting) is expected
+
+
+@pytest.mark.anyio
+async def test_the_watch_asks_for_a_sender_and_gives_it_time_to_start(
+    store: SqliteStore, clock: FakeClock
+) -> None:
+    events = Events()
+    watch = SingleMailWatch(store, events, rehearsal=True, monotonic=lambda: clock.wall - NOON)  # type: ignore[arg-type]
+    await watch.look()
+    assert events.emitted == []
+    store.add_token(new_token("acme", [Scope.SEND], None)[1])
+    for second in (2, 4, 21, 23):
+        clock.wall = NOON + second
+        await watch.look()
+    assert events.emitted == ["mailout.single_mails.waiting"] * 2
+    Sender(store, None)
+    clock.wall = NOON + 50
+    await watch.look()
+    assert len(events.emitted) == 2
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def test_what_is_said_is_json(api: Api) -> None:
+    answer = api.call("POST", "/v1/email/send", content=b"{not json")
+    assert problem(answer)[:2] == (400, "INVALID_PAYLOAD")
+    assert json.loads(answer.content)["title"]
