@@ -31,10 +31,10 @@ from mailout.delivery.port import REHEARSING, Journals, Transport
 from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
+from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.mailouts import MailoutIntake
 from mailout.intake.notification_job import JobOptions
 from mailout.intake.notifications import NotificationWorker, WorkerOptions
-from mailout.intake.test_emails import EmailsForTests
 from mailout.metrics.counted import counted
 from mailout.page_status.updates import PageReports
 from mailout.private_files import keep_private, make_home

@@ -18,6 +18,7 @@ from mailout.delivery.protocol import RetryPlan
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
 from mailout.intake.articles import ArticleIntake
+from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.port import IntakeStore
 from mailout.intake.reading import Announcement, LoadedMailout, Reading, Rendered
 from mailout.intake.refusals import (
@@ -27,7 +28,6 @@ from mailout.intake.refusals import (
     cancelled,
     variable_missing,
 )
-from mailout.intake.test_emails import EmailsForTests
 from mailout.page_status.updates import PageReports
 from mailout.queue.holds import needs_a_test
 from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
