@@ -8,7 +8,7 @@ export DO_NOT_TRACK := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install demo demo-ses test test-quick check format docs bench lock clean
+.PHONY: help install demo demo-ses test test-quick test-wheel check format docs bench lock clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test: $(VENV)/.dev  ## every test
 
 test-quick: $(VENV)/.dev  ## the unit tests: no Prefect, no Postgres, no browser
 	@$(BIN)/python -m pytest -n 2 tests/unit $(ARGS)
+
+test-wheel: $(VENV)/.dev  ## build the package, install it elsewhere, and use it there
+	@$(BIN)/python -m tests.wheel $(ARGS)
 
 check: $(VENV)/.dev  ## lint, format, types, direction of imports
 	@$(BIN)/ruff check .

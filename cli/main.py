@@ -34,6 +34,7 @@ COMMANDS = {
     "article": "Articles put together for each reader: import, census, send.",
     "dead-letters": "What failed for good: look, send again, drop.",
     "events": "Apply what SES has reported; its list of dead addresses.",
+    "notify": "Send what a producer's SQLite queue of notifications asks for.",
     "archive": "Move old mailouts out of the store, into files.",
     "tokens": "Who may hand in single mails over HTTP.",
     "companies": "Companies that hand in single mails, and their limits.",

@@ -2,39 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 import httpx
+from prefect import State
 from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectException, TerminationSignal
 from prefect.runtime import flow_run
 
+from flows.names import name_run
+from flows.outcome import outcome_of
 from mailout import wiring
 from mailout.queue import actions
-from mailout.queue.mailout import Status
-from tasks.audience import freeze
-from tasks.delivery import send_time_slice, start
-from tasks.reporting import report, show_progress
+from mailout.queue.mailout import Mailout, Status
+from tasks.audience import resolve_recipients
+from tasks.content import load_mailout, load_queued, render_content, use_rendered
+from tasks.delivery import Progress, send
+from tasks.letter import Letter
+from tasks.reporting import report
 
 
 class Delivery:
-    """Fulfils `mailout.queue_run.MailoutSteps`."""
+    """The steps of a mailout, in the run that sends it. Fulfils `mailout.queue_run.MailoutSteps`."""
 
     def __init__(self) -> None:
-        self._progress: dict[str, UUID] = {}
+        self._letters: dict[str, Letter] = {}
+        self._progress: dict[str, Progress] = {}
+
+    def enqueue(self, ref: str, test: bool | None = None) -> Mailout:
+        """From a page or file into the queue. An `intake.requests.Enqueue`."""
+        loaded = load_mailout(ref, test)
+        letter = render_content(loaded)
+        self._know(letter)
+        return wiring.engine().store.mailout(letter.id)
 
     def begin(self, id: str) -> bool:
-        freeze(id)
-        self._progress[id] = show_progress(id)
-        return start(id)
+        if id not in self._letters:
+            self._know(use_rendered(load_queued(id)))
+        resolve_recipients(self._letters[id])
+        return wiring.engine().sending.start(id).status is Status.PROCESSING
 
-    def send_time_slice(self, id: str) -> bool:
-        return send_time_slice(id, self._progress[id])
+    def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
+        return send(self._letters[id], self._progress[id], still_its_turn).more_to_send
 
     def end(self, id: str) -> None:
-        report(id, self._progress.pop(id, None))
+        if id in self._letters:  # else it could not even be loaded, which the run says
+            report(self._letters[id], self._progress[id])
+
+    def add(self, mailout: Mailout) -> None:
+        """One that steps of its own have loaded and rendered."""
+        self._know(Letter(mailout))
+
+    def _know(self, letter: Letter) -> None:
+        self._letters[letter.id] = letter
+        self._progress.setdefault(letter.id, Progress())
+        name_run([str(one) for one in self._letters.values()])
+
+
+def deliver(steps: Delivery, mailout_id: str) -> State[Any]:
+    """The rest of the steps, for whoever has loaded and rendered it; how it ended."""
+    with let_go_if_ended([mailout_id]):
+        if steps.begin(mailout_id):
+            steps.send(mailout_id, still_its_turn=lambda: True)
+        steps.end(mailout_id)
+    return outcome_of(mailout_id)
 
 
 @contextmanager

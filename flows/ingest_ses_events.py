@@ -1,4 +1,4 @@
-"""Apply what SES has reported: every minute, and soon after the gateway has heard of something."""
+"""Apply what SES has reported: soon after the gateway has heard of something, and every hour."""
 
 from __future__ import annotations
 

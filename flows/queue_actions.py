@@ -49,7 +49,7 @@ def pause_mailout(mailout_id: str, note: str | None = None) -> str:
 @heartbeats
 @redacted
 def resume_mailout(mailout_id: str) -> str:
-    """Let a mailout go on, whatever it waited for; `run_queue` continues it within a minute.
+    """Let a mailout go on, whatever it waited for; `run_queue` continues it within seconds.
 
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.

@@ -1,4 +1,4 @@
-"""Reconcile the counters: every quarter of an hour, and by hand."""
+"""Reconcile the counters: every half hour, and by hand."""
 
 from __future__ import annotations
 

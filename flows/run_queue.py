@@ -1,4 +1,7 @@
-"""Send what is due. Runs every minute; also by hand. Two at once do no harm: the store is the brake."""
+"""Take up what is due: when the gateway finds something, every ten minutes, and by hand.
+
+Two at once do no harm: the store is the brake.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from mailout.single_mail_run import send_what_waits
 from tasks.logs import redacted
 
 
-@flow(name="run_queue", retries=0)
+@flow(name="run_queue", flow_run_name="the queue", retries=0)
 @heartbeats
 @redacted
 def run_queue() -> State[Any]:
@@ -38,10 +41,13 @@ def _take_turns(engine: Engine) -> State[Any]:
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
     send_what_waits(engine.sending)
-    intake = engine.intake
-    turns = QueueRun(
-        engine.sending, Delivery(), look=lambda: (enqueue_ready(intake), enqueue_requested(intake))
-    )
+    steps, intake = Delivery(), engine.intake
+
+    def look() -> None:
+        enqueue_ready(intake, steps.enqueue)
+        enqueue_requested(intake, steps.enqueue)
+
+    turns = QueueRun(engine.sending, steps, look)
     with let_go_if_ended(turns.in_hand):
         ended = turns.run()
     if not ended:

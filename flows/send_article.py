@@ -6,9 +6,10 @@ from typing import Any
 
 from prefect import State, flow
 from prefect.states import Completed
+from pydantic.json_schema import SkipJsonSchema
 
+from flows.delivery import Delivery, deliver
 from flows.heartbeats import heartbeats
-from flows.send_mailout import deliver
 from mailout import wiring
 from mailout.intake.articles import DEFAULT_ACTOR, ArticleOrder
 from mailout.intake.requests import still_asked
@@ -17,7 +18,7 @@ from tasks.articles import assemble_variants, load_slices
 from tasks.logs import redacted
 
 
-@flow(name="send_article", retries=0, log_prints=False)
+@flow(name="send_article", flow_run_name="{article_key}", retries=0, log_prints=False)
 @heartbeats
 @redacted
 def send_article(
@@ -26,7 +27,7 @@ def send_article(
     send_batch_id: str,
     audience_filter: dict[str, str] | None = None,
     actor: str = DEFAULT_ACTOR,
-    asked: bool = False,
+    asked: SkipJsonSchema[bool] = False,  # a request from outside: if the queue was faster, nothing happens
 ) -> State[Any]:
     """Send one batch of an article to everyone it has something for, once.
 
@@ -38,7 +39,6 @@ def send_article(
         send_batch_id: A UUID. Together with the tag it names the batch.
         audience_filter: Only these: state, county, place, list, or an attribute of your subscribers.
         actor: Who sends it, for the record.
-        asked: Yes: a request from outside has started it. If the queue was faster, nothing happens.
     """
     order = ArticleOrder.checked(campaign_tag, article_key, send_batch_id, audience_filter, actor)
     if asked and not still_asked(wiring.engine().intake, Request(order.to_ref(), How.ARTICLE)):
@@ -47,4 +47,6 @@ def send_article(
     mailout_id = assemble_variants(order)
     if mailout_id is None:
         return Completed(message="Nobody is in the audience: nothing was sent.", name="No recipients")
-    return deliver(mailout_id)
+    steps = Delivery()
+    steps.add(wiring.engine().store.mailout(mailout_id))
+    return deliver(steps, mailout_id)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -28,6 +29,7 @@ from gateway.refusals import RefusalLog
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from gateway.single_mail_watch import SingleMailWatch
+from gateway.watch import Watch
 from mailout.delivery.port import REHEARSING
 from mailout.errors import StoreError
 from mailout.queue.snapshot import QueueForecast
@@ -54,19 +56,25 @@ def create_app(
     page_lookup: PageLookup | None = None,
     tools: Tools | None = None,
     answer_seconds: float = ANSWER_SECONDS,
+    watch: Watch | None = None,
 ) -> FastAPI:
     """`certificates` and `confirm(topic, token)` are SNS's; `emitter` tells Prefect, if there is one; with
-    `page_lookup` a page that is not there is refused at once; `tools` are the dashboard's."""
+    `page_lookup` a page that is not there is refused at once; `tools` are the dashboard's; `watch` tells
+    Prefect what waits."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        watch = None
+        singles = None
         if emitter is not None:
             rehearsal = settings.mailout_transport == REHEARSING
-            watch = asyncio.create_task(SingleMailWatch(store, emitter, rehearsal=rehearsal).run())
+            singles = asyncio.create_task(SingleMailWatch(store, emitter, rehearsal=rehearsal).run())
+            if watch is not None:
+                watch.start(partial(_from_a_thread, asyncio.get_running_loop(), emitter))
         yield
+        if singles is not None:
+            singles.cancel()
         if watch is not None:
-            watch.cancel()
+            await run_in_threadpool(watch.stop)
         if emitter is not None:
             await emitter.close()
 
@@ -105,6 +113,12 @@ def create_app(
     app.add_exception_handler(StoreError, _store_failed)
     app.add_exception_handler(Exception, _failed)
     return app
+
+
+def _from_a_thread(
+    loop: asyncio.AbstractEventLoop, emitter: Emitter, event: str, payload: Mapping[str, object]
+) -> None:
+    loop.call_soon_threadsafe(lambda: emitter.emit(event, payload))
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:

@@ -74,17 +74,17 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
         if not same(settings.admin_password, _password(request, raw)):
             return _wrong(request, wrong)
         if wanted is None:
-            return _invalid(problems)
+            return _wrong_fields(problems)
         order = wanted.order()
         try:
             known = await run_in_threadpool(articles.known, order)
             id = known.id if known else await run_in_threadpool(_id_if_anybody, articles, order)
         except FilterError as error:
-            return _invalid({f"audience_filter.{error.key}": str(error)})
+            return _wrong_fields({f"audience_filter.{error.key}": str(error)})
         except BatchUsed as error:
-            return _invalid({"send_batch_id": str(error)})
+            return _wrong_fields({"send_batch_id": str(error)})
         except (UsageError, Abort) as error:
-            return _invalid({"article_key": str(error)})
+            return _wrong_fields({"article_key": str(error)})
         if id is None:
             return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
         new = known is None and await run_in_threadpool(_ask, store, order)
@@ -131,7 +131,7 @@ def _wrong(request: Request, wrong: WrongTokens) -> JSONResponse:
     return _refusal(401, "UNAUTHORIZED", "The admin password is missing or wrong.")
 
 
-def _invalid(details: Mapping[str, str]) -> JSONResponse:
+def _wrong_fields(details: Mapping[str, str]) -> JSONResponse:
     return _refusal(400, "VALIDATION_ERROR", "The request cannot be understood.", details)
 
 

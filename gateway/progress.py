@@ -102,7 +102,7 @@ def router(
 
     @routes.post("/mailouts/{id}/resume", responses=ACT_REFUSALS)
     def resume(id: Id) -> dict[str, Any]:
-        """Let it go on, whatever it waited for; the queue continues it within a minute."""
+        """Let it go on, whatever it waited for; the queue continues it within seconds."""
         return act(id, lambda: actions.resume(store, id))
 
     @routes.post("/mailouts/{id}/retry", responses=ACT_REFUSALS)

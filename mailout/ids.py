@@ -44,8 +44,17 @@ def transactional_id(company: str, key: str, *, rehearsal: bool = False) -> str:
     return uuid_of("transactional", company, key, *(("rehearsal",) if rehearsal else ()))
 
 
-def notification_id(database: str, dedupe_key: str, subscription: str) -> str:
-    return uuid_of("notification", database, dedupe_key, subscription)
+def notification_key(source: str, dedupe_key: str, subscription: str, *, rehearsal: bool = False) -> str:
+    """A row of a producer's queue, however often it is requeued."""
+    return uuid_of("notification", source, dedupe_key, subscription, *(["rehearsal"] if rehearsal else []))
+
+
+def notification_id(
+    source: str, dedupe_key: str, subscription: str, requeues: int, rehearsed: str | None = None
+) -> str:
+    """Its message. `rehearsed`: the content's hash, of one that is written to a folder."""
+    mark = () if rehearsed is None else ("rehearsal", rehearsed)
+    return uuid_of("notification", source, dedupe_key, subscription, str(requeues), *mark)
 
 
 def article_rehearsal_id(campaign_tag: str, send_batch_id: str, content_hash: str) -> str:

@@ -20,6 +20,7 @@ from mailout.queue.judge import defer
 from mailout.queue.limits import Defer
 from mailout.queue.mailout import DeferReason, Mailout, Status
 from mailout.queue.turns import next_turn
+from mailout.queue.unattended import was_tested
 from mailout.sending import Sending
 
 log = logging.getLogger("mailout.queue")
@@ -32,8 +33,8 @@ class MailoutSteps(Protocol):
         """Freeze it and start to send it; False: it has to wait."""
         ...
 
-    def send_time_slice(self, id: str) -> bool:
-        """Send for a while; True while there is more to do."""
+    def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
+        """Time slices for as long as it is its turn; True while there is more to do."""
         ...
 
     def end(self, id: str) -> None:
@@ -83,19 +84,12 @@ class QueueRun:
         self.look()
         now = store.now()
         for mailout in store.mailouts(statuses=[Status.PENDING]):
-            if mailout.defer_reason is DeferReason.UNTESTED:
-                self._go_on_if_tested(mailout)
+            if was_tested(store, mailout):
+                store.resume(mailout.id)  # when it starts, it is judged again
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
             if planned and mailout.frozen_at is None and mailout.content_hash is not None:
                 with self._one_of_many(mailout.id):
                     self.sending.freeze(mailout.id)
-
-    def _go_on_if_tested(self, mailout: Mailout) -> None:
-        """A test of its page or file has gone out since it was held: when it starts, it is judged again."""
-        store = self.sending.store
-        tested_at = store.last_test(ref=mailout.ref)
-        if tested_at is not None and tested_at > (mailout.locked_at or 0.0):
-            store.resume(mailout.id)
 
     def _next(self) -> Mailout | None:
         store = self.sending.store
@@ -159,10 +153,10 @@ class QueueRun:
             self._unforeseen.append(error)
 
     def _go_on(self, id: str) -> bool:
-        """One time slice."""
+        """One turn: a time slice, or several if nobody else waits."""
         with self._one_of_many(id):
             try:
-                return self._send_time_slice(id)
+                return self._send(id)
             except StoreError:
                 raise
             except MailoutError as error:
@@ -173,8 +167,15 @@ class QueueRun:
                 raise
         return False
 
-    def _send_time_slice(self, id: str) -> bool:
-        if id in self.in_hand:
-            return self.steps.send_time_slice(id)
-        self.in_hand.append(id)
-        return self.steps.begin(id) and self.steps.send_time_slice(id)
+    def _send(self, id: str) -> bool:
+        if id not in self.in_hand:
+            self.in_hand.append(id)
+            if not self.steps.begin(id):
+                return False
+        return self.steps.send(id, lambda: self._still_its_turn(id))
+
+    def _still_its_turn(self, id: str) -> bool:
+        """Asked after each time slice; what was asked for meanwhile is looked at first."""
+        self._look()
+        following = self._next()
+        return following is not None and following.id == id

@@ -159,8 +159,11 @@ class Settings(BaseSettings):
 
     # Notifications
     notify_db: Path | None = None
+    notify_source: str | None = Field(None, examples=["course-watch"])
     notify_base_url: Url | None = Field(None, examples=["https://app.example.org"])
     notify_locale: Locale = "en-US"
+    notify_template_version: str = "v1"
+    notify_update_subscriptions: bool = True
 
     _warnings: tuple[str, ...] = PrivateAttr(())
 

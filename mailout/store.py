@@ -18,6 +18,7 @@ from mailout.error_log import ErrorLog
 from mailout.feedback.port import Feedback
 from mailout.history.port import History
 from mailout.intake.companies import Companies
+from mailout.intake.notification_port import Notifications
 from mailout.intake.port import Articles
 from mailout.metrics.port import Counts
 from mailout.page_status.port import DueReports
@@ -37,6 +38,7 @@ class Store(
     Counts,
     Archives,
     History,
+    Notifications,
     Articles,
     SingleMails,
     Companies,

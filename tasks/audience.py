@@ -1,4 +1,4 @@
-"""Freezing who receives it."""
+"""Who receives it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
+from tasks.letter import Letter, if_transient
 from tasks.logs import redacted
 
 
-@task(name="freeze audience", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
+@task(
+    name="resolve recipients",
+    task_run_name="resolve recipients: {letter}",
+    cache_policy=NO_CACHE,
+    retries=3,
+    retry_delay_seconds=5,
+    retry_condition_fn=if_transient,
+)
 @redacted
-def freeze(mailout_id: str) -> int:
+def resolve_recipients(letter: Letter) -> Letter:
     """Write the audience into the outbox. Safe to repeat: it goes on where it was and adds nobody twice."""
-    mailout = wiring.engine().sending.freeze(mailout_id)
+    mailout = wiring.engine().sending.freeze(letter.id)
     get_run_logger().info("%d recipients", mailout.ledger.recipients)
-    return mailout.ledger.recipients
+    return letter

@@ -1,25 +1,92 @@
-"""Reading what is to be sent."""
+"""Reading what is to be sent, and rendering it."""
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.runtime import task_run
 
 from mailout import wiring
-from mailout.intake.requests import answer
-from mailout.queue.port import Request
-from mailout.reporting.phrases import mode
-from tasks.logs import redacted
+from mailout.intake.reading import LoadedMailout
+from tasks.letter import Letter, if_transient
+from tasks.logs import hidden, redacted
 
 NAMED = {"test": "test of", "rehearsal": "rehearsal of", "real": "mailout"}
 
 
-@task(name="enqueue", cache_policy=NO_CACHE)
+def _by_its_ref() -> str:
+    return f"load mailout: {hidden(PurePath(task_run.parameters['ref']).name)}"
+
+
+def _by_its_subject() -> str:
+    return f"render content: {hidden(task_run.parameters['loaded'].subject)}"
+
+
+@task(
+    name="load mailout",
+    task_run_name=_by_its_ref,
+    cache_policy=NO_CACHE,
+    retries=3,
+    retry_delay_seconds=5,
+    retry_condition_fn=if_transient,
+)
 @redacted
-def enqueue(ref: str, test: bool | None, if_ready: bool = False) -> str | None:
-    """Read the source, check it, and write the mailout into the queue; its id. None: it is not Ready."""
-    mailout = answer(wiring.engine().intake, Request.of(ref, test, if_ready))
-    if mailout is None:
-        return None
-    get_run_logger().info("%s “%s” is mailout %s", NAMED[mode(mailout)], mailout.subject, mailout.id)
-    return mailout.id
+def load_mailout(ref: str, test: bool | None) -> LoadedMailout:
+    """Read the Notion page or the file. Safe to repeat: it writes nothing to the queue."""
+    loaded = wiring.engine().intake.load(ref, test)
+    get_run_logger().info("“%s”", loaded.subject)
+    return loaded
+
+
+@task(
+    name="render content",
+    task_run_name=_by_its_subject,
+    cache_policy=NO_CACHE,
+    retries=3,
+    retry_delay_seconds=5,
+    retry_condition_fn=if_transient,
+)
+@redacted
+def render_content(loaded: LoadedMailout) -> Letter:
+    """Render and check it, and write it into the queue. Safe to repeat: the same id is the same mailout."""
+    mailout = wiring.engine().intake.enqueue_loaded(loaded)
+    letter = Letter(mailout)
+    get_run_logger().info("%s “%s” is mailout %s", NAMED[letter.mode], mailout.subject, mailout.id)
+    return letter
+
+
+@task(
+    name="load mailout",
+    task_run_name="load mailout: {mailout_id}",
+    cache_policy=NO_CACHE,
+    retries=3,
+    retry_delay_seconds=5,
+    retry_condition_fn=if_transient,
+)
+@redacted
+def load_queued(mailout_id: str) -> Letter:
+    """Read a mailout that waits in the queue: its page or file was read when it was asked for."""
+    letter = Letter(wiring.engine().store.mailout(mailout_id))
+    get_run_logger().info("“%s”, from the queue", letter.subject)
+    return letter
+
+
+@task(
+    name="render content",
+    task_run_name="render content: {letter}",
+    cache_policy=NO_CACHE,
+    retries=3,
+    retry_delay_seconds=5,
+    retry_condition_fn=if_transient,
+)
+@redacted
+def use_rendered(letter: Letter) -> Letter:
+    """What it was rendered to when it came into the queue; later edits change nothing."""
+    store = wiring.engine().store
+    content_hash = store.mailout(letter.id).content_hash
+    if content_hash is not None:
+        content = store.content(content_hash)
+        get_run_logger().info("rendered before: %d bytes of HTML", len(content.html.encode()))
+    return letter

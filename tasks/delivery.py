@@ -1,58 +1,76 @@
-"""Sending, one time slice at a time."""
+"""Sending: one task run for many batches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from prefect import get_run_logger, task
-from prefect.artifacts import update_progress_artifact
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
 from mailout.delivery.protocol import Claimed, Ledger, Result
-from mailout.queue.mailout import Status
 from mailout.sending import goes_on
+from tasks.letter import Letter
 from tasks.logs import redacted
 
 TIME_SLICE_SECONDS = 45.0
-"""A task run costs Prefect's server tens of milliseconds: one for many batches, not one a batch."""
+"""How long a mailout sends before it is asked whose turn it is."""
 PROGRESS_SECONDS = 3.0
 
 
-@task(name="take its turn", cache_policy=NO_CACHE)
-@redacted
-def start(mailout_id: str) -> bool:
-    """Whether it may be sent now; if not, the queue says why and until when."""
-    return wiring.engine().sending.start(mailout_id).status is Status.PROCESSING
+class Progress:
+    """The progress artifact. It moves every few seconds at most: an update costs 11–45 ms."""
+
+    def __init__(self) -> None:
+        self._artifact: UUID | None = None
+        self._next = 0.0
+
+    def begin(self, letter: Letter) -> None:
+        if self._artifact is None:
+            made = create_progress_artifact(
+                progress=0.0,
+                key=letter.artifact_key("progress"),
+                description=f"“{letter}”: how much of it has been sent",
+            )
+            if not isinstance(made, UUID):
+                raise TypeError(made)
+            self._artifact = made
+
+    def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
+        now = wiring.engine().clock.monotonic()
+        if ledger is not None and now >= self._next:
+            self._next = now + PROGRESS_SECONDS
+            self.show(ledger)
+
+    def show(self, ledger: Ledger) -> None:
+        if self._artifact is not None and ledger.recipients:
+            update_progress_artifact(self._artifact, progress=100 * ledger.done / ledger.recipients)
 
 
-@task(name="send", cache_policy=NO_CACHE, retries=0)
+@task(name="send", task_run_name="send: {letter}", cache_policy=NO_CACHE, retries=0)
 @redacted
-def send_time_slice(mailout_id: str, progress: UUID | None = None) -> bool:
-    """Send for a while; True while there is more to do. Never retried: its retries are the outbox's own."""
+def send(letter: Letter, progress: Progress, still_its_turn: Callable[[], bool]) -> Letter:
+    """Send until it is done, has to wait, or another mailout has its turn.
+
+    Never retried: its retries are the outbox's own.
+    """
+    progress.begin(letter)
+    letter.more_to_send = _send_time_slice(letter.id, progress)
+    while letter.more_to_send and still_its_turn():
+        letter.more_to_send = _send_time_slice(letter.id, progress)
+    return letter
+
+
+def _send_time_slice(mailout_id: str, progress: Progress) -> bool:
+    """Whether there is more to do."""
     engine = wiring.engine()
     logger = get_run_logger()
-    report = engine.sending.send_for(mailout_id, TIME_SLICE_SECONDS, Progress(progress))
+    report = engine.sending.send_for(mailout_id, TIME_SLICE_SECONDS, progress)
     mailout = engine.sending.conclude(mailout_id, report)
     ledger = mailout.ledger
     logger.info("%s: %d of %d sent, %d pending", report.ended, ledger.sent, ledger.recipients, ledger.pending)
     if mailout.defer_reason is not None:
         logger.warning("deferred: %s. %s", mailout.defer_reason, mailout.defer_note or "")
     return goes_on(report, mailout)
-
-
-class Progress:
-    """Moves the progress artifact, every few seconds at most: an update costs 11–45 ms."""
-
-    def __init__(self, artifact: UUID | None) -> None:
-        self._artifact = artifact
-        self._clock = wiring.engine().clock
-        self._next = 0.0
-
-    def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
-        now = self._clock.monotonic()
-        if self._artifact is None or ledger is None or not ledger.recipients or now < self._next:
-            return
-        self._next = now + PROGRESS_SECONDS
-        update_progress_artifact(self._artifact, progress=100 * ledger.done / ledger.recipients)

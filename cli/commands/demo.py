@@ -14,12 +14,14 @@ import typer
 
 from cli.commands.article import send_batch
 from cli.commands.send import Stop, exit_code, finish, run_flow, starting
+from cli.notify_demo import PRODUCER, notify_demo
 from cli.output import say
 from cli.prefect_auth import FILE
 from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import near
 from cli.subscriber_import import import_into, show_counts
+from deployments import EXAMPLES
 from mailout import wiring
 from mailout.audience.csv_import import read_subscribers
 from mailout.engine import Engine
@@ -33,17 +35,19 @@ from mailout.settings import Settings, load_settings
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 HOME = Path(".mailout-demo")
 MARK = "THIS-IS-A-DEMO.txt"
 OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect", FILE}) | {
     "journal",
+    PRODUCER,
+    f"{PRODUCER}-wal",
+    f"{PRODUCER}-shm",
     "media",
     "outbox",
     "reports",
 }
 UI = "http://127.0.0.1:4200"
-START_AGAIN = "make demo ARGS=--fresh"
+START_AGAIN = "make demo ARGS=--fresh" if Path("Makefile").is_file() else "mailout demo --fresh"
 
 
 @app.command(epilog="Example: mailout demo --fresh")
@@ -56,6 +60,9 @@ def demo(
     article: Annotated[
         bool, typer.Option("--article", help="An article that is put together for each reader.")
     ] = False,
+    notify: Annotated[
+        bool, typer.Option("--notify", help="Notifications of a producer's queue instead of a newsletter.")
+    ] = False,
 ) -> None:
     """See it work: a newsletter to about 260 made-up people, into a folder. No account, nothing leaves.
 
@@ -67,6 +74,9 @@ def demo(
     engine = wiring.build(_settings(home, ses))
     if article:
         _article(engine, home, where)
+    if notify:
+        notify_demo(engine)
+        return
     letter = str(EXAMPLES / "newsletter.md")
     found = read_subscribers(EXAMPLES / "subscribers.csv")
     counts = import_into(engine, found)
@@ -152,6 +162,8 @@ def _settings(home: Path, ses: str | None) -> Settings:
             "UNSUBSCRIBE_SECRET": "a demo has no secrets",
             "TEST_EMAILS": "you@example.org",
             "SEND_RATE_PER_SEC": "26",
+            "NOTIFY_SOURCE": "demo",
+            "NOTIFY_BASE_URL": "https://seats.example.org",
         }
     )
 

@@ -15,9 +15,12 @@ from cli.processes.listening import listen
 from cli.processes.prefect_api import environment, headers
 from gateway.app import create_app
 from gateway.dashboard.desk import Tools
+from gateway.looks import looks
 from gateway.prefect_events import Emitter
 from gateway.server import server_for
+from gateway.watch import Watch
 from mailout import forgetting, wiring
+from mailout.clock import SystemClock
 from mailout.examination import examine
 from mailout.settings import Settings
 
@@ -41,6 +44,8 @@ def gateway(
     listening = listen("--host, --port", host, port)
     store = wiring.open_store(settings)
     certificates = wiring.sns_certificates(settings)
+    clock = SystemClock()
+    pages = wiring.notion_pages(settings, clock)
     try:
         served = create_app(
             settings,
@@ -51,6 +56,7 @@ def gateway(
             emitter=_emitter(settings.mailout_home),
             page_lookup=wiring.page_lookup(settings),
             tools=Tools(partial(examine, settings), partial(forgetting.forget_here, settings)),
+            watch=Watch(list(looks(settings, store, pages, wiring.event_queue(settings))), clock),
         )
         log.info("The gateway listens on %s, port %d.", host, listening.getsockname()[1])
         server_for(served, trusted_proxies=settings.trusted_proxies).run(sockets=[listening])
@@ -59,6 +65,8 @@ def gateway(
     finally:
         listening.close()
         certificates.close()
+        if pages is not None:
+            pages.close()
         store.close()
 
 

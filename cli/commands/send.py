@@ -55,8 +55,10 @@ def send(
 ) -> None:
     """Send one mailout to everyone who should have it, once.
 
-    Stop it with Ctrl-C whenever you like: what is in hand is finished, and the same command goes on with the
-    rest. Exit codes: 0 sent, 1 failed, 2 wrong usage or settings, 75 it has to wait (it says for what).
+    Its run shows on the pages of PREFECT_API_URL's server, or of a running `mailout up`. Without either,
+    Prefect is started for it; for --test it is not. Stop it with Ctrl-C whenever you like: what is in hand is
+    finished, and the same command goes on with the rest. Exit codes: 0 sent, 1 failed, 2 wrong usage or
+    settings, 75 it has to wait (it says for what).
     """
     engine = open_engine(verbose=verbose)
     if again and not engine.rehearses:
@@ -71,7 +73,10 @@ def send(
     if about is not None:
         ask_first(engine, about, yes)
     stop = Stop(engine)
-    first = "Preparing" if direct else starting(engine.settings.mailout_home)
+    server = prefect_home.server_in_use(engine.settings.mailout_home.absolute())
+    # A test is for one or two people: Prefect would cost more than all the rest of it.
+    direct = direct or (test is True and server is None)
+    first = "Preparing" if direct else starting(engine.settings.mailout_home, server)
     with showing(engine.settings, id, first=first, quiet=json), stop.on_signals(id):
         if direct:
             engine.deliver(engine.intake.enqueue(ref, test).id)
@@ -91,7 +96,9 @@ def ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
     confirm(f"“{about.subject}” goes to {people} through Amazon SES, from {sender}. Send it?", yes)
 
 
-def starting(home: Path) -> str:
+def starting(home: Path, server: str | None = None) -> str:
+    if server is not None:
+        return f"Preparing; its run shows on {server.removesuffix('/api')}/runs"
     if prefect_home.is_new(home):
         return "Starting Prefect; the first time it builds its database, about 20 seconds"
     return "Starting Prefect, about 10 seconds"

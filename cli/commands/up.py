@@ -25,7 +25,7 @@ from cli.output import note, say
 from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string, for_own_server
 from cli.processes import prefect_home
 from cli.processes.listening import require_free
-from cli.processes.prefect_api import environment
+from cli.processes.prefect_api import UP_LOCK, environment, show_running
 from cli.processes.stale_runs import clear_stale_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
@@ -38,6 +38,7 @@ from mailout.store import Store
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 PROJECT = Path(__file__).resolve().parents[2]
+OURS = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
 LOOK_EVERY = 0.5
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 180.0, 60.0, 20.0
 
@@ -84,6 +85,8 @@ def up(
     own_server = not environment().get("PREFECT_API_URL")
     plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
     home = settings.mailout_home.absolute()
+    if settings.notify_db is not None:
+        wiring.require_notify(settings)
     store = wiring.open_store(settings)
     try:
         with _alone(home):
@@ -101,8 +104,9 @@ def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
     supervisor = Supervisor(home / "logs", _environment(home, plan), note)
     with _stopping() as stop:
         try:
-            _start(supervisor, plan, stop)
+            _start(supervisor, plan, stop, notify=settings.notify_db is not None)
             if not stop.is_set():
+                show_running(home, supervisor.env["PREFECT_API_URL"])
                 _show(settings, supervisor, plan)
             while not stop.wait(LOOK_EVERY):
                 supervisor.look_after()
@@ -120,7 +124,7 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
     ours = {
         "PREFECT_API_URL": f"http://127.0.0.1:{plan.prefect_port}/api",
         "PREFECT_SERVER_UI_API_URL": "/api",
-        # The queue makes a run every minute: without this its history would grow for ever.
+        # Schedules make some hundred runs a day: without this their history would grow for ever.
         "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
         "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
         # In its memory, a holder of a slot would be forgotten at a restart, and the slot stay taken for ever.
@@ -133,7 +137,7 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
         # Of the pages that it serves itself; a page from elsewhere must not even read an answer.
         origins = [f"http://{host}:{plan.prefect_port}" for host in ("127.0.0.1", "localhost")]
         ours["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = ",".join(origins)
-    told[LOCK] = str(home / "up.lock")
+    told[LOCK] = str(home / UP_LOCK)
     named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
     logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
     return ours | told | named | logged
@@ -143,7 +147,7 @@ def _environment(home: Path, plan: Plan) -> dict[str, str]:
 def _alone(home: Path) -> Iterator[None]:
     """One a home: a second one would share the first one's database of Prefect, and stop its senders when it
     ends. The lock goes with the process, however that ends."""
-    with (home / "up.lock").open("a+") as file:
+    with (home / UP_LOCK).open("a+") as file:
         if not _locked(file):
             time.sleep(LOOK_EVERY)  # a run of an earlier one may just be looking whether it is still up
             if not _locked(file):
@@ -151,7 +155,14 @@ def _alone(home: Path) -> Iterator[None]:
                     f"mailout is up already, with {near(home)} as its home.",
                     remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
                 )
+        show_running(home, "")  # what an earlier one has left
         yield
+
+
+def _is_a_stranger(package: Path) -> bool:
+    """Prefect imports flows from the folder in which its worker was started before it looks elsewhere."""
+    there = (package / "__init__.py").exists() or package.with_suffix(".py").exists()
+    return there and package.resolve() != PROJECT / package
 
 
 def _locked(file: IO[str]) -> bool:
@@ -163,6 +174,11 @@ def _locked(file: IO[str]) -> bool:
 
 
 def _require_possible(plan: Plan) -> None:
+    if strangers := [name for name in OURS if _is_a_stranger(Path(name))]:
+        raise UsageError(
+            f"Python packages here have the name of mailout's and are not: {', '.join(strangers)}.",
+            remedy="Prefect would import them. Start mailout in another folder, with its .env there.",
+        )
     if plan.only_workers and plan.own_server:
         raise SettingsError(
             "PREFECT_API_URL: is missing.", remedy="--only-workers needs the server that it works for."
@@ -176,7 +192,7 @@ def _require_possible(plan: Plan) -> None:
 # ── starting ──
 
 
-def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
+def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event, *, notify: bool) -> None:
     """The gateway at once, since people wait for it; then the server, to which all the others speak."""
     python = [sys.executable, "-m"]
     if not plan.only_workers:
@@ -198,6 +214,8 @@ def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event) -> None:
             name = f"{socket.gethostname()}-{number}"
             command = ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", name]
             supervisor.start(f"worker-{number}", [*python, *command], ends_first=True)
+    if notify and not plan.only_workers and not stop.is_set():
+        supervisor.start("notifications", [*python, "cli", "notify", "--prefect"], ends_first=True)
     if not plan.only_workers:
         _wait(supervisor, stop, "The gateway does not answer", lambda: _answers(f"{plan.gateway}/health"))
 
@@ -234,6 +252,8 @@ def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
         say(f"  gateway   {plan.gateway}   /send-mailout, /webhooks/notion, /ses-events, /unsubscribe")
     say(f"  workers   {plan.workers}, each flow run in a process of its own")
     say(f"  mail      goes to {mail}")
+    if settings.notify_db is not None and not plan.only_workers:
+        say(f"  notify    {near(settings.notify_db)}, as they come")
     say(f"  logs      {near(supervisor.logs)}")
     say("Ctrl-C ends it all.")
     sys.stdout.flush()

@@ -12,9 +12,11 @@ from typing import Any
 import httpx
 
 from cli.prefect_auth import FILE, for_server_at
+from flows.orphans import is_up
 from mailout.errors import MailoutError
 from mailout.settings import dotenv
 
+UP_LOCK = "up.lock"
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 LETS_IN = (
     "PREFECT_API_KEY (Prefect Cloud), or PREFECT_API_AUTH_STRING to what its server asks for"
@@ -25,13 +27,24 @@ LETS_IN = (
 def environment(home: Path | None = None) -> dict[str, str]:
     """The environment, and what `.env` says of Prefect: its own commands read that file, so we do, too.
 
-    With `home`, also what lets us in to the server that `mailout up` runs there.
+    With `home`, also where the server of a running `mailout up` is, and what lets us in to it.
     """
     in_file = {name: value for name, value in dotenv().items() if name.startswith("PREFECT_") and value}
     env = in_file | {name: value for name, value in os.environ.items() if value or name not in in_file}
-    if home is not None and (url := env.get("PREFECT_API_URL")):
-        env |= for_server_at(url, home, env)
-    return env
+    if home is None:
+        return env
+    url = env.get("PREFECT_API_URL") or _of_running_up(home)
+    return env | {"PREFECT_API_URL": url} | for_server_at(url, home, env) if url else env
+
+
+def show_running(home: Path, url: str) -> None:
+    """In the file that `mailout up` holds a lock on: who finds it locked finds the server. Empty: not yet."""
+    (home / UP_LOCK).write_text(url, encoding="utf-8")
+
+
+def _of_running_up(home: Path) -> str:
+    lock = home / UP_LOCK
+    return lock.read_text(encoding="utf-8").strip() if lock.exists() and is_up(lock) else ""
 
 
 def headers(env: Mapping[str, str]) -> dict[str, str]:

@@ -80,7 +80,7 @@ def _automations(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
     triggers = [trigger["name"] for one in wanted for trigger in one.get("triggers", [])]
     off = [name for name in triggers if not there.get(name, {}).get("enabled")]
     if off:
-        message = f"missing or switched off: {', '.join(off)}; what they start waits for the next minute"
+        message = f"missing or switched off: {', '.join(off)}; what they start waits for its schedule"
         yield Check("triggers", "warn", message, DEPLOY)
     else:
         yield Check("triggers", "ok", f"all {len(triggers)} are on")

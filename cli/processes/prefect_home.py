@@ -35,6 +35,14 @@ PREFECT_SERVER_API_AUTH_STRING = {auth}
 """
 
 
+def server_in_use(home: Path) -> str | None:
+    """The API of PREFECT_API_URL's server, or of a running `mailout up`; from now on this process's, too."""
+    url = environment(home).get("PREFECT_API_URL") or None
+    if url is not None:
+        os.environ["PREFECT_API_URL"] = url
+    return url
+
+
 def prepare(home: Path) -> Path:
     """Set Prefect up before it is imported; what the environment says already stands."""
     chosen = Path(os.environ.setdefault("PREFECT_HOME", str(home / "prefect")))

@@ -22,7 +22,7 @@ Over when a fifth is: the window slides, and an account that is near the line wo
 DOUBT_PATIENCE = 900.0
 """An event settles most doubts within minutes; and before a quarter of an hour nobody may send them again."""
 EVENTS_WAIT = 600.0
-"""They are applied every minute."""
+"""They are applied within seconds."""
 EVENTS_UNHEARD = 1800.0
 """SES reports a message within seconds, rarely within minutes."""
 
@@ -163,7 +163,7 @@ def _events_waiting(facts: Facts) -> Iterator[Alert]:
             f" {lasting(now - since)}. {UNAPPLIED}",
             "To apply them now:",
             "  mailout events",
-            "The flow ingest_ses_events does it every minute. Why it did not is on Prefect's pages; whether"
+            "The flow ingest_ses_events does it within seconds. Why it did not is on Prefect's pages; whether"
             " it is deployed and a worker runs:",
             "  mailout doctor",
         ),

@@ -11,6 +11,7 @@ from mailout.content.footer import Footer
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.tokens import Tokens
 from mailout.content.variables import filled, placeholders, variables_of
+from mailout.delivery.notification_mail import as_notification
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed
 from mailout.delivery.single_mails import Category
@@ -98,7 +99,7 @@ class SingleComposer:
 
     def __call__(self, row: Claimed) -> Mail:
         url = None if row.category == Category.TRANSACTIONAL else self._leave(row)
-        return Mail(
+        mail = Mail(
             attempt=row.attempt,
             mailout_id=None,
             to=row.email,
@@ -110,6 +111,7 @@ class SingleComposer:
             unsubscribe_url=url,
             headers=row.headers or {},
         )
+        return as_notification(mail, row.variables) if row.is_notification else mail
 
     def _leave(self, row: Claimed) -> str:
         """Marketing never goes without a link to leave by: without its settings, the message fails."""

@@ -54,12 +54,13 @@ class Envelope:
                 header("To", f"<{_address(mail.to)}>"),
                 _date(int(date)),
                 header("Message-ID", f"<{attempt.id}.{attempt.epoch}@{_domain(domain)}>"),
-                _leave(mail.unsubscribe_url, mail.unsubscribe_mailbox, mail.list_id),
+                _leave(mail),
                 *(header(name, unstructured(value, len(name) + 2)) for name, value in mail.headers.items()),
                 header("X-Mailout-Message", attempt.id),
                 header("X-Mailout-Epoch", str(attempt.epoch)),
                 header("X-Mailout-Campaign", mail.mailout_id) if mail.mailout_id else b"",
                 self._same_subject or _subject(self._subject.fill(mail.values)),
+                _tags(mail.tags) if mail.tags else b"",
                 self._fixed,
                 self._text_head,
                 *self._text.fill(mail.values),
@@ -198,15 +199,21 @@ def _date(second: int) -> bytes:
     return header("Date", formatdate(second))
 
 
-def _leave(url: str | None, mailbox: str | None, list_id: str | None) -> bytes:
+def _tags(tags: Mapping[str, str]) -> bytes:
+    pairs = (f"{name}={re.sub(r'[^A-Za-z0-9_.:-]', '-', value)}" for name, value in tags.items())
+    return header("X-Mailout-Tags", "; ".join(pairs))
+
+
+def _leave(mail: Mail) -> bytes:
     """RFC 8058 and RFC 2919. A transactional mail has nothing to leave."""
-    if url is None:
+    if mail.unsubscribe_url is None:
         return b""
-    ways = [_NEVER_IN_BRACKETS.sub("", way) for way in (url, mailbox and leave_by_mail(mailbox)) if way]
+    mailbox = mail.unsubscribe_mailbox and leave_by_mail(mail.unsubscribe_mailbox)
+    ways = [_NEVER_IN_BRACKETS.sub("", way) for way in (mail.unsubscribe_url, mailbox) if way]
     return (
-        (header("List-Id", f"<{_NEVER_IN_BRACKETS.sub('', list_id)}>") if list_id else b"")
+        (header("List-Id", f"<{_NEVER_IN_BRACKETS.sub('', mail.list_id)}>") if mail.list_id else b"")
         + header("List-Unsubscribe", ", ".join(f"<{way}>" for way in ways))
-        + b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+        + (b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" if mail.one_click else b"")
     )
 
 

@@ -124,6 +124,11 @@ class Claimed:
     reply_to: str | None = None  # and what its sender wants in its header
     headers: Mapping[str, str] | None = None
 
+    @property
+    def is_notification(self) -> bool:
+        """Of a producer's queue, which counts its attempts: each time it is put here is one attempt."""
+        return self.mailout_id is None and "notification_id" in self.variables
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:

@@ -49,7 +49,7 @@ def decide(
         case OutcomeKind.QUOTA | OutcomeKind.STOP:
             return result(State.PENDING, give_back=True)
         case OutcomeKind.TRANSIENT | OutcomeKind.THROTTLED:
-            if claimed.number >= plan.max_attempts:
+            if claimed.is_notification or claimed.number >= plan.max_attempts:
                 return result(State.FAILED, uncharge=True)
             return result(
                 State.RETRY_SCHEDULED,

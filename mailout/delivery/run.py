@@ -33,6 +33,7 @@ class Run:
         self._group_size = session.group_size
         self._deadline = deadline
         self._until_idle = until_idle
+        self._asked = False  # for something, by the last step
         self._began = self._clock.monotonic()
 
     # ── the loop ──
@@ -41,7 +42,9 @@ class Run:
         self._session.open_when_it_answers()
         try:
             while True:
-                reply = self._session.step(self._want())
+                want = self._want()
+                reply = self._session.step(want)
+                self._asked = want > 0
                 if reply is not None and reply.rows:
                     self._pool.offer(self._session.groups(reply))
                 self._reap_when_idle(reply)
@@ -86,7 +89,7 @@ class Run:
 
     def _none_due(self, reply: StepReply) -> bool:
         passed = reply.next_due_at is None or reply.next_due_at > reply.now
-        return passed and reply.next_slot_at is None
+        return self._asked and passed and reply.next_slot_at is None and not self._session.withdraw
 
     def _others_may_give_back(self, reply: StepReply) -> bool:
         """Other senders of this mailout have attempts in hand: a withdrawn one makes room again."""

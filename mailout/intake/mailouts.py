@@ -18,8 +18,9 @@ from mailout.delivery.protocol import RetryPlan
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
 from mailout.intake.articles import ArticleIntake
+from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.port import IntakeStore
-from mailout.intake.reading import Announcement, Reading, Rendered
+from mailout.intake.reading import Announcement, LoadedMailout, Reading, Rendered
 from mailout.intake.refusals import (
     AlreadyRehearsed,
     already_rehearsed,
@@ -27,7 +28,6 @@ from mailout.intake.refusals import (
     cancelled,
     variable_missing,
 )
-from mailout.intake.test_emails import EmailsForTests
 from mailout.page_status.updates import PageReports
 from mailout.queue.holds import needs_a_test
 from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
@@ -62,13 +62,24 @@ class MailoutIntake:
 
     def enqueue(self, ref: str, test: bool | None = None) -> Mailout:
         """Read the source, refuse what must not be sent, and write the mailout into the queue."""
+        return self.enqueue_loaded(self.load(ref, test))
+
+    def load(self, ref: str, test: bool | None = None) -> LoadedMailout:
+        """Read the source, and refuse what was sent before. Repeatable: it writes nothing to the queue."""
         reading = self._validated.pop(_name(ref), None) or self._read(ref)
         is_test = reading.is_test(test)
+        rehearsal = self.rehearses and not is_test
         with self._aborts_recorded(reading.source):
-            if self.rehearses and not is_test:
-                return self._rehearse(reading)
-            known = None if is_test else self._known(reading)
-            return known or self._enqueue_new(reading, is_test)
+            known = None if is_test or rehearsal else self._known(reading)
+            id = None if rehearsal else self._id(reading.source, is_test)
+        return LoadedMailout(reading, is_test=is_test, id=id, known=known)
+
+    def enqueue_loaded(self, loaded: LoadedMailout) -> Mailout:
+        """Render and check it, and write it into the queue with its content. Repeatable: its id is known."""
+        with self._aborts_recorded(loaded.reading.source):
+            if loaded.id is None:
+                return self._rehearse(loaded.reading)
+            return loaded.known or self._enqueue_new(loaded.reading, loaded.id, loaded.is_test)
 
     def validate(self, ref: str, test: bool | None = None, *, again: bool = False) -> str:
         """The id it would be queued under, or the error that would stop it. Writes nothing to the queue.
@@ -198,10 +209,10 @@ class MailoutIntake:
             mailout = self.store.resume(mailout.id)
         return mailout
 
-    def _enqueue_new(self, reading: Reading, is_test: bool) -> Mailout:
+    def _enqueue_new(self, reading: Reading, id: str, is_test: bool) -> Mailout:
         self._check_ready(is_test, reading.source.list_key)
-        self._check_variables(reading, is_test)  # before the queue knows of it
-        id = self._id(reading.source, is_test)
+        reading.render()  # before the queue knows of it
+        self._check_variables(reading, is_test)
         self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
         mailout = self._enqueue(id, reading, is_test=is_test)
         if mailout.status is Status.CANCELLED:

@@ -10,6 +10,7 @@ from mailout.content.document import Document, Problem
 from mailout.content.model import Content
 from mailout.content.port import SourceMailout
 from mailout.content.preflight import findings
+from mailout.queue.mailout import Mailout
 
 Rendered = tuple[Document, Content]
 
@@ -55,3 +56,17 @@ class Reading:
 
     def is_test(self, test: bool | None) -> bool:
         return self.source.is_test if test is None else test
+
+
+class LoadedMailout:
+    """A mailout that was read and not refused. No dataclass: Prefect would walk through all of it."""
+
+    def __init__(self, reading: Reading, *, is_test: bool, id: str | None, known: Mailout | None) -> None:
+        self.reading = reading
+        self.is_test = is_test
+        self.id = id  # None: a rehearsal's id is of its rendered content, too
+        self.known = known  # it is in the queue already, with its content
+
+    @property
+    def subject(self) -> str:
+        return self.known.subject if self.known else self.reading.source.document.subject

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from mailout import ids
 from mailout.error_log import ErrorRecord
@@ -31,7 +32,11 @@ EVENT_SECONDS = 30.0
 """How long a request's own event may take to start its flow; after that the queue enqueues it."""
 
 
-def answer(intake: MailoutIntake, request: Request) -> Mailout | None:
+Enqueue = Callable[[str, bool | None], Mailout]
+"""Reads and renders a page or file into the queue: `MailoutIntake.enqueue`, or the same in steps to see."""
+
+
+def answer(intake: MailoutIntake, request: Request, enqueue: Enqueue | None = None) -> Mailout | None:
     """Enqueue what was asked for; None: its page does not ask to be sent (yet), or an article has no reader.
 
     Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
@@ -39,7 +44,7 @@ def answer(intake: MailoutIntake, request: Request) -> Mailout | None:
     foresaw counts as refused: it would come again every minute.
     """
     try:
-        mailout = _enqueue_requested(intake, request)
+        mailout = _enqueue_requested(intake, request, enqueue or intake.enqueue)
     except _NotYet:
         return None
     except (StoreError, SourceUnavailable):
@@ -53,12 +58,12 @@ def answer(intake: MailoutIntake, request: Request) -> Mailout | None:
     return mailout
 
 
-def _enqueue_requested(intake: MailoutIntake, request: Request) -> Mailout | None:
+def _enqueue_requested(intake: MailoutIntake, request: Request, enqueue: Enqueue) -> Mailout | None:
     if request.how is How.ARTICLE:
         return intake.articles.enqueue(ArticleOrder.from_ref(request.ref))
     if request.if_ready:
-        return _enqueue_if_ready(intake, request.ref)
-    return intake.enqueue(request.ref, request.test)
+        return _enqueue_if_ready(intake, request.ref, enqueue)
+    return enqueue(request.ref, request.test)
 
 
 def still_asked(intake: MailoutIntake, request: Request) -> bool:
@@ -66,7 +71,7 @@ def still_asked(intake: MailoutIntake, request: Request) -> bool:
     return request in intake.store.asked(waiting=0)
 
 
-def enqueue_requested(intake: MailoutIntake) -> list[Mailout]:
+def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
     """Requests whose event was lost, or whose flow died before it had read them.
 
     What goes wrong with one is no reason for the queue to stop.
@@ -74,7 +79,7 @@ def enqueue_requested(intake: MailoutIntake) -> list[Mailout]:
     taken = []
     for request in intake.store.asked(waiting=EVENT_SECONDS):
         try:
-            mailout = answer(intake, request)
+            mailout = answer(intake, request, enqueue)
         except StoreError:
             raise
         except MailoutError as error:
@@ -86,7 +91,7 @@ def enqueue_requested(intake: MailoutIntake) -> list[Mailout]:
     return taken
 
 
-def enqueue_ready(intake: MailoutIntake) -> list[Mailout]:
+def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
     """Write every page that asks for it into the queue; what could not be told before is told first.
 
     A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
@@ -108,7 +113,7 @@ def enqueue_ready(intake: MailoutIntake) -> list[Mailout]:
     taken = []
     for ref in refs:
         try:
-            mailout = None if ref in told_later else _enqueue(intake, ref)
+            mailout = None if ref in told_later else _enqueue(intake, ref, enqueue or intake.enqueue)
         except (SourceUnavailable, SourceRefused) as error:
             log.warning("%s could not be read: %s", ref, error)
         else:
@@ -120,7 +125,7 @@ class _NotYet(Exception):
     """The page asks to be sent later, and nobody but its request will think of it."""
 
 
-def _enqueue_if_ready(intake: MailoutIntake, ref: str) -> Mailout | None:
+def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
     """The one page that was asked for, if it asks to be sent. An outage is raised: the request then waits."""
     reporter = intake.pages.reporter
     if reporter is None:
@@ -137,7 +142,7 @@ def _enqueue_if_ready(intake: MailoutIntake, ref: str) -> Mailout | None:
         if reporter.finds_ready:
             return None
         raise _NotYet
-    return _enqueue(intake, ref)
+    return _enqueue(intake, ref, enqueue)
 
 
 def _told_later(intake: MailoutIntake) -> set[str]:
@@ -168,10 +173,10 @@ def _is_known(intake: MailoutIntake, ref: str) -> bool:
         return False
 
 
-def _enqueue(intake: MailoutIntake, ref: str) -> Mailout | None:
+def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
     """None: it must not be sent, and was told so."""
     try:
-        mailout = intake.enqueue(ref)
+        mailout = enqueue(ref, None)
     except (StoreError, SourceUnavailable, SourceRefused):
         raise
     except MailoutError as error:

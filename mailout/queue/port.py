@@ -158,7 +158,7 @@ class Queue(Protocol):
 
 
 class Requests(Protocol):
-    """What was asked for from outside: written down first, so that a lost event costs a minute at most."""
+    """What was asked for from outside: written down first, so that a lost event costs no request."""
 
     def ask(self, request: Request, *, repeat: float) -> bool:
         """Write it down; False: it was asked for less than `repeat` seconds ago."""

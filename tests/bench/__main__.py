@@ -11,7 +11,10 @@ import logging
 import sys
 import time
 
-ALL = ("audience", "prefect", "ses", "sender_ses", "pace", "feedback", "supabase", "articles", "single_mails")
+ALL = (
+    *("audience", "prefect", "idle", "ses", "sender_ses", "pace", "feedback", "supabase"),
+    *("articles", "single_mails", "notifications"),
+)
 
 
 def main(names: list[str]) -> None:

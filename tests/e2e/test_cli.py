@@ -418,7 +418,7 @@ def test_help_and_the_quick_commands_do_not_load_prefect(mailout: Commands) -> N
         "import sys; from cli.main import main; main(sys.argv[1:]);"
         " sys.exit('prefect' in sys.modules or ('polars' in sys.modules and '--help' in sys.argv))"
     )
-    for arguments in (["--help"], ["status"], ["send", str(mailout.letter()), "--direct", "--test"]):
+    for arguments in (["--help"], ["status"], ["send", str(mailout.letter()), "--test"]):
         command = [sys.executable, "-c", script, *arguments]
         assert (
             subprocess.run(command, env=mailout.environment, capture_output=True, check=False).returncode == 0

@@ -172,6 +172,15 @@ def test_workers_alone_need_a_server(mailout: Commands) -> None:
     assert (ended.code, "PREFECT_API_URL" in ended.one_line) == (2, True)
 
 
+def test_a_package_of_somebody_else_that_prefect_would_run_instead_is_named(mailout: Commands) -> None:
+    (mailout.folder / "flows").mkdir()
+    (mailout.folder / "tasks.py").write_text("", encoding="utf-8")
+    (mailout.folder / "flows" / "__init__.py").write_text("", encoding="utf-8")
+    ended = mailout("up", PYTHONSAFEPATH="1")  # as the installed command: its own modules come first
+    assert ended.code == 2
+    assert "and are not: flows, tasks." in ended.one_line
+
+
 def test_a_taken_port_is_named_before_anything_starts(mailout: Commands) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = mailout("up", "--port", str(taken.getsockname()[1]))

@@ -51,7 +51,7 @@ def test_a_deferred_run_says_why_and_until_when_and_the_report_predicts_the_end(
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(
             artifact_filter=ArtifactFilter(
-                key=ArtifactFilterKey(any_=[f"report-{LETTER}"]),
+                key=ArtifactFilterKey(any_=[f"report-hello-{LETTER[:8]}"]),
                 flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]),
             )
         )

@@ -46,7 +46,7 @@ def test_everybody_gets_it_once_and_the_run_says_so(engine_with: Build, letter: 
     assert (state.name, state.message) == ("Completed", "3 sent, 0 failed, 0 unknown, 0 pending")
     assert len(mails(engine)) == 3
     with get_client(sync_client=True) as client:
-        keys = [f"{kind}-{LETTER}" for kind in ("progress", "ledger", "report")]
+        keys = [f"{kind}-hello-{LETTER[:8]}" for kind in ("progress", "ledger", "report")]
         found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=keys)))
     assert {artifact.key for artifact in found} == set(keys)
     again = run(send_mailout, letter)
@@ -160,6 +160,6 @@ def test_the_command_line_hides_nothing_unforeseen(
         raise ZeroDivisionError
 
     engine = engine_with()
-    monkeypatch.setattr(engine.intake, "enqueue", broken)
+    monkeypatch.setattr(engine.intake, "load", broken)
     with pytest.raises(ZeroDivisionError):
         run_flow(engine, letter, None)

@@ -80,6 +80,7 @@ def open_gateway(
         page_lookup: Any = None,
         limits: Limits | None = None,
         answer_seconds: float = ANSWER_SECONDS,
+        watch: Any = None,
         **changes: Any,
     ) -> Client:
         values: dict[str, Any] = {
@@ -100,6 +101,7 @@ def open_gateway(
             emitter=emitter,
             page_lookup=page_lookup,
             answer_seconds=answer_seconds,
+            watch=watch,
         )
         return opened.enter_context(served(app, trusted_proxies=settings.trusted_proxies, limits=limits))
 

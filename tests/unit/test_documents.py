@@ -89,7 +89,7 @@ def test_the_readme_leads_to_every_page() -> None:
 
 @pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_no_page_names_a_command_that_is_not_there(name: str) -> None:
-    named = set(re.findall(r"`mailout ([a-z-]+)", WRITTEN[name]))
+    named = set(re.findall(r"`mailout ([a-z][a-z-]*)", WRITTEN[name]))
     assert named <= set(COMMANDS), named - set(COMMANDS)
 
 

@@ -66,10 +66,9 @@ def list_headers(mail: Mail) -> list[dict[str, str]] | None:
     leave = ", ".join(f"<{way}>" for way in ways)
     if not all(_LINK.fullmatch(way) for way in ways) or len(leave) > MAX_HEADER_VALUE:
         return None
-    pairs = [
-        {"Name": "List-Unsubscribe", "Value": leave},
-        {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"},
-    ]
+    pairs = [{"Name": "List-Unsubscribe", "Value": leave}]
+    if mail.one_click:
+        pairs.append({"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"})
     if mail.list_id and _LINK.fullmatch(mail.list_id):
         pairs.append({"Name": "List-Id", "Value": f"<{mail.list_id}>"})
     return pairs
@@ -81,7 +80,7 @@ def own_headers(given: Mapping[str, str]) -> list[dict[str, str]] | None:
     for name, value in given.items():
         written = one_line(value).strip()
         if not written.isascii():
-            written = unstructured(written, len(name)).replace("\r\n", "")
+            written = unstructured(written, len(name) + 2).replace("\r\n", "")  # SES folds it itself
         if not written or len(name) + len(written) > MAX_HEADER_VALUE:
             return None
         made.append({"Name": name, "Value": written})
@@ -100,6 +99,7 @@ def tags(mail: Mail) -> list[dict[str, str]]:
             # SES puts these two into `Feedback-ID`, by which Gmail counts complaints: by list, by mailout.
             pairs.append({"Name": "ses:feedback-id-a", "Value": _tag(mail.list_id.partition(".")[0])})
             pairs.append({"Name": "ses:feedback-id-b", "Value": _tag(mail.mailout_id)})
+    pairs.extend({"Name": _tag(name), "Value": _tag(value)} for name, value in mail.tags.items())
     return pairs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from cli.prefect_auth import FILE
+from cli.processes.prefect_api import UP_LOCK, show_running
 from tests.e2e.conftest import Commands
 from tests.ports import free_port
 from tests.prefect_server import PrefectServer, answers, running, wait_for
@@ -75,7 +78,42 @@ def test_a_post_becomes_a_letter(mailout: Commands, deployed: PrefectServer) -> 
         )
     (run,) = runs_of(deployed, ref)
     assert run["parameters"] == {"ref": ref, "test": None, "if_ready": False, "asked": True}
+    assert run["name"] == "Hello (rehearsal)"
     assert Counter(mail.name.split("--")[0] for mail in mailout.mails()) == Counter(PEOPLE)
     store = mailout.store()
     assert store.asked(waiting=0) == []
     store.close()
+
+
+def test_what_falls_due_is_taken_up_without_waiting_for_a_schedule(
+    mailout: Commands, deployed: PrefectServer
+) -> None:
+    mailout.people(*PEOPLE)
+    planned = mailout("send", mailout.letter(subject="In a moment"), "--direct", SEND_DELAY="1")
+    assert planned.code == 75
+    with gateway(mailout, deployed), worker(mailout, deployed, "second"):
+        wait_for(lambda: len(mailout.mails()) == len(PEOPLE), "the letters are written")
+        named = [run for run in deployed.find("flow_runs") if run["name"].startswith("In a moment")]
+        assert [run["auto_scheduled"] for run in named] == [False]
+        ended = wait_for(
+            lambda: [
+                run for run in deployed.find("flow_runs") if run["id"] == named[0]["id"] and run["end_time"]
+            ],
+            "the run ends",
+        )
+    assert ended[0]["state_name"] == "Completed"
+
+
+def test_send_uses_the_server_of_a_running_up(mailout: Commands, deployed: PrefectServer) -> None:
+    """Its run is then where people look for runs, and no second server is started."""
+    mailout.home.mkdir(mode=0o700)
+    letter = mailout.letter(subject="From a terminal")
+    with (mailout.home / UP_LOCK).open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        show_running(mailout.home, deployed.url)
+        (mailout.home / FILE).write_text(deployed.auth, encoding="utf-8")
+        sent = mailout("send", letter, "--test")
+    assert sent.code == 0, sent.err
+    assert f"its run shows on {deployed.url.removesuffix('/api')}/runs" in sent.err
+    assert [run["name"] for run in runs_of(deployed, str(letter))] == ["From a terminal (test)"]
+    assert not (mailout.home / "prefect" / "prefect.db").exists()

@@ -18,6 +18,8 @@ from prefect.server.events.schemas.automations import EventTrigger
 from cli.deploy import automate
 from cli.processes.prefect_api import ask, client
 from flows.heartbeats import HEARTBEAT
+from gateway.looks import looks
+from mailout.settings import Settings
 from tests.prefect_server import ROOT, PrefectServer
 
 PREFECT = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))
@@ -81,6 +83,19 @@ def test_a_run_that_ended_is_not_taken_for_a_dead_one(name: str) -> None:
     assert not trigger.starts_after("prefect.flow-run.heartbeat")  # that of a short run comes after its end
     assert not trigger.starts_after(f"prefect.flow-run.{name}")
     assert [action.state for action in automation.actions] == [StateType.CRASHED]  # type: ignore[union-attr]
+
+
+def test_idle_schedules_do_not_bury_the_letters_in_the_run_list() -> None:
+    """They are the net; what is to be done at once starts by an event."""
+    schedules = [schedule for one in DEPLOYMENTS for schedule in one.get("schedules", [])]
+    assert sum(86_400 / schedule["interval"] for schedule in schedules if "interval" in schedule) <= 300
+
+
+def test_every_event_of_the_watch_has_its_trigger() -> None:
+    expected = {
+        event for one in DEPLOYMENTS for trigger in one.get("triggers", []) for event in trigger["expect"]
+    }
+    assert {look.event for look in looks(Settings(), Any, None, None)} <= expected  # type: ignore[arg-type]
 
 
 def test_everything_is_deployed_with_its_schedule_and_its_trigger(deployed: PrefectServer) -> None:

@@ -165,3 +165,12 @@ def test_plain_names_and_subjects_stay_legible():
     assert display_name("Birch Hill") == "Birch Hill"
     assert display_name("Hill, Birch") == '"Hill, Birch"'
     assert unstructured("Hello there", 9) == "Hello there"
+
+
+def test_a_producers_link_is_no_one_click_link_and_its_tags_are_one_safe_line():
+    tags = {"traceId": "a\r\nBcc: x@example.org", "campus": "NB"}
+    message = parsed(replace(MAIL, one_click=False, tags=tags))
+    assert message["List-Unsubscribe"] is not None
+    assert message["List-Unsubscribe-Post"] is None
+    assert message["Bcc"] is None
+    assert message["X-Mailout-Tags"] == "traceId=a--Bcc:-x-example.org; campus=NB"

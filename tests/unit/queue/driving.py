@@ -35,6 +35,12 @@ class Quiet:
         self.engine.sending.freeze(id)
         return self.engine.sending.start(id).status is Status.PROCESSING
 
+    def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
+        while self.send_time_slice(id):
+            if not still_its_turn():
+                return True
+        return False
+
     def send_time_slice(self, id: str) -> bool:
         return self.engine.sending.send_time_slice(id)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.adapters.ses.headers import address, list_headers, one_line, sender, tags
+from mailout.adapters.ses.headers import address, list_headers, one_line, own_headers, sender, tags
 from mailout.content.model import Content
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt
@@ -132,3 +132,35 @@ def test_a_list_has_an_id_a_mailbox_to_leave_by_and_a_feedback_id():
 )
 def test_a_link_that_no_header_can_carry_is_refused(url):
     assert list_headers(replace(MAIL, unsubscribe_url=url)) is None
+
+
+def test_a_single_mails_own_headers_fit_into_ses_or_are_refused() -> None:
+    made = own_headers({"X-Order": "7", "X-Name": "Zoë " * 20, "X-Lines": "a\r\nBcc: b"})
+    assert made is not None
+    assert made[0] == {"Name": "X-Order", "Value": "7"}
+    assert all(one["Value"].isascii() and "\n" not in one["Value"] for one in made)
+    assert own_headers({"X-Long": "x" * 995}) is None
+    assert own_headers({"X-Empty": " "}) is None
+
+
+def test_a_producers_link_goes_without_the_promise_of_a_post():
+    assert list_headers(replace(MAIL, one_click=False)) == [
+        {"Name": "List-Unsubscribe", "Value": "<https://e.org/u>"}
+    ]
+
+
+def test_a_notifications_tags_travel_beside_ours_in_letters_that_ses_takes():
+    given = {"traceId": "a b/c", "campus": "NB"}
+    mail = Mail(
+        Attempt("m", 1),
+        None,
+        "a@example.org",
+        "n@example.org",
+        "",
+        None,
+        Content("", "", ""),
+        {},
+        None,
+        tags=given,
+    )
+    assert tags(mail)[2:] == [{"Name": "traceId", "Value": "a-b-c"}, {"Name": "campus", "Value": "NB"}]

@@ -1,0 +1,154 @@
+"""`mailout notify`: a producer's queue of notifications, sent and told."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.engine import open_engine, read_settings
+from cli.output import Json, note, print_json, say
+from cli.processes import prefect_home
+from cli.show import near
+from mailout import wiring
+from mailout.engine import Engine
+from mailout.intake.notification_port import Counts
+from mailout.intake.notification_watch import dispatch
+from mailout.intake.notifications import NotificationWorker
+from mailout.reporting.phrases import count
+
+app = typer.Typer(
+    help="Send what a producer's SQLite queue of notifications asks for.",
+    invoke_without_command=True,
+    epilog="Example: mailout notify --db seats.db --once",
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+AN_HOUR = 3600.0
+DONE, FAILED, DEFERRED = 0, 1, 75
+Db = Annotated[
+    Path | None,
+    typer.Option("--db", metavar="FILE", dir_okay=False, help="The producer's SQLite file; else NOTIFY_DB."),
+]
+
+
+@app.callback(invoke_without_command=True)
+def notify(
+    context: typer.Context,
+    db: Db = None,
+    once: Annotated[bool, typer.Option("--once", help="What is due now, and end.")] = False,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Rehearse on the producer's own rows, not on a copy.")
+    ] = False,
+    leave_other_channels: Annotated[
+        bool,
+        typer.Option("--leave-other-channels", help="Rows that are not for e-mail wait for another worker."),
+    ] = False,
+    prefect: Annotated[
+        bool, typer.Option("--prefect", help="As runs of the flow, an hour each; `mailout up` does it so.")
+    ] = False,
+    json: Json = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log.")] = False,
+) -> None:
+    """Send notifications as they come, until Ctrl-C; with --once, those that are due now.
+
+    With MAILOUT_TRANSPORT=folder it is a rehearsal: mails are written to a folder, and a copy of the database
+    is marked. Exit codes: 0 done, 1 some failed, 2 wrong usage or settings, 75 some have to wait.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    engine = open_engine(verbose=verbose)
+
+    def open_worker() -> NotificationWorker:
+        return wiring.notification_worker(
+            engine, db, in_place=in_place, leave_other_channels=leave_other_channels
+        )
+
+    with _stopping(engine) as stop:
+        if prefect:
+            _as_flows(engine, db, in_place, leave_other_channels, stop)
+            return
+        counts = _once(open_worker, stop) if once else _always(open_worker, engine, stop)
+    _show(engine, counts, json)
+    if counts.problems:
+        raise typer.Exit(DEFERRED)
+    raise typer.Exit(FAILED if counts.failed else DONE)
+
+
+def _once(open_worker: Callable[[], NotificationWorker], stop: threading.Event) -> Counts:
+    worker = open_worker()
+    try:
+        return worker.run(stop)
+    finally:
+        worker.close()
+
+
+def _always(open_worker: Callable[[], NotificationWorker], engine: Engine, stop: threading.Event) -> Counts:
+    note("Sending notifications as they come. Ctrl-C ends it.")
+    return dispatch(open_worker, engine.clock, stop, float("inf"))
+
+
+def _as_flows(
+    engine: Engine, db: Path | None, in_place: bool, leave_other_channels: bool, stop: threading.Event
+) -> None:
+    home = engine.settings.mailout_home.absolute()
+    prefect_home.prepare(home)
+    prefect_home.start_server(home)
+    from flows import dispatch_notifications as flow
+
+    flow.STOP = stop
+    wiring.use(engine)
+    while not stop.is_set():
+        flow.dispatch_notifications(str(db) if db else None, AN_HOUR, in_place, leave_other_channels)
+
+
+@contextmanager
+def _stopping(engine: Engine) -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM: what is in hand is finished. A second one does not wait for it."""
+    stop = threading.Event()
+
+    def on_signal(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        engine.sending.stop()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _show(engine: Engine, counts: Counts, json: bool) -> None:
+    if json:
+        print_json(asdict(counts))
+        return
+    where = f", into {near(engine.settings.mailout_home / 'outbox')}" if engine.rehearses else ""
+    say(
+        f"{count(counts.sent, 'notification')} sent{where}; {counts.skipped} skipped, {counts.failed} failed."
+    )
+    if counts.retried:
+        say(f"{counts.retried} failed attempts will be repeated.")
+    if counts.waiting:
+        say(f"{counts.waiting} wait for later.")
+    for problem in counts.problems:
+        note(problem)
+
+
+@app.command("requeue", epilog="Example: mailout notify requeue 42 --db seats.db")
+def requeue(
+    id: Annotated[int, typer.Argument(metavar="ID", help="Of the row in open_event_notifications.")],
+    db: Db = None,
+) -> None:
+    """Let one notification be sent again, whatever became of it: pending, no attempts, no error."""
+    wiring.requeue_notification(read_settings(), id, db)
+    say(f"Notification {id} is pending again.")

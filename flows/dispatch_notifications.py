@@ -1,0 +1,43 @@
+"""Notifications of a producer's SQLite queue: once, or (as `mailout up` does it) an hour at a time."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from prefect import State, flow
+from prefect.states import Completed
+
+from flows.heartbeats import heartbeats
+from mailout.intake.notification_port import Counts
+from tasks.logs import redacted
+from tasks.notifications import send_notifications
+
+STOP = threading.Event()
+"""Asked for by a signal: what is in hand is finished."""
+
+
+@flow(name="dispatch_notifications", retries=0)
+@heartbeats
+@redacted
+def dispatch_notifications(
+    db: str | None = None,
+    seconds: float = 0,
+    in_place: bool = False,
+    leave_other_channels: bool = False,
+) -> State[Any]:
+    """Send what a producer's queue of notifications asks for, and tell its rows what became of it.
+
+    Args:
+        db: The producer's SQLite file; else NOTIFY_DB.
+        seconds: Go on for so long; 0: everything that is due now, once.
+        in_place: A rehearsal (folder transport) marks the producer's own rows, instead of those of a copy.
+        leave_other_channels: Rows for other channels than e-mail wait for their own worker.
+    """
+    return Completed(message=said(send_notifications(db, seconds, in_place, leave_other_channels, STOP)))
+
+
+def said(counts: Counts) -> str:
+    told = f"{counts.sent} sent, {counts.skipped} skipped, {counts.failed} failed"
+    more = [(counts.retried, "to be tried again"), (counts.waiting, "for later")]
+    return ", ".join([told, *(f"{n} {what}" for n, what in more if n)]) + "."

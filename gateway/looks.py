@@ -1,0 +1,87 @@
+"""What the gateway looks at. One more thing to watch for is one more `Look` in this list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+from gateway.watch import Found, Look
+from mailout.delivery.port import REHEARSING
+from mailout.delivery.protocol import Timing
+from mailout.feedback import ingest
+from mailout.intake.requests import EVENT_SECONDS
+from mailout.metrics.scrape import rate_of
+from mailout.page_status.port import PageReporter
+from mailout.queue.mailout import Status
+from mailout.queue.unattended import slow_or_tested, unattended
+from mailout.settings import Settings
+from mailout.store import Store
+
+QUEUE_EVENT = "mailout.queue.due"
+EVENTS_EVENT = "ses.events.received"
+
+STORE_SECONDS = 5.0
+NOTION_SECONDS = 60.0
+SLOW_SECONDS = 60.0
+NOBODY_APPLIED_FOR = 15.0
+"""An event that came by POST is told of at once, and its flow takes a few seconds to start."""
+LATELY = 120.0
+
+
+def looks(
+    settings: Settings, store: Store, pages: PageReporter | None, queue: ingest.EventQueue | None
+) -> Iterator[Look]:
+    """`pages`: Notion's, `queue`: SQS's, where they are set up."""
+    yield Look("the queue", QUEUE_EVENT, STORE_SECONDS, lambda: _queue(settings, store))
+    yield Look("slow mailouts", QUEUE_EVENT, SLOW_SECONDS, lambda: _slow(settings, store))
+    yield Look("events that wait", EVENTS_EVENT, STORE_SECONDS, lambda: _inbox(store))
+    if pages is not None:
+        yield Look("pages to be told", QUEUE_EVENT, NOTION_SECONDS, lambda: _untold(store))
+    if pages is not None and pages.finds_ready:
+        yield Look("Ready pages", QUEUE_EVENT, NOTION_SECONDS, lambda: _ready(store, pages))
+    if queue is not None:
+        yield Look("SQS", EVENTS_EVENT, 0.0, _Sqs(settings, store, queue).find)
+
+
+def _queue(settings: Settings, store: Store) -> Found:
+    lease = Timing.of(settings.lock_seconds).lease
+    return unattended(store, lease=lease, rehearses=_rehearses(settings), unanswered_for=EVENT_SECONDS)
+
+
+def _slow(settings: Settings, store: Store) -> Found:
+    now, rehearses = store.now(), _rehearses(settings)
+    speed = rate_of(store.begun_since(now - LATELY, rehearsal=rehearses), now)
+    return slow_or_tested(store, rehearses=rehearses, speed=speed, rate=settings.send_rate_per_sec)
+
+
+def _rehearses(settings: Settings) -> bool:
+    return settings.mailout_transport == REHEARSING
+
+
+def _inbox(store: Store) -> Found:
+    """The oldest stands for all: once it is applied, the next one is another key."""
+    return {f"event {one.id}": NOBODY_APPLIED_FOR for one in store.waiting_events(1)}
+
+
+def _untold(store: Store) -> Found:
+    """Pages whose mailout is over, and which could not be told."""
+    over = (Status.COMPLETED, Status.CANCELLED)
+    return {f"page of {id}": NOTION_SECONDS for id in store.due_reports() if store.mailout(id).status in over}
+
+
+def _ready(store: Store, pages: PageReporter) -> Found:
+    return {} if store.all_paused() else {f"page {ref}": 0.0 for ref in pages.ready(store.now())}
+
+
+class _Sqs:
+    """Takes what the queue holds into the inbox; what was taken is something to apply."""
+
+    def __init__(self, settings: Settings, store: Store, queue: ingest.EventQueue) -> None:
+        self._topics = settings.sns_topic_arns
+        self._store = store
+        self._queue = queue
+        self._rounds = count()
+
+    def find(self) -> Found:
+        taken = ingest.poll(self._store, self._queue, self._topics)
+        return {f"taken {next(self._rounds)}": 0.0} if taken else {}

@@ -1,0 +1,120 @@
+"""Looks at what flows would find to do, so that they need not start every minute to find nothing.
+
+Each look has a thread of its own: one that waits for Notion holds up no other. What is found is told to
+Prefect as an event, whose trigger in `prefect.yaml` starts the flow. Nothing depends on it: the schedules
+find the same, later.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mailout.clock import Clock
+from mailout.errors import MailoutError
+
+log = logging.getLogger("mailout.gateway")
+
+AT_MOST_EVERY = 5.0
+"""Seconds between two events of one name: a flow that has started sees what came since."""
+FIRST_REPEAT, LAST_REPEAT = 30.0, 300.0
+"""An event may be lost, so it is told again; ever more rarely, for whatever does not go away."""
+FIRST_LOOK = 5.0
+STOP_SECONDS = 2.0
+
+Found = Mapping[str, float]
+"""What there is to do, by a key; and how many seconds it may wait before somebody is woken for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is looked at, how often, and which event says that there is something."""
+
+    name: str
+    event: str
+    every: float  # seconds; 0: `find` itself waits
+    find: Callable[[], Found]
+
+
+@dataclass(slots=True)
+class _Known:
+    since: float
+    told: int = 0
+    next_at: float = 0.0
+
+
+@dataclass(slots=True)
+class Attention:
+    """Of one look: what is known, and whether it is time to tell. Pure: the time is handed in."""
+
+    _known: dict[str, _Known] = field(default_factory=dict)
+
+    def due(self, found: Found, now: float) -> list[str]:
+        """What nobody has been told of, or not for a while. What is gone is forgotten."""
+        self._known = {key: self._known.get(key) or _Known(now) for key in found}
+        return [
+            key for key, one in self._known.items() if now >= one.next_at and now - one.since >= found[key]
+        ]
+
+    def told(self, now: float) -> None:
+        """Whoever was woken finds all of it."""
+        for one in self._known.values():
+            one.next_at = now + min(FIRST_REPEAT * 2**one.told, LAST_REPEAT)
+            one.told += 1
+
+
+class Watch:
+    """`start` begins to look, `stop` ends it."""
+
+    def __init__(self, looks: Sequence[Look], clock: Clock) -> None:
+        self.looks = looks
+        self._clock = clock
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._last: dict[str, float] = {}  # event → when it was told last
+        self._threads: list[threading.Thread] = []
+
+    def start(self, emit: Callable[[str, Mapping[str, object]], None]) -> None:
+        for look in self.looks:
+            thread = threading.Thread(
+                target=self._keep_looking, args=(look, emit), name=f"watch-{look.name}", daemon=True
+            )
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """One that waits for an answer ends with the process: what it has not stored is asked for again."""
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(STOP_SECONDS / max(1, len(self._threads)))
+
+    def _keep_looking(self, look: Look, emit: Callable[[str, Mapping[str, object]], None]) -> None:
+        attention, pause = Attention(), min(look.every, FIRST_LOOK)
+        while not self._ended.wait(pause):
+            try:
+                self.once(look, attention, emit)
+                pause = look.every
+            except MailoutError as error:
+                log.warning("%s could not be looked at: %s", look.name, error)
+                pause = max(look.every, FIRST_REPEAT)
+            except Exception:
+                log.exception("%s could not be looked at", look.name)
+                pause = max(look.every, FIRST_REPEAT)
+
+    def once(
+        self, look: Look, attention: Attention, emit: Callable[[str, Mapping[str, object]], None]
+    ) -> bool:
+        """Look, and tell if there is something; whether it was told."""
+        found = look.find()
+        now = self._clock.monotonic()
+        with self._lock:
+            due = attention.due(found, now)
+            if not due or now < self._last.get(look.event, -AT_MOST_EVERY) + AT_MOST_EVERY:
+                return False
+            attention.told(now)
+            self._last[look.event] = now
+        log.info("%s: %d to do, Prefect is told (%s).", look.name, len(due), look.event)
+        emit(look.event, {"look": look.name, "waiting": len(found)})
+        return True

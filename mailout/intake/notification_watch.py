@@ -1,0 +1,64 @@
+"""Dispatch notifications as they come, for a long time, through outages of either database."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import fields
+
+from mailout.clock import Clock
+from mailout.delivery.store_retry import pause
+from mailout.errors import HomeUnwritable, SourceUnavailable, StoreUnavailable
+from mailout.intake.notification_port import Counts
+from mailout.intake.notifications import NotificationWorker
+
+log = logging.getLogger("mailout.notifications")
+
+IDLE_SECONDS = 1.0
+AWAY_SECONDS = 5.0
+COPY_SECONDS = 60.0
+"""A rehearsal looks at a copy: so often at a new one."""
+
+
+def dispatch(
+    open_worker: Callable[[], NotificationWorker], clock: Clock, stop: threading.Event, seconds: float
+) -> Counts:
+    """Until the time is up or somebody asks to stop. A wrong setting ends it; an outage is told once."""
+    total, told = Counts(), ""
+    worker: NotificationWorker | None = None
+    until = opened_at = clock.monotonic()
+    until += seconds
+    while not stop.is_set() and clock.monotonic() < until:
+        try:
+            if worker is None:
+                worker, opened_at = open_worker(), clock.monotonic()
+            picked = worker.round()
+            told = ""
+        except HomeUnwritable:
+            raise
+        except (SourceUnavailable, StoreUnavailable) as error:
+            if str(error) != told:
+                log.warning("%s", error)
+            told = str(error)
+            _close(worker, total)
+            worker = None
+            pause(clock, stop, AWAY_SECONDS)
+            continue
+        if worker.stopped:  # asked through the store: whoever runs us must not begin again
+            stop.set()
+            break
+        if not picked:
+            pause(clock, stop, IDLE_SECONDS)
+            if worker.on_a_copy and clock.monotonic() - opened_at > COPY_SECONDS:
+                _close(worker, total)
+                worker = None
+    _close(worker, total)
+    return total
+
+
+def _close(worker: NotificationWorker | None, total: Counts) -> None:
+    if worker is not None:
+        for one in fields(Counts):
+            setattr(total, one.name, getattr(total, one.name) + getattr(worker.counts, one.name))
+        worker.close()

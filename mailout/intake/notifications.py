@@ -1,0 +1,339 @@
+"""The notification worker: a producer's pending rows become messages; the rows are told what became of them.
+
+The producer's queue is the truth about what is wanted and how often it was tried; our outbox makes it safe:
+a row has one message, which is never accepted twice, whoever picks the row and whatever dies in between.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from mailout import ids
+from mailout.audience.addresses import normalise
+from mailout.clock import Clock
+from mailout.content.model import UNSUBSCRIBE_URL, Content
+from mailout.content.notification_templates import MANAGE_URL, NotificationTemplates, TemplateProblem
+from mailout.content.port import Contents
+from mailout.delivery.options import Ended, RunReport
+from mailout.delivery.states import WAITING, State
+from mailout.errors import Abort, SourceUnavailable
+from mailout.intake.notification_job import BrokenJob, JobOptions, MailJob, build_job, read_job
+from mailout.intake.notification_port import (
+    Counts,
+    Known,
+    KnownMessage,
+    NewNotification,
+    Notifications,
+    Producer,
+    ProducerRow,
+    RowResult,
+    Told,
+)
+from mailout.intake.notification_results import looks_requeued, nack, result_of, was_tried
+from mailout.intake.notification_rules import Fail, Leave, Skip, Wait, verdict
+
+log = logging.getLogger("mailout.notifications")
+
+IN_FLIGHT_PAUSE = 5.0
+HELD_UP_PAUSE = 60.0
+"""Nothing may be sent now (a limit, a pause, a setting): rows are left alone for so long."""
+SEND_SECONDS = 30.0
+WRITE_TRIES = 30
+
+
+class NotificationStore(Notifications, Contents, Protocol):
+    """What the worker reads and writes on our side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """Whose rows, and how they are treated."""
+
+    source: str
+    provider: str
+    zone: ZoneInfo
+    job: JobOptions
+    batch: int = 100
+    rehearsal: bool = False  # written to a folder: ids of its own
+    on_a_copy: bool = False  # every run begins with the producer's rows as they are: none was requeued
+    leave_other_channels: bool = False
+
+
+@dataclass(slots=True)
+class _Round:
+    """One batch of rows, on its way."""
+
+    rows: dict[str, ProducerRow]  # by key
+    known: Mapping[str, Known]
+    results: list[tuple[str, RowResult, KnownMessage | None]] = field(default_factory=list)
+    delays: dict[int, float] = field(default_factory=dict)
+    new: list[NewNotification] = field(default_factory=list)
+    contents: dict[str, Content] = field(default_factory=dict)
+    notes: list[Told] = field(default_factory=list)
+
+
+class NotificationWorker:
+    """Lock → job → outbox → send → tell, a batch at a time."""
+
+    def __init__(
+        self,
+        *,
+        producer: Producer,
+        store: NotificationStore,
+        templates: NotificationTemplates,
+        send: Callable[[float], RunReport],
+        clock: Clock,
+        options: WorkerOptions,
+    ) -> None:
+        self._producer = producer
+        self._store = store
+        self._templates = templates
+        self._send = send
+        self._clock = clock
+        self._options = options
+        self._contents_put: set[str] = set()
+        self.counts = Counts()
+        self.stopped = False
+
+    @property
+    def on_a_copy(self) -> bool:
+        return self._options.on_a_copy
+
+    def close(self) -> None:
+        self._producer.close()
+
+    def run(self, stop: threading.Event | None = None) -> Counts:
+        """Everything that can be picked now, unless somebody asks to stop."""
+        while not self.stopped and not (stop and stop.is_set()) and self.round():
+            continue
+        return self.counts
+
+    def round(self) -> int:
+        """One batch; how many rows it had."""
+        picked = self._producer.lock(self._options.batch)
+        if not picked:
+            return 0
+        keys = {self._key(row): row for row in picked}
+        known = self._store.recall_notifications(list(keys), requeue=not self._options.on_a_copy)
+        if any(one.message and one.message.state is State.SENT_ATTEMPT for one in known.values()):
+            self._send(SEND_SECONDS)  # a sender that begins reads the journals of dead ones: they may know
+            known = self._store.recall_notifications(list(keys), requeue=False)
+        # Asked after our notes were read: a row that somebody else ended meanwhile is no longer ours.
+        ours = self._producer.still_ours([row.notification_id for row in picked])
+        batch = _Round({key: row for key, row in keys.items() if row.notification_id in ours}, known)
+        for key, row in batch.rows.items():
+            self._decide(batch, key, row)
+        self._put(batch)
+        self._deliver(batch)
+        self._tell(batch)
+        return len(picked)
+
+    def _key(self, row: ProducerRow) -> str:
+        return ids.notification_key(self._options.source, *_named(row), rehearsal=self._options.rehearsal)
+
+    # ── what each row asks for ──
+
+    def _decide(self, batch: _Round, key: str, row: ProducerRow) -> None:
+        known = batch.known.get(key, Known())
+        if self._options.on_a_copy:
+            known = Known(known.requeues)  # its content decides whether it was rehearsed before
+        message = known.message
+        if message is not None and message.state not in WAITING:
+            if message.state is State.SENT_ATTEMPT:
+                batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
+                return
+            told = known.told_epoch == message.epoch or was_tried(row, message)
+            if message.may_be_tried_again and told:
+                if known.told_epoch != message.epoch:
+                    batch.notes.append(Told(key, message.epoch, ended=False))
+            elif looks_requeued(row) and self._producer.was_told(row, message.id):
+                known = self._requeued(key, message)
+                message = None
+            else:
+                self._ended(batch, key, row, message)
+                return
+        self._want(batch, key, row, known.requeues, message)
+
+    def _requeued(self, key: str, message: KnownMessage) -> Known:
+        """It was told its end, and we died before we could note that."""
+        self._store.note_told([Told(key, message.epoch, ended=True)])
+        return self._store.recall_notifications([key], requeue=True)[key]
+
+    def _want(
+        self, batch: _Round, key: str, row: ProducerRow, requeues: int, message: KnownMessage | None
+    ) -> None:
+        options = self._options
+        why = verdict(
+            row,
+            now=self._clock.now(),
+            zone=options.zone,
+            max_attempts=options.job.policy.max_attempts,
+            leave_other_channels=options.leave_other_channels,
+        )
+        made: tuple[MailJob, Content] | None = None
+        if why is None:
+            made_or_why = self._make(row)
+            if isinstance(made_or_why, Fail):
+                why = made_or_why
+            else:
+                made = made_or_why
+        if made is not None:
+            batch.new.append(self._message(batch, key, requeues, *made))
+            return
+        if message is not None and message.state in WAITING:
+            after = self._store.take_back_notifications({key: message.id}).get(message.id)
+            if after is not State.SUPPRESSED:  # somebody has begun it
+                batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
+                return
+        if isinstance(why, Skip | Fail):
+            batch.results.append((key, nack(row, why), message))
+        elif isinstance(why, Wait | Leave):
+            limit = float(options.job.policy.lock_ttl_seconds)
+            batch.delays[row.notification_id] = limit if isinstance(why, Leave) else min(why.seconds, limit)
+
+    def _make(self, row: ProducerRow) -> tuple[MailJob, Content] | Fail:
+        try:
+            job = read_job(build_job(row, self._options.job))
+        except BrokenJob as error:
+            return Fail("broken_payload", str(error))
+        try:
+            return job, self._templates.render(
+                job.template_id, job.template_version, job.locale, job.variables
+            )
+        except TemplateProblem as problem:
+            return Fail(problem.code, str(problem))
+        except Abort as abort:
+            return Fail("invalid_template", str(abort))
+
+    def _message(
+        self, batch: _Round, key: str, requeues: int, job: MailJob, content: Content
+    ) -> NewNotification:
+        batch.contents[content.hash] = content
+        rehearsed = content.hash if self._options.rehearsal else None
+        values = {
+            "notification_id": str(job.notification_id),
+            MANAGE_URL: job.manage_url,
+            UNSUBSCRIBE_URL: job.unsubscribe_url,
+            "traceId": job.trace_id,
+            **job.metadata,
+        }
+        return NewNotification(
+            key=key,
+            id=ids.notification_id(
+                self._options.source, job.dedupe_key, str(job.subscription_id), requeues, rehearsed
+            ),
+            email=normalise(job.email),
+            content_hash=content.hash,
+            variables={name: value for name, value in values.items() if value is not None},
+            dedupe_key=job.dedupe_key,
+            request_id=job.trace_id,
+            is_rehearsal=self._options.rehearsal,
+        )
+
+    # ── sending ──
+
+    def _put(self, batch: _Round) -> None:
+        if batch.notes:
+            self._store.note_told(batch.notes)
+        for hash, content in batch.contents.items():
+            if hash not in self._contents_put:
+                self._store.put_content(content)
+                self._contents_put.add(hash)
+        if batch.new:
+            self._store.put_notifications(batch.new)
+
+    def _deliver(self, batch: _Round) -> None:
+        """Until each message of ours has ended, or something keeps them from being sent."""
+        waiting = {one.key for one in batch.new}
+        until = self._clock.monotonic() + self._options.job.policy.lock_ttl_seconds / 2
+        while waiting:
+            report = self._send(SEND_SECONDS)
+            known = self._store.recall_notifications(sorted(waiting), requeue=False)
+            waiting = {key for key in waiting if not self._has_ended(batch, key, known[key].message)}
+            if not waiting:
+                return
+            held_up = report.ended not in (Ended.DONE, Ended.DEADLINE)
+            if held_up or self._clock.monotonic() > until:
+                self._leave_for_later(batch, waiting, report)
+                return
+            self._producer.still_ours([batch.rows[key].notification_id for key in waiting])
+            self._clock.sleep(0.2)
+
+    def _has_ended(self, batch: _Round, key: str, message: KnownMessage | None) -> bool:
+        return message is not None and self._ended(batch, key, batch.rows[key], message)
+
+    def _ended(self, batch: _Round, key: str, row: ProducerRow, message: KnownMessage) -> bool:
+        result = result_of(row, message, self._options.provider, self._options.job.policy)
+        if result is not None:
+            batch.results.append((key, result, message))
+        return result is not None
+
+    def _leave_for_later(self, batch: _Round, waiting: set[str], report: RunReport) -> None:
+        if report.ended is Ended.STOPPED:
+            self.stopped = True
+        else:
+            why = report.limited or report.halt or (report.outcome and report.outcome.code) or report.ended
+            said = f"{len(waiting)} notifications wait: {why}"
+            if report.outcome is not None and report.outcome.message:
+                said = f"{said}. {report.outcome.message}"
+            log.warning("%s", said)
+            self.counts.problems.append(said)
+        pause = 0.0 if self.stopped else HELD_UP_PAUSE
+        batch.delays.update({batch.rows[key].notification_id: pause for key in waiting})
+
+    # ── telling ──
+
+    def _tell(self, batch: _Round) -> None:
+        results = [result for _, result, _ in batch.results]
+        written = self._write(results) if results else set()
+        if batch.delays:
+            self._producer.release(batch.delays)
+            self.counts.waiting += len(batch.delays)
+        told = [
+            Told(key, message.epoch, ended=result.status != "pending")
+            for key, result, message in batch.results
+            if message is not None and result.row.notification_id in written
+        ]
+        if told:
+            self._store.note_told(told)
+        self._count([result for result in results if result.row.notification_id in written])
+
+    def _write(self, results: Sequence[RowResult]) -> set[int]:
+        """Rows stay locked meanwhile; should it take longer, whoever picks them next tells it."""
+        for attempt in range(WRITE_TRIES):
+            try:
+                return self._producer.write(results)
+            except SourceUnavailable as error:
+                if attempt == 0:
+                    log.warning("%s", error)
+                if attempt == WRITE_TRIES - 1:
+                    raise
+            self._clock.sleep(1.0)
+        raise AssertionError("unreachable")
+
+    def _count(self, results: Sequence[RowResult]) -> None:
+        for result in results:
+            match result.status:
+                case "sent":
+                    self.counts.sent += 1
+                case "skipped":
+                    self.counts.skipped += 1
+                case "failed":
+                    self.counts.failed += 1
+                    log.warning(
+                        "notification %d failed: %s %s",
+                        result.row.notification_id,
+                        result.error["code"],
+                        result.error["message"],
+                    )
+                case _:
+                    self.counts.retried += 1
+
+
+def _named(row: ProducerRow) -> tuple[str, str]:
+    return str(row.notification["dedupe_key"]), str(row.notification["subscription_id"])

@@ -1,0 +1,66 @@
+"""A producer's notifications, as they come."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+
+from mailout import wiring
+from mailout.engine import Engine
+from mailout.intake.notification_port import Counts
+from mailout.intake.notification_watch import dispatch
+from mailout.intake.notifications import NotificationWorker
+from tasks.logs import redacted
+
+
+@contextmanager
+def _ending_politely(engine: Engine, stop: threading.Event) -> Iterator[None]:
+    """SIGTERM: what is in hand is finished and told. Prefect's own answer would be an exception, anywhere."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(number: int, frame: object) -> None:
+        stop.set()
+        engine.sending.stop()
+
+    before = signal.signal(signal.SIGTERM, on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@task(name="dispatch notifications", cache_policy=NO_CACHE)
+@redacted
+def send_notifications(
+    db: str | None, seconds: float, in_place: bool, leave_other_channels: bool, stop: threading.Event
+) -> Counts:
+    """So long, or (0) once. Repeatable: what was sent and not told is told, and not sent again."""
+    engine = wiring.engine()
+
+    def open_worker() -> NotificationWorker:
+        return wiring.notification_worker(
+            engine, Path(db) if db else None, in_place=in_place, leave_other_channels=leave_other_channels
+        )
+
+    with _ending_politely(engine, stop):
+        if seconds:
+            counts = dispatch(open_worker, engine.clock, stop, seconds)
+        else:
+            worker = open_worker()
+            try:
+                counts = worker.run(stop)
+            finally:
+                worker.close()
+    get_run_logger().info(
+        "%d sent, %d skipped, %d failed, %d to be tried again, %d wait",
+        *(counts.sent, counts.skipped, counts.failed, counts.retried, counts.waiting),
+    )
+    return counts

@@ -1,0 +1,573 @@
+"""The contract with a producer of notifications, line by line, over every store of ours."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.delivery.states import State
+from mailout.errors import SourceUnavailable
+from mailout.feedback.model import Heard
+from tests.clocks import NOON
+from tests.contract.scenes import subscribe
+from tests.contract.stores import StoreFactory
+from tests.producer.scene import REFUSED, TRANSIENT, UNKNOWN, Scene
+
+LOCKED = "2026-11-16T11:59:00.000Z"  # a minute ago
+EXPIRED = "2026-11-16T11:57:59.000Z"  # two minutes and a second ago
+
+
+@pytest.fixture
+def scene(factory: StoreFactory, folder: Path) -> Scene:
+    return Scene(factory, folder)
+
+
+def outbox(factory: StoreFactory) -> list[Any]:
+    return list(factory.raw("SELECT * FROM email_outbox ORDER BY seq"))
+
+
+# ── locking ──
+
+
+@pytest.mark.parametrize(
+    ("locked_at", "picked"),
+    [
+        (None, True),
+        (LOCKED, False),
+        (EXPIRED, True),
+        ("2026-11-16 11:59:00", False),
+        ("2026-11-16 11:57:59", True),
+        ("no time at all", True),
+    ],
+)
+def test_a_row_is_picked_when_nobody_holds_it(scene: Scene, locked_at: str | None, picked: bool) -> None:
+    id = scene.producer.one()
+    scene.producer.sql("UPDATE open_event_notifications SET locked_by = 'x', locked_at = ?", locked_at)
+    scene.run()
+    assert scene.producer.row(id)["fanout_status"] == ("sent" if picked else "pending")
+
+
+def test_locking_spends_no_attempt(scene: Scene) -> None:
+    id = scene.producer.one()
+
+    def send(seconds: float) -> Any:
+        row = scene.producer.row(id)
+        assert (row["fanout_attempts"], row["locked_by"]) == (0, "here-1")
+        assert row["locked_at"] == "2026-11-16T12:00:00.000Z"
+        return scene.send(seconds)
+
+    scene.run(send=send)
+    assert scene.producer.row(id)["fanout_attempts"] == 1
+
+
+@pytest.mark.parametrize("status", ["sent", "skipped", "failed", "expired"])
+def test_only_pending_rows_are_ours(scene: Scene, status: str) -> None:
+    id = scene.producer.one()
+    scene.producer.sql("UPDATE open_event_notifications SET fanout_status = ?", status)
+    scene.run()
+    assert scene.producer.row(id)["fanout_status"] == status
+    assert not scene.accepted
+
+
+# ── sent ──
+
+
+def test_a_sent_one_is_told_whole(scene: Scene, factory: StoreFactory) -> None:
+    id = scene.producer.one()
+    counts = scene.run()
+    row = scene.producer.row(id)
+    (message,) = outbox(factory)
+    assert (row["fanout_status"], row["fanout_attempts"]) == ("sent", 1)
+    assert (row["locked_by"], row["locked_at"]) == (None, None)
+    assert row["last_attempt_at"] == "2026-11-16T12:00:00.000Z"
+    expected = {"provider": "ses", "providerMessageId": message["ses_message_id"], "status": "sent"}
+    assert expected.items() <= row["error"].items()
+    (event,) = scene.producer.events()
+    assert (event["event_type"], event["section_status_snapshot"]) == ("notify_sent", "OPEN")
+    (subscription,) = scene.producer.sql("SELECT * FROM subscriptions")
+    assert subscription["last_known_section_status"] == "OPEN"
+    assert subscription["last_notified_at"] == "2026-11-16T12:00:00.000Z"
+    assert (counts.sent, scene.accepted) == (1, {"ana@example.org": 1})
+
+
+def test_the_subscription_may_be_left_alone(scene: Scene) -> None:
+    scene.producer.one()
+    scene.run(update_subscriptions=False)
+    (subscription,) = scene.producer.sql("SELECT * FROM subscriptions")
+    assert (subscription["last_known_section_status"], subscription["last_notified_at"]) == (None, None)
+
+
+def test_times_are_written_in_the_form_that_the_column_holds(scene: Scene) -> None:
+    old = scene.producer.one()
+    scene.producer.sql(
+        "UPDATE open_event_notifications SET fanout_status = 'sent', last_attempt_at = datetime('now')"
+    )
+    scene.producer.sql(
+        "INSERT INTO subscription_events (subscription_id, event_type, payload) VALUES (1, 'created', '{}')"
+    )
+    id = scene.producer.one("bo@example.org")
+    scene.run()
+    assert old != id
+    assert scene.producer.row(id)["last_attempt_at"] == "2026-11-16 12:00:00"
+    assert scene.producer.events()[-1]["created_at"] == "2026-11-16 12:00:00"
+    (subscription,) = scene.producer.sql("SELECT * FROM subscriptions WHERE contact_value LIKE 'bo%'")
+    assert subscription["last_notified_at"] == "2026-11-16T12:00:00.000Z"
+
+
+def test_the_mail_carries_links_tags_and_no_promise_of_a_post(scene: Scene, factory: StoreFactory) -> None:
+    scene.producer.one()
+    scene.run()
+    (mail,) = scene.mails
+    assert mail.unsubscribe_url == "https://app.example.org/unsubscribe?token=token-ana%40example.org"
+    assert not mail.one_click
+    assert mail.values["manage_url"] == "https://app.example.org/subscriptions/1"
+    metadata = {"subscriptionId": "1", "openEventId": "1", "term": "92026", "campus": "NB"}
+    assert mail.tags == {"traceId": "trace-1", **metadata}
+    (message,) = outbox(factory)
+    assert (message["dedupe_key"], message["request_id"]) == ("dedupe", "trace-1")
+    assert mail.content.subject == "A seat opened: Intro CS (12345)"
+    assert "M 09:00–10:00, TIL 124" in mail.content.text
+    assert "01:198:111, section 01" in mail.content.text  # the number noted with the event, not today's 07
+
+
+# ── retryable ──
+
+
+def test_a_transient_error_waits_as_the_schedule_says_and_the_third_is_the_last(scene: Scene) -> None:
+    id = scene.producer.one()
+    scene.answer(TRANSIENT)
+    scene.run()  # the first two: the schedule's first delay is none
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"]) == ("pending", 2)
+    assert row["locked_by"] is None
+    assert row["locked_at"] == "2026-11-16T11:58:02.000Z"  # now − 120 s + 2 s
+    assert row["last_attempt_at"] == "2026-11-16T12:00:00.000Z"
+    expected = {"code": "SES_SERVICE_UNAVAILABLE", "message": "try later", "retryAfterSeconds": 2.0}
+    assert expected.items() <= row["error"].items()
+    assert scene.producer.events() == []
+    scene.run()
+    assert scene.transport.calls == 2
+    scene.wait(2.1)
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == ("failed", 3, 3)
+    assert row["error"]["code"] == "SES_SERVICE_UNAVAILABLE"
+    assert [event["event_type"] for event in scene.producer.events()] == ["notify_failed"]
+
+
+def test_one_that_is_sent_on_the_last_attempt_stays_sent(scene: Scene) -> None:
+    id = scene.producer.one()
+    scene.answer(lambda mail, nth: TRANSIENT if nth < 3 else None)
+    scene.run()
+    scene.wait(2.1)
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"]) == ("sent", 3)
+
+
+def test_a_pending_row_without_attempts_left_is_a_dead_letter(scene: Scene) -> None:
+    id = scene.producer.one()
+    scene.producer.sql("UPDATE open_event_notifications SET fanout_attempts = 3")
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], row["error"]["code"]) == (
+        "failed",
+        3,
+        "max_attempts",
+    )
+
+
+# ── terminal ──
+
+PREFERS = {"notifyOn": ["waitlist"]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "event", "status", "code"),
+    [
+        ({"status": "unsubscribed"}, {}, "skipped", "unsubscribed"),
+        ({"status": "SUPPRESSED"}, {}, "skipped", "suppressed"),
+        ({"status": "paused"}, {}, "skipped", "paused"),
+        ({"contact_type": "sms", "email": "+15550100"}, {}, "skipped", "non_email_contact"),
+        ({}, {"status_after": "Closed"}, "skipped", "not_open"),
+        ({"email": "nobody"}, {}, "skipped", "invalid_recipient"),
+        ({"metadata": {"preferences": PREFERS}}, {}, "skipped", "not_wanted"),
+        ({"metadata": {"preferences": {"maxNotifications": 0}}}, {}, "skipped", "max_notifications"),
+        ({"locale": "fr-FR"}, {}, "failed", "template_locale_missing"),
+        ({}, {"payload": "{"}, "failed", "broken_payload"),
+        ({}, {"payload": "[]"}, "failed", "broken_payload"),
+        ({}, {"payload": {"version": "2.0"}}, "failed", "broken_payload"),
+        ({}, {"event_at": "yesterday"}, "failed", "broken_payload"),
+        ({"status": "strange"}, {}, "failed", "broken_payload"),
+    ],
+)
+def test_a_row_that_no_mail_is_sent_for(
+    scene: Scene, columns: dict[str, Any], event: dict[str, Any], status: str, code: str
+) -> None:
+    id = scene.producer.one(event=event, **{"email": "ana@example.org", **columns})
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"]) == (status, 1)
+    assert (row["error"]["code"], row["locked_by"], row["locked_at"]) == (code, None, None)
+    assert row["error"]["message"]
+    assert [one["event_type"] for one in scene.producer.events()] == ["notify_failed"]
+    assert not scene.accepted
+
+
+@pytest.mark.parametrize("status", ["pending", "active", "ACTIVE"])
+def test_pending_and_active_subscriptions_are_sent(scene: Scene, status: str) -> None:
+    id = scene.producer.one(status=status, metadata={"preferences": {"notifyOn": ["Open"]}})
+    scene.run()
+    assert scene.producer.row(id)["fanout_status"] == "sent"
+
+
+def test_a_missing_locale_and_a_missing_variable_are_named(scene: Scene) -> None:
+    french = scene.producer.one(locale="fr-FR")
+    folder = scene.templates / "open-seat" / "v2" / "en-US"
+    folder.mkdir(parents=True)
+    for name in ("subject.txt.j2", "body.html.j2", "footer.html.j2"):
+        (folder / name).write_text("Seats", encoding="utf-8")
+    (folder / "body.txt.j2").write_text("{{ professor }}", encoding="utf-8")
+    english = scene.producer.one("bo@example.org")
+    job = type(scene.options.job)("https://app.example.org", "en-US", "v2")
+    scene.run(job=job)
+    assert "fr-FR" in scene.producer.row(french)["error"]["message"]
+    error = scene.producer.row(english)["error"]
+    assert error["code"] == "template_variable_missing"
+    assert "professor" in error["message"]
+
+
+def test_so_many_notifications_and_no_more(scene: Scene) -> None:
+    subscription = scene.producer.subscribe(metadata={"preferences": {"maxNotifications": 2}})
+    rows = []
+    for number in range(3):
+        event = scene.producer.open_event(dedupe_key=str(number))
+        rows.append(scene.producer.notify(subscription, event, str(number)))
+        scene.run()
+    assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["sent", "sent", "skipped"]
+
+
+@pytest.mark.parametrize(
+    ("heard", "status"),
+    [
+        (Heard("bounced", NOON), "skipped"),
+        (Heard("unsubscribed", NOON, complained=True), "skipped"),
+        (Heard("unsubscribed", NOON), "sent"),  # from our letters; what it asked the producer for still comes
+    ],
+)
+def test_a_dead_address_and_a_complainer_get_nothing(scene: Scene, heard: Heard, status: str) -> None:
+    subscribe(scene.store, "ana@example.org")
+    scene.store.hear({"ana@example.org": heard})
+    id = scene.producer.one()
+    scene.run()
+    row = scene.producer.row(id)
+    assert row["fanout_status"] == status
+    assert status == "sent" or row["error"]["code"] == "suppressed"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "code"),
+    [
+        (UNKNOWN, "failed", "outcome_unknown"),
+        (REFUSED, "failed", "SES_MESSAGE_REJECTED"),
+        (Outcome(OutcomeKind.INVALID, code="INVALID_EMAIL", message="no"), "skipped", "invalid_recipient"),
+    ],
+)
+def test_what_the_transport_says_for_good(scene: Scene, outcome: Outcome, status: str, code: str) -> None:
+    id = scene.producer.one()
+    scene.answer(outcome)
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["error"]["code"], row["fanout_attempts"]) == (status, code, 1)
+    scene.run()
+    assert scene.transport.calls == 1
+
+
+def test_other_channels_may_be_left_to_their_worker(scene: Scene) -> None:
+    id = scene.producer.one("+15550100", contact_type="sms")
+    scene.run(leave_other_channels=True)
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], row["locked_by"]) == ("pending", 0, None)
+
+
+# ── not yet ──
+
+
+@pytest.mark.parametrize(
+    ("preferences", "sent"),
+    [
+        ({"snoozeUntil": "2026-11-16T12:01:00Z"}, False),
+        ({"snoozeUntil": "2026-11-16T11:59:00Z"}, True),
+        ({"deliveryWindow": {"startMinutes": 721, "endMinutes": 800}}, False),
+        ({"deliveryWindow": {"startMinutes": 720, "endMinutes": 800}}, True),
+        ({"deliveryWindow": {"startMinutes": 1320, "endMinutes": 420}}, False),
+        ({"deliveryWindow": {"startMinutes": 700, "endMinutes": 60}}, True),
+    ],
+)
+def test_a_row_for_later_spends_no_attempt(scene: Scene, preferences: dict[str, Any], sent: bool) -> None:
+    id = scene.producer.one(metadata={"preferences": preferences})
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"]) == (("sent", 1) if sent else ("pending", 0))
+    if not sent and preferences.get("snoozeUntil"):
+        scene.wait(61)
+        scene.run()
+        assert scene.producer.row(id)["fanout_status"] == "sent"
+
+
+def test_what_cannot_be_sent_now_waits_without_an_attempt_and_is_sent_later(scene: Scene) -> None:
+    """A setting is wrong: the rest of the run would hear the same."""
+    stop = Outcome(
+        OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
+    )
+    ids = [scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)}) for n in range(3)]
+    scene.answer(stop)
+    counts = scene.run()
+    assert counts.waiting == 3
+    assert "SES_ACCOUNT_PAUSED" in counts.problems[0]
+    assert {(row["fanout_status"], row["fanout_attempts"]) for row in scene.producer.rows()} == {
+        ("pending", 0)
+    }
+    scene.answer(None)
+    scene.wait(61)
+    scene.run()
+    assert [scene.producer.row(id)["fanout_attempts"] for id in ids] == [1, 1, 1]
+    assert set(scene.accepted.values()) == {1}
+
+
+def test_who_unsubscribes_while_the_mail_waits_is_not_mailed(scene: Scene, factory: StoreFactory) -> None:
+    stop = Outcome(
+        OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
+    )
+    id = scene.producer.one()
+    scene.answer(stop)
+    scene.run()
+    scene.producer.sql("UPDATE subscriptions SET status = 'unsubscribed'")
+    scene.answer(None)
+    scene.wait(61)
+    scene.run()
+    assert scene.producer.row(id)["error"]["code"] == "unsubscribed"
+    scene.send(30)
+    assert not scene.accepted
+    assert outbox(factory)[0]["state"] == State.SUPPRESSED
+
+
+def test_who_snoozes_while_the_mail_waits_gets_it_afterwards(scene: Scene) -> None:
+    stop = Outcome(
+        OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
+    )
+    id = scene.producer.one()
+    scene.answer(stop)
+    scene.run()
+    snooze = '{"preferences": {"snoozeUntil": "2026-11-16T12:02:00Z"}}'
+    scene.producer.sql("UPDATE subscriptions SET metadata = ?", snooze)
+    scene.answer(None)
+    scene.wait(61)
+    scene.run()
+    scene.send(30)
+    assert not scene.accepted
+    scene.wait(60)
+    scene.run()
+    assert (scene.producer.row(id)["fanout_status"], scene.accepted) == ("sent", {"ana@example.org": 1})
+
+
+# ── crashes, takeovers, requeues ──
+
+
+class Died(BaseException):
+    pass
+
+
+def die_before_telling(scene: Scene) -> None:
+    worker = scene.worker()
+
+    def tell(batch: object) -> None:
+        raise Died
+
+    worker._tell = tell  # type: ignore[method-assign, assignment]
+    with pytest.raises(Died):
+        worker.run()
+    scene.producer.free_locks()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "attempts", "calls"),
+    [(None, "sent", 1, 1), (UNKNOWN, "failed", 1, 1), (TRANSIENT, "sent", 2, 2)],
+)
+def test_died_between_sending_and_telling(
+    scene: Scene, outcome: Outcome | None, status: str, attempts: int, calls: int
+) -> None:
+    """What is known is told, what is not is never sent again, and each attempt counts once."""
+    id = scene.producer.one()
+    scene.answer(outcome)
+    die_before_telling(scene)
+    assert scene.producer.row(id)["fanout_attempts"] == 0
+    scene.answer(None)
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == (status, attempts, calls)
+
+
+def test_known_to_be_sent_goes_before_what_happened_since(scene: Scene) -> None:
+    id = scene.producer.one()
+    die_before_telling(scene)
+    scene.producer.sql("UPDATE subscriptions SET status = 'unsubscribed'")
+    scene.run()
+    assert scene.producer.row(id)["fanout_status"] == "sent"
+
+
+@pytest.mark.parametrize("outcome", [None, UNKNOWN, REFUSED])
+def test_a_requeued_row_is_sent_again_once(scene: Scene, outcome: Outcome | None) -> None:
+    id = scene.producer.one()
+    scene.answer(outcome)
+    scene.run()
+    scene.answer(None)
+    for sent in (1, 2):
+        scene.worker()._producer.requeue(id)  # type: ignore[attr-defined]
+        scene.run()
+        scene.run()
+        row = scene.producer.row(id)
+        assert (row["fanout_status"], row["fanout_attempts"]) == ("sent", 1)
+        assert scene.accepted == {"ana@example.org": sent + (outcome is None)}
+
+
+@pytest.mark.parametrize(("outcome", "status", "calls"), [(None, "sent", 2), (TRANSIENT, "sent", 2)])
+def test_died_between_telling_and_noting(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None, status: str, calls: int
+) -> None:
+    """The row's own words tell it: requeued, it is sent again; tried, its attempt is not counted twice."""
+    id = scene.producer.one()
+    scene.answer(outcome)
+
+    def die(told: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scene.store, "note_told", die)
+        with pytest.raises(Died):
+            scene.run()
+    assert scene.producer.row(id)["fanout_attempts"] == 1
+    scene.answer(None)
+    if outcome is None:
+        scene.worker()._producer.requeue(id)  # type: ignore[attr-defined]
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], scene.transport.calls) == (status, calls)
+    assert row["fanout_attempts"] == (1 if outcome is None else 2)
+
+
+def test_a_worker_that_lost_its_lock_tells_nothing(scene: Scene) -> None:
+    id = scene.producer.one()
+
+    def send(seconds: float) -> Any:
+        report = scene.send(seconds)
+        scene.producer.sql("UPDATE open_event_notifications SET locked_by = 'other'")
+        return report
+
+    scene.run(send=send)
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], row["locked_by"]) == ("pending", 0, "other")
+    scene.producer.free_locks()
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == ("sent", 1, 1)
+
+
+def test_a_slow_worker_does_not_take_anothers_end_for_a_requeue(scene: Scene) -> None:
+    """It locked the row, slept past its lock, and wakes when another has done everything."""
+    id = scene.producer.one()
+    slow = scene.worker("slow")
+    lock = slow._producer.lock
+
+    def lock_and_sleep(limit: int) -> Any:
+        rows = lock(limit)
+        if rows:
+            scene.producer.free_locks()
+            scene.run(name="quick")
+        return rows
+
+    slow._producer.lock = lock_and_sleep  # type: ignore[method-assign]
+    slow.run()
+    assert (scene.producer.row(id)["fanout_attempts"], scene.accepted) == (1, {"ana@example.org": 1})
+
+
+def test_a_moved_file_sends_nothing_again(scene: Scene) -> None:
+    id = scene.producer.one()
+    die_before_telling(scene)
+    scene.producer.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    moved = scene.producer.path.with_name("moved.db")
+    scene.producer.path.rename(moved)
+    scene.producer.path = moved
+    scene.run()
+    assert (scene.producer.row(id)["fanout_status"], scene.transport.calls) == ("sent", 1)
+
+
+def test_another_producer_with_the_same_ids_is_another(scene: Scene) -> None:
+    scene.producer.one()
+    scene.run()
+    scene.producer.sql("UPDATE open_event_notifications SET fanout_status = 'pending'")
+    scene.run(source="another")
+    assert scene.accepted == {"ana@example.org": 2}
+
+
+# ── a producer's database that is not as it should be ──
+
+
+def test_a_database_that_cannot_be_used_is_named_in_one_line(scene: Scene, folder: Path) -> None:
+    scene.producer.path = folder / "missing.db"
+    with pytest.raises(SourceUnavailable, match="There is no file"):
+        scene.worker()
+    scene.producer.path.write_text(
+        "not a database at all, only some text that is long enough", encoding="utf-8"
+    )
+    with pytest.raises(SourceUnavailable, match="not a sound SQLite database"):
+        scene.worker()
+    scene.producer.path.unlink()
+    with sqlite3.connect(scene.producer.path) as db:
+        db.execute("CREATE TABLE things (id)")
+    with pytest.raises(SourceUnavailable, match="has no table open_event_notifications"):
+        scene.worker()
+
+
+def test_an_older_schema_is_named_and_left_as_it_is(scene: Scene) -> None:
+    scene.producer.sql("ALTER TABLE open_event_notifications DROP COLUMN locked_at")
+    with pytest.raises(SourceUnavailable, match="open_event_notifications has no locked_at"):
+        scene.worker()
+
+
+def test_a_locked_database_delays_and_loses_nothing(scene: Scene) -> None:
+    id = scene.producer.one()
+    other = sqlite3.connect(scene.producer.path, isolation_level=None)
+
+    def send(seconds: float) -> Any:
+        report = scene.send(seconds)
+        other.execute("BEGIN IMMEDIATE")
+        return report
+
+    worker = scene.worker(send=send)
+    sleep = scene.clock.sleep
+
+    def sleep_and_unlock(seconds: float) -> None:
+        sleep(seconds)
+        if other.in_transaction and scene.clock.now() > NOON + 5:
+            other.execute("ROLLBACK")
+
+    scene.clock.sleep = sleep_and_unlock  # type: ignore[method-assign]
+    worker.run()
+    other.close()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == ("sent", 1, 1)
+
+
+def test_sections_and_courses_may_be_missing(scene: Scene) -> None:
+    for table in ("section_meetings", "courses"):
+        scene.producer.sql("PRAGMA foreign_keys = OFF")
+        scene.producer.sql(f"DROP TABLE {table}")
+    payload = {"courseTitle": "CS", "sectionNumber": "01", "courseString": "01:198:111"}
+    id = scene.producer.one(event={"payload": payload, "section_id": None})
+    scene.run()
+    assert scene.producer.row(id)["fanout_status"] == "sent"

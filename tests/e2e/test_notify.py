@@ -1,0 +1,86 @@
+"""`mailout notify` as a person runs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.senders import PATIENCE, PROJECT, wait_for
+from tests.producer.database import ProducerDatabase
+
+
+class Place:
+    def __init__(self, folder: Path) -> None:
+        self.producer = ProducerDatabase(folder / "producer.db")
+        self.folder = folder
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        self.env = {
+            **kept,
+            "PYTHONPATH": str(PROJECT),
+            "MAILOUT_HOME": str(folder / "home"),
+            "FROM_EMAIL": "seats@example.org",
+            "SEND_RATE_PER_SEC": "0",
+            "NOTIFY_SOURCE": "seats",
+            "NOTIFY_BASE_URL": "https://app.example.org",
+        }
+
+    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "cli", "notify", *arguments],
+            cwd=self.folder,
+            env={**self.env, **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def __call__(self, *arguments: str, **env: str) -> tuple[int, str]:
+        process = self.start(*arguments, **env)
+        output, _ = process.communicate(timeout=PATIENCE)
+        return process.returncode, output
+
+    def mails(self) -> int:
+        return len(list((self.folder / "home" / "outbox").glob("*/*.eml")))
+
+
+@pytest.fixture
+def notify(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_a_rehearsal_marks_a_copy_and_writes_the_same_mail_once(notify: Place) -> None:
+    notify.producer.many(["ana@example.org", "bo@example.org"])
+    before = notify.producer.rows()
+    for _ in range(2):
+        code, output = notify("--db", "producer.db", "--once")
+        assert (code, notify.mails()) == (0, 2), output
+        assert "2 notifications sent" in output
+    assert notify.producer.rows() == before
+    code, output = notify("--db", "producer.db", "--once", "--in-place")
+    assert {row["fanout_status"] for row in notify.producer.rows()} == {"sent"}, output
+    assert notify("requeue", "1", "--db", "producer.db")[0] == 0
+    assert [row["fanout_status"] for row in notify.producer.rows()] == ["pending", "sent"]
+
+
+def test_without_its_settings_it_does_not_start(notify: Place) -> None:
+    notify.producer.one()
+    for name in ("NOTIFY_SOURCE", "NOTIFY_BASE_URL"):
+        code, output = notify("--db", "producer.db", "--once", **{name: ""})
+        assert (code, f"{name}: is missing" in output) == (2, True), output
+    assert notify.mails() == 0
+
+
+def test_it_sends_as_they_come_and_ends_when_it_is_asked_to(notify: Place) -> None:
+    process = notify.start("--db", "producer.db", "--in-place")
+    for n in range(2):
+        notify.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)})
+        assert wait_for(lambda n=n: notify.mails() == n + 1, process)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, output
+    assert {row["fanout_status"] for row in notify.producer.rows()} == {"sent"}

@@ -1,0 +1,178 @@
+"""What Prefect's pages show of a letter: a run with its subject as the name, and five steps by name."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import Flow, Task
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    FlowRunFilter,
+    FlowRunFilterId,
+)
+from prefect.client.schemas.objects import TaskRun
+
+import tasks
+from flows.run_queue import run_queue
+from flows.send_mailout import send_mailout
+from mailout.engine import Engine
+from mailout.errors import SourceUnavailable
+from tests.clocks import FromNoon
+from tests.prefect_server import wait_for
+
+Build = Callable[..., Engine]
+STEPS = ["load mailout", "render content", "resolve recipients", "send", "report"]
+
+
+def run(flow: Any, *arguments: Any) -> Any:
+    return flow(*arguments, return_state=True).state_details.flow_run_id
+
+
+def steps_of(run_id: Any, most: int = len(STEPS)) -> Sequence[TaskRun]:
+    """In the order in which they began. Prefect writes task runs from events, a moment later."""
+    found: list[TaskRun] = []
+
+    def all_there() -> bool:
+        with get_client(sync_client=True) as client:
+            chosen = FlowRunFilter(id=FlowRunFilterId(any_=[run_id]))
+            found[:] = client.read_task_runs(flow_run_filter=chosen)
+        return len(found) >= most and all(one.start_time for one in found)
+
+    wait_for(all_there, "the steps are written down")
+    return sorted(found, key=lambda one: one.start_time)  # type: ignore[arg-type,return-value]
+
+
+def name_of(run_id: Any) -> str:
+    with get_client(sync_client=True) as client:
+        return str(client.read_flow_run(run_id).name)
+
+
+def kinds(steps: Sequence[TaskRun]) -> list[str]:
+    return [one.name.partition(":")[0] for one in steps]
+
+
+def letter_file(folder: Path, subject: str) -> str:
+    path = folder / f"{subject}.md"
+    path.write_text(f"---\nid: {subject}\nsubject: {subject}\n---\n\nHow are you?\n", encoding="utf-8")
+    return str(path)
+
+
+def test_a_letter_asked_for_by_hand_shows_its_subject_and_five_steps(engine_with: Build, letter: str) -> None:
+    engine_with()
+    id = run(send_mailout, letter)
+    steps = steps_of(id)
+    assert (name_of(id), kinds(steps)) == ("Hello", STEPS)
+    assert [one.name for one in steps[1:]] == [f"{step}: Hello" for step in STEPS[1:]]
+    assert steps[0].name == "load mailout: letter.md"
+
+
+def test_each_step_leads_to_the_next(engine_with: Build, letter: str) -> None:
+    """The arrows of the graph."""
+    engine_with()
+    steps = steps_of(run(send_mailout, letter))
+    for before, after in pairwise(steps):
+        needed = {one.id for inputs in after.task_inputs.values() for one in inputs if hasattr(one, "id")}
+        assert before.id in needed, after.name
+
+
+def test_a_letter_that_the_queue_finds_shows_the_same(engine_with: Build, letter: str) -> None:
+    engine_with().intake.enqueue(letter)
+    id = run(run_queue)
+    assert (name_of(id), kinds(steps_of(id))) == ("Hello", STEPS)
+
+
+def test_a_run_of_the_queue_is_named_after_all_that_it_sends(engine_with: Build, tmp_path: Path) -> None:
+    engine = engine_with()
+    for subject in ("First", "Second"):
+        engine.intake.enqueue(letter_file(tmp_path, subject))
+    id = run(run_queue)
+    steps = steps_of(id, most=10)
+    assert name_of(id) == "First; Second"
+    for subject in ("First", "Second"):
+        assert kinds([one for one in steps if one.name.endswith(subject)]) == STEPS[1:]
+
+
+def test_a_run_that_sends_nothing_says_what_it_looked_at(engine_with: Build) -> None:
+    engine_with()
+    assert name_of(run(run_queue)) == "the queue"
+
+
+def test_a_letter_that_has_to_wait_has_no_send(engine_with: Build, letter: str) -> None:
+    engine_with(FromNoon(), SEND_WINDOW="01:00-02:00")
+    id = run(send_mailout, letter)
+    assert kinds(steps_of(id, most=4)) == [step for step in STEPS if step != "send"]
+
+
+def test_a_source_that_is_away_for_a_moment_costs_a_retry_and_no_letter(
+    engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_with()
+    read, tries = engine.intake.source_mailout, []
+
+    def away_at_first(ref: str) -> Any:
+        tries.append(ref)
+        if len(tries) == 1:
+            raise SourceUnavailable("Notion is away.")
+        return read(ref)
+
+    monkeypatch.setattr(engine.intake, "source_mailout", away_at_first)
+    monkeypatch.setattr("tasks.content.load_mailout.retry_delay_seconds", 0)
+    assert send_mailout(letter, return_state=True).name == "Completed"
+    assert len(tries) == 2
+
+
+def test_what_must_not_be_sent_is_refused_at_once(engine_with: Build, tmp_path: Path) -> None:
+    """A retry would only make whoever waits wait longer."""
+    engine_with()
+    state = send_mailout(letter_file(tmp_path, " "), return_state=True)  # no subject
+    assert state.is_failed()
+    steps = steps_of(state.state_details.flow_run_id, most=2)
+    assert [(one.name.partition(":")[0], one.run_count) for one in steps] == [
+        ("load mailout", 1),
+        ("render content", 1),
+    ]
+
+
+def every_task() -> dict[str, list[Task[..., Any]]]:
+    found: dict[str, list[Task[..., Any]]] = {}
+    for module in pkgutil.iter_modules(tasks.__path__, "tasks."):
+        for _, one in inspect.getmembers(
+            importlib.import_module(module.name), lambda member: isinstance(member, Task)
+        ):
+            found.setdefault(one.name, []).append(one)
+    return found
+
+
+def test_all_steps_but_send_are_retried() -> None:
+    retried = {name: {one.retries for one in every_task()[name]} for name in STEPS}
+    assert retried == {step: {0} if step == "send" else {3} for step in STEPS}
+
+
+def test_artifacts_have_keys_and_descriptions_that_people_can_read(engine_with: Build, letter: str) -> None:
+    engine_with()
+    id = run(send_mailout, letter, True)
+    with get_client(sync_client=True) as client:
+        found = client.read_artifacts(
+            artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[id]))
+        )
+    assert {str(one.key).rpartition("-")[0] for one in found} == {
+        "progress-hello",
+        "ledger-hello",
+        "report-hello",
+    }
+    assert all(str(one.description).startswith("“Hello (test)”: ") for one in found)
+
+
+def test_the_run_form_asks_only_what_a_person_can_answer() -> None:
+    chosen: Flow[..., Any] = send_mailout
+    assert set(chosen.parameters.properties) == {"ref", "test"}
+    assert chosen.validate_parameters({"ref": "a.md", "if_ready": True, "asked": True})["asked"] is True

@@ -1,0 +1,66 @@
+"""A worker in a process of its own, to be killed: `python -m tests.producer.process STORE DB HOME RATE`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from mailout.adapters.folder import FolderTransport
+from mailout.adapters.journals.files import FileJournals
+from mailout.adapters.producer_sqlite import ProducerSqlite
+from mailout.clock import SystemClock
+from mailout.content.footer import Footer
+from mailout.content.notification_templates import NotificationTemplates
+from mailout.delivery.compose import SingleComposer
+from mailout.delivery.options import RunReport, SenderOptions
+from mailout.delivery.protocol import Timing
+from mailout.delivery.sender import Sender
+from mailout.intake.notification_job import JobOptions
+from mailout.intake.notifications import NotificationWorker, WorkerOptions
+from tests.contract.stores import open_address
+
+
+def main(address: str, db: str, home: str, rate: str) -> None:
+    clock, store = SystemClock(), open_address(address)
+    transport = FolderTransport(Path(home) / "outbox", clock)
+    journals = FileJournals(Path(home) / "journal")
+    options = SenderOptions(
+        worker=f"here-{os.getpid()}",
+        rate=float(rate),
+        timing=Timing.of(4),
+        pace_scope="folder",
+    )
+
+    def send(seconds: float) -> RunReport:
+        composer = SingleComposer(
+            store.content,
+            footer=lambda: Footer("", "", ""),
+            tokens=None,
+            from_email="a@example.org",
+            from_name="",
+            reply_to=None,
+        )
+        sender = Sender(store, transport, composer, journals, clock, options)
+        return sender.run(None, deadline=clock.monotonic() + seconds, until_idle=True)
+
+    NotificationWorker(
+        producer=ProducerSqlite(Path(db), worker=f"here-{os.getpid()}", clock=clock, busy_seconds=30),
+        store=store,
+        templates=NotificationTemplates(Path(home) / "templates", ZoneInfo("UTC"), ""),
+        send=send,
+        clock=clock,
+        options=WorkerOptions(
+            source="test",
+            provider="folder",
+            zone=ZoneInfo("UTC"),
+            job=JobOptions("https://app.example.org", "en-US"),
+            batch=20,
+            rehearsal=True,
+        ),
+    ).run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

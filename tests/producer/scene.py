@@ -1,0 +1,107 @@
+"""A worker over a producer's database and a store of ours, on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from mailout.adapters.producer_sqlite import ProducerSqlite
+from mailout.content.footer import Footer
+from mailout.content.notification_templates import NotificationTemplates
+from mailout.delivery.compose import SingleComposer
+from mailout.delivery.options import RunReport, SenderOptions
+from mailout.delivery.port import Mail
+from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Timing
+from mailout.delivery.sender import Sender
+from mailout.intake.notification_job import JobOptions
+from mailout.intake.notification_port import Counts
+from mailout.intake.notifications import NotificationWorker, WorkerOptions
+from mailout.store import Store
+from tests.clocks import FakeClock
+from tests.contract.stores import StoreFactory
+from tests.producer.database import ProducerDatabase
+from tests.unit.delivery.sending import BUCKETS, ListTransport, MemoryJournals
+
+TRANSIENT = Outcome(
+    OutcomeKind.TRANSIENT, code="SES_SERVICE_UNAVAILABLE", category="TRANSIENT_ERROR", message="try later"
+)
+UNKNOWN = Outcome(OutcomeKind.UNKNOWN, code="SES_TIMEOUT", category="TIMEOUT_ERROR", message="no answer")
+REFUSED = Outcome(
+    OutcomeKind.PERMANENT, code="SES_MESSAGE_REJECTED", category="PERMANENT_ERROR", message="refused"
+)
+
+
+class Scene:
+    def __init__(self, factory: StoreFactory, folder: Path) -> None:
+        self.clock = FakeClock()
+        self.store: Store = factory.make(self.clock)
+        self.producer = ProducerDatabase(folder / "producer.db")
+        self.mails: list[Mail] = []
+        self.transport = ListTransport(self.clock)
+        self.journals = MemoryJournals()
+        self.options = WorkerOptions(
+            source="course-watch",
+            provider="ses",
+            zone=ZoneInfo("UTC"),
+            job=JobOptions("https://app.example.org/", "en-US"),
+        )
+        self.templates = folder / "templates"
+
+    def answer(self, outcome: Outcome | Callable[[Mail, int], Outcome | None] | None) -> None:
+        self.transport.answer = outcome if callable(outcome) else lambda mail, nth: outcome
+
+    @property
+    def accepted(self) -> dict[str, int]:
+        return dict(self.transport.accepted)
+
+    def send(self, seconds: float) -> RunReport:
+        composer = SingleComposer(
+            self.store.content,
+            footer=lambda: Footer("", "", ""),
+            tokens=None,
+            from_email="seats@example.org",
+            from_name="Seats",
+            reply_to=None,
+        )
+
+        def compose(row: Claimed) -> Mail:
+            self.mails.append(mail := composer(row))
+            return mail
+
+        options = SenderOptions(
+            worker="here-1",
+            rate=0,
+            timing=Timing.of(120),
+            inline=True,
+            buckets=lambda _: BUCKETS,
+        )
+        sender = Sender(self.store, self.transport, compose, self.journals, self.clock, options)
+        return sender.run(None, deadline=self.clock.monotonic() + seconds, until_idle=True)
+
+    def worker(self, name: str = "here-1", **changes: Any) -> NotificationWorker:
+        send = changes.pop("send", self.send)
+        update = changes.pop("update_subscriptions", True)
+        return NotificationWorker(
+            producer=ProducerSqlite(
+                self.producer.path,
+                worker=name,
+                clock=self.clock,
+                update_subscriptions=update,
+                busy_seconds=0.1,
+            ),
+            store=self.store,
+            templates=NotificationTemplates(self.templates, ZoneInfo("UTC"), "Course Watch"),
+            send=send,
+            clock=self.clock,
+            options=replace(self.options, **changes),
+        )
+
+    def run(self, **changes: Any) -> Counts:
+        """Everything that can be picked now."""
+        return self.worker(**changes).run()
+
+    def wait(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
