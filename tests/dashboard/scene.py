@@ -139,6 +139,6 @@ def real_forecast(store: SqliteStore) -> QueueForecast:
 
 
 def _example(home: Path) -> Content:
-    media = MediaFolder(home / "media", media_base_url=None, public_url=None)
+    media = MediaFolder(home / "media", media_base_url=None, public_url="https://mail.example.org")
     document = keep_media(read_markdown(EXAMPLE).document, read_picture, media)
     return render(document, Footer("The Gardeners", "1 Garden Lane", "https://example.org"))
