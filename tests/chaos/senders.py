@@ -82,7 +82,7 @@ class Home:
     def send(self) -> subprocess.Popen[str]:
         """The command, in a session of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "cli", "send", str(self.letter), "--direct"],
+            [sys.executable, "-m", "cli", "send", str(self.letter), "--direct", "--yes"],
             cwd=self.path,
             env=self.environment,
             stdout=subprocess.PIPE,
