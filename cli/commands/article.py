@@ -69,7 +69,7 @@ def pull(
     out: Annotated[Path, typer.Option("--out", help="The CSV file to write.")],
     json: Json = False,
 ) -> None:
-    """Write the slices of an article from the store to a CSV file, as `import` reads it.
+    """Write an article's slices to a CSV file, as `import` reads it.
 
     For slices that were edited in the store itself, with Supabase's table editor for instance.
     """
@@ -92,7 +92,7 @@ def pull(
 
 @app.command()
 def census(article_key: Key, filter: Filter = None, json: Json = False) -> None:
-    """Who would get what: variants, their recipients and sizes, and who is left out. Nothing is sent."""
+    """Say who would get what. Variants, their recipients and sizes, who is left out; nothing is sent."""
     engine = open_engine()
     found = engine.intake.articles.census(article_key, _filter(filter)).to_dict()
     if json:
@@ -111,7 +111,7 @@ def preview(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write the article as one reader would get it: HTML, text, an .eml file, and what to fix."""
+    """Write it as one reader would get it. HTML, text, an .eml file, and what to fix."""
     if (email is None) == (ocd is None):
         raise UsageError("For whom?", remedy="Give one of --email and --ocd.")
     engine = open_engine()

@@ -57,7 +57,7 @@ def limits(
     per_day: Annotated[int | None, typer.Option("--per-day", min=0, help="Mails a day.")] = None,
     json: Json = False,
 ) -> None:
-    """Set a company's own limits; one that is left out is again the one for every company."""
+    """Set a company's own limits. One that is left out is the one for every company."""
     store = wiring.open_store(read_settings())
     try:
         company = store.set_company_limits(company_name(name), per_hour, per_day)

@@ -65,7 +65,7 @@ def requeue(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Their ids, or the beginnings of them.")],
     json: Json = False,
 ) -> None:
-    """Send again: the message waits in the queue, with all its attempts before it."""
+    """Send one again. Its message waits in the queue, with all its attempts before it."""
     engine = open_engine()
     letters = [_find(engine, id) for id in ids]
     mailouts = sorted({dead_letters.requeue(engine.store, letter["id"]) for letter in letters})

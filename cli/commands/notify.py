@@ -149,6 +149,6 @@ def requeue(
     id: Annotated[int, typer.Argument(metavar="ID", help="Of the row in open_event_notifications.")],
     db: Db = None,
 ) -> None:
-    """Let one notification be sent again, whatever became of it: pending, no attempts, no error."""
+    """Let one be sent again, whatever became of it. Pending, no attempts, no error."""
     wiring.requeue_notification(read_settings(), id, db)
     say(f"Notification {id} is pending again.")

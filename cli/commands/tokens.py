@@ -57,7 +57,7 @@ def create(
 
 @app.command("list", epilog="Example: mailout tokens list --json")
 def list_tokens(json: Json = False) -> None:
-    """Every token: whose it is and what it may do, never the token itself."""
+    """Every token: whose it is and what it may do."""
     store = wiring.open_store(read_settings())
     try:
         tokens = store.tokens()

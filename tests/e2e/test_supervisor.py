@@ -112,8 +112,8 @@ def processes_with(mark: str) -> set[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("watchman_died", [False, True], ids=["at once", "its watchman having died before"])
-def test_nothing_is_left_of_a_supervisor_that_is_killed(tmp_path: Path, watchman_died: bool) -> None:
+@pytest.mark.parametrize("guard_died", [False, True], ids=["at once", "its guard having died before"])
+def test_nothing_is_left_of_a_supervisor_that_is_killed(tmp_path: Path, guard_died: bool) -> None:
     """Its ports would stay taken and its flows go on, with nobody to end them."""
     mark, logs = f"KILLED={tmp_path}", tmp_path / "logs"
     command = [sys.executable, "-c", KILLED, str(logs), PARENT, POLITE]
@@ -121,14 +121,14 @@ def test_nothing_is_left_of_a_supervisor_that_is_killed(tmp_path: Path, watchman
     with running(command, cwd=tmp_path, env=env, log=tmp_path / "log") as killed:
         spoken = [logs / f"part-{number}.log" for number in (0, 1)]
         wait_for(lambda: all(log.exists() and log.read_text() for log in spoken), "all have started")
-        if watchman_died:
-            (watchman,) = [pid for pid in processes_with(mark) if "watchman" in command_of(pid)]
-            os.kill(watchman, signal.SIGKILL)
+        if guard_died:
+            (guard,) = [pid for pid in processes_with(mark) if "orphan_guard" in command_of(pid)]
+            os.kill(guard, signal.SIGKILL)
             wait_for(
-                lambda: [pid for pid in processes_with(mark) - {watchman} if "watchman" in command_of(pid)],
+                lambda: [pid for pid in processes_with(mark) - {guard} if "orphan_guard" in command_of(pid)],
                 "another one takes its place",
             )
-        assert len(processes_with(mark)) == 5  # itself, two parts, what the first has started, the watchman
+        assert len(processes_with(mark)) == 5  # itself, two parts, what the first has started, the guard
         os.kill(killed.pid, signal.SIGKILL)
         killed.wait()
         wait_for(lambda: not processes_with(mark), "everybody ends")
