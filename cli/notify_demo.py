@@ -10,7 +10,7 @@ from pathlib import Path
 from cli.output import say
 from cli.show import near
 from deployments import EXAMPLES
-from mailout import wiring
+from mailout import notification_wiring
 from mailout.engine import Engine
 from mailout.reporting.phrases import count
 
@@ -27,7 +27,7 @@ def notify_demo(engine: Engine) -> None:
             for file in EXAMPLE:
                 db.executescript(file.read_text(encoding="utf-8"))
     say(f"A producer's queue, {near(path)}", style="bold")
-    worker = wiring.notification_worker(engine, path, in_place=True)
+    worker = notification_wiring.notification_worker(engine, path, in_place=True)
     try:
         counts = worker.run()
     finally:

@@ -1,30 +1,26 @@
-"""Chooses the parts: it and `examination` are the only modules of the core that know the adapters."""
+"""Chooses the parts: it, `notification_wiring` and `examination` alone in the core know the adapters."""
 
 from __future__ import annotations
 
 import os
 import socket
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from uuid import uuid4
 from zoneinfo import ZoneInfo
 
-from mailout.adapters.folder import FolderTransport, mails_to, safe_name
+from mailout.adapters.folder import FolderTransport, mails_to
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles, names_a_file
 from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.parquet import ParquetArchive
-from mailout.adapters.producer_sqlite import ProducerSqlite, copy_database
 from mailout.adapters.sqlite import SqliteStore
 from mailout.alerts.sender import AlertSender
 from mailout.archive.archiving import Archiving
 from mailout.clock import Clock, SystemClock
-from mailout.content.notification_templates import NotificationTemplates
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import MediaStore, Source
 from mailout.delivery.port import REHEARSING, Journals, Transport
@@ -33,8 +29,6 @@ from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
 from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.mailouts import MailoutIntake
-from mailout.intake.notification_job import JobOptions
-from mailout.intake.notifications import NotificationWorker, WorkerOptions
 from mailout.metrics.counted import counted
 from mailout.page_status.updates import PageReports
 from mailout.private_files import keep_private, make_home
@@ -289,79 +283,6 @@ def suppression_list(settings: Settings) -> SuppressionList:
 
     client = AwsAccess.of(settings).client("sesv2", endpoint_url=settings.aws_endpoint_url_sesv2)
     return SesSuppression(client, SystemClock())
-
-
-# ── Notifications ────────────────────────────────────────────────────────────────────────────────
-
-
-def notification_worker(
-    engine: Engine, db: Path | None = None, *, in_place: bool = False, leave_other_channels: bool = False
-) -> NotificationWorker:
-    """For one producer's database. A rehearsal works on a copy of it, unless it is told not to."""
-    settings = engine.settings
-    source, base_url = require_notify(settings)
-    path = db or settings.notify_db
-    if path is None:
-        raise SettingsError(
-            "NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file, or use --db."
-        )
-    on_a_copy = engine.rehearses and not in_place
-    if on_a_copy:
-        path = copy_database(path, make_home(settings.mailout_home) / "notify" / f"{safe_name(source)}.db")
-    job = JobOptions(base_url, settings.notify_locale, settings.notify_template_version)
-    rate, zone = engine.sending.rate(), ZoneInfo(settings.send_timezone)
-    return NotificationWorker(
-        producer=ProducerSqlite(
-            path,
-            worker=f"{engine.sending.worker}-{uuid4().hex[:8]}",
-            clock=engine.clock,
-            lock_seconds=job.policy.lock_ttl_seconds,
-            update_subscriptions=settings.notify_update_subscriptions,
-        ),
-        store=engine.store,
-        templates=NotificationTemplates(
-            make_home(settings.mailout_home) / "templates",
-            zone,
-            settings.org_name or settings.from_name or "",
-        ),
-        send=partial(engine.sending.send_single_mails, until_idle=True),
-        clock=engine.clock,
-        options=WorkerOptions(
-            source=source,
-            provider=settings.mailout_transport,
-            zone=zone,
-            job=job,
-            batch=min(100, max(1, int(rate * 10))) if rate else 100,
-            rehearsal=engine.rehearses,
-            on_a_copy=on_a_copy,
-            leave_other_channels=leave_other_channels,
-        ),
-    )
-
-
-def requeue_notification(settings: Settings, id: int, db: Path | None = None) -> None:
-    path = db or settings.notify_db
-    if path is None:
-        raise SettingsError(
-            "NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file, or use --db."
-        )
-    with closing(ProducerSqlite(path, worker="requeue", clock=SystemClock())) as producer:
-        producer.requeue(id)
-
-
-def require_notify(settings: Settings) -> tuple[str, str]:
-    """The producer's name and site; without them no worker starts."""
-    if not settings.notify_source:
-        raise SettingsError(
-            "NOTIFY_SOURCE: is missing.",
-            remedy="Give the producer a name and keep it: by it, nothing is sent again when its file moves.",
-        )
-    if not settings.notify_base_url:
-        raise SettingsError(
-            "NOTIFY_BASE_URL: is missing.",
-            remedy="Set it to the producer's site: mails link to /subscriptions/… and /unsubscribe there.",
-        )
-    return settings.notify_source, settings.notify_base_url
 
 
 # ── The engine of this process ───────────────────────────────────────────────────────────────────
