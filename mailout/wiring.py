@@ -1,4 +1,4 @@
-"""Chooses the parts: it, `notification_wiring` and `examination` alone in the core know the adapters."""
+"""Chooses the parts: in the core only it, the other wiring modules and `examination` know the adapters."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from zoneinfo import ZoneInfo
 from mailout.adapters.folder import FolderTransport, mails_to
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles, names_a_file
-from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
 from mailout.alerts.sender import AlertSender
 from mailout.archive.archiving import Archiving
 from mailout.clock import Clock, SystemClock
 from mailout.content.notion.links import page_id_of
-from mailout.content.port import MediaStore, Source
+from mailout.content.port import Source
 from mailout.delivery.port import REHEARSING, Journals, Transport
 from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
 from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.mailouts import MailoutIntake
+from mailout.media_wiring import media_store
 from mailout.metrics.counted import counted
 from mailout.page_status.updates import PageReports
 from mailout.private_files import keep_private, make_home
@@ -70,7 +70,7 @@ def build(
     limits, test_emails = limits_of(settings), EmailsForTests(settings)
     sources = source_of or partial(_source_of, notion)
     intake = MailoutIntake(
-        settings, store, pages, _media(settings), sources, test_emails, rehearses=rehearses
+        settings, store, pages, media_store(settings), sources, test_emails, rehearses=rehearses
     )
     sending = Sending(
         settings=settings,
@@ -160,31 +160,6 @@ def make_transport(settings: Settings, clock: Clock) -> Transport:
 def mail_files(settings: Settings, email: str) -> list[Path]:
     """What the folder transport has written to an address."""
     return mails_to(settings.mailout_home / "outbox", email)
-
-
-def _media(settings: Settings) -> MediaStore:
-    """Where pictures and files are kept: a bucket, or the folder that the gateway serves."""
-    base = settings.media_base_url
-    if settings.media_bucket:
-        from mailout.adapters.aws import AwsAccess
-        from mailout.adapters.media_s3 import MediaBucket
-
-        aws, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_s3
-        return MediaBucket(settings.media_bucket, aws, endpoint_url=endpoint, media_base_url=base)
-    if settings.media_supabase_bucket:
-        from mailout.adapters.media_supabase import MediaSupabase
-
-        url, key = settings.supabase_url, settings.supabase_service_role_key
-        if not (url and key):
-            raise SettingsError(
-                "MEDIA_SUPABASE_BUCKET: needs SUPABASE_URL and SUPABASE_SERVICE_ROLE_KEY.",
-                remedy="Set both, or remove it.",
-            )
-        bucket = settings.media_supabase_bucket
-        return MediaSupabase(url, key.get_secret_value(), bucket, media_base_url=base)
-    return MediaFolder(
-        make_home(settings.mailout_home) / "media", media_base_url=base, public_url=settings.public_url
-    )
 
 
 def _source_of(notion: NotionPages | None, ref: str) -> Source:
