@@ -9,11 +9,12 @@ from pathlib import Path
 
 from cli.output import say
 from cli.show import near
-from mailout import wiring
+from deployments import EXAMPLES
+from mailout import notification_wiring
 from mailout.engine import Engine
 from mailout.reporting.phrases import count
 
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "producer.sql"
+EXAMPLE = (EXAMPLES / "producer_schema.sql", EXAMPLES / "producer.sql")
 PRODUCER = "producer.db"
 
 
@@ -23,9 +24,10 @@ def notify_demo(engine: Engine) -> None:
     path = home / PRODUCER
     if not path.exists():
         with closing(sqlite3.connect(path)) as db:
-            db.executescript(EXAMPLE.read_text(encoding="utf-8"))
+            for file in EXAMPLE:
+                db.executescript(file.read_text(encoding="utf-8"))
     say(f"A producer's queue, {near(path)}", style="bold")
-    worker = wiring.notification_worker(engine, path, in_place=True)
+    worker = notification_wiring.notification_worker(engine, path, in_place=True)
     try:
         counts = worker.run()
     finally:

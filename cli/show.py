@@ -14,7 +14,7 @@ from mailout.engine import Engine
 from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.reporting.forecasts import forecast_dict, forecast_text
-from mailout.reporting.phrases import WHY, mode
+from mailout.reporting.phrases import mode, wait
 from mailout.reporting.plain import status_lines, summary_lines
 from mailout.reporting.reports import Reports
 from mailout.time_format import day, iso, spoken
@@ -67,7 +67,7 @@ def _word(engine: Engine, mailout: Mailout) -> tuple[str, str]:
     match mailout.status:
         case Status.PENDING if mailout.defer_reason is not None:
             return ("needs you", "bold yellow") if mailout.deferred_until is None else ("waits", "yellow")
-        case Status.PENDING if mailout.started_at is None and mailout.scheduled_at is not None:
+        case Status.PENDING if mailout.planned_for is not None:
             return "planned", "cyan"
         case Status.PENDING:
             return "waits", "yellow"
@@ -98,14 +98,8 @@ def _goes_on_by(engine: Engine, mailout: Mailout) -> float | None:
 def _state(engine: Engine, mailout: Mailout) -> str:
     zone = engine.limits.timezone
     match mailout.status:
-        case Status.PENDING if mailout.defer_reason is not None:
-            until = mailout.deferred_until
-            when = "for a person" if until is None else f"until {spoken(until, zone)}"
-            return f"waits {when}: {WHY[mailout.defer_reason]}"
-        case Status.PENDING if mailout.started_at is None and mailout.scheduled_at is not None:
-            return f"planned for {spoken(mailout.scheduled_at, zone)}"
         case Status.PENDING:
-            return "waits for its turn"
+            return wait(mailout, zone)
         case Status.PROCESSING if (by := _goes_on_by(engine, mailout)) is not None:
             return f"nobody is sending it; goes on by {spoken(by, zone)} at the latest"
         case Status.PROCESSING:

@@ -28,9 +28,7 @@ from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
-from gateway.single_mail_watch import SingleMailWatch
 from gateway.watch import Watch
-from mailout.delivery.port import REHEARSING
 from mailout.errors import StoreError
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
@@ -64,15 +62,9 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        singles = None
-        if emitter is not None:
-            rehearsal = settings.mailout_transport == REHEARSING
-            singles = asyncio.create_task(SingleMailWatch(store, emitter, rehearsal=rehearsal).run())
-            if watch is not None:
-                watch.start(partial(_from_a_thread, asyncio.get_running_loop(), emitter))
+        if emitter is not None and watch is not None:
+            watch.start(partial(_from_a_thread, asyncio.get_running_loop(), emitter))
         yield
-        if singles is not None:
-            singles.cancel()
         if watch is not None:
             await run_in_threadpool(watch.stop)
         if emitter is not None:

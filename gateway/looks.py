@@ -8,6 +8,7 @@ from itertools import count
 from gateway.watch import Found, Look
 from mailout.delivery.port import REHEARSING
 from mailout.delivery.protocol import Timing
+from mailout.delivery.single_mails import SingleMailsWaiting
 from mailout.feedback import ingest
 from mailout.intake.requests import EVENT_SECONDS
 from mailout.metrics.scrape import rate_of
@@ -19,6 +20,7 @@ from mailout.store import Store
 
 QUEUE_EVENT = "mailout.queue.due"
 EVENTS_EVENT = "ses.events.received"
+SINGLE_MAILS_EVENT = "mailout.single_mails.waiting"
 
 STORE_SECONDS = 5.0
 NOTION_SECONDS = 60.0
@@ -26,6 +28,11 @@ SLOW_SECONDS = 60.0
 NOBODY_APPLIED_FOR = 15.0
 """An event that came by POST is told of at once, and its flow takes a few seconds to start."""
 LATELY = 120.0
+SINGLE_MAILS_SECONDS = 2.0
+TOO_LONG = 5.0
+"""Seconds that a single mail may wait with nobody sending."""
+START_SECONDS = 20.0
+"""What a run may take to start, before another one is asked for."""
 
 
 def looks(
@@ -34,6 +41,8 @@ def looks(
     """`pages`: Notion's, `queue`: SQS's, where they are set up."""
     yield Look("the queue", QUEUE_EVENT, STORE_SECONDS, lambda: _queue(settings, store))
     yield Look("slow mailouts", QUEUE_EVENT, SLOW_SECONDS, lambda: _slow(settings, store))
+    singles = _SingleMails(store, rehearsal=_rehearses(settings))
+    yield Look("single mails", SINGLE_MAILS_EVENT, SINGLE_MAILS_SECONDS, singles.find)
     yield Look("events that wait", EVENTS_EVENT, STORE_SECONDS, lambda: _inbox(store))
     if pages is not None:
         yield Look("pages to be told", QUEUE_EVENT, NOTION_SECONDS, lambda: _untold(store))
@@ -71,6 +80,32 @@ def _untold(store: Store) -> Found:
 
 def _ready(store: Store, pages: PageReporter) -> Found:
     return {} if store.all_paused() else {f"page {ref}": 0.0 for ref in pages.ready(store.now())}
+
+
+def needs_a_sender(waiting: SingleMailsWaiting) -> bool:
+    """Nobody sends, and a mail has waited too long; or one may come at any moment."""
+    if waiting.is_served:
+        return False
+    waited = 0.0 if waiting.due_since is None else waiting.now - waiting.due_since
+    return waiting.has_tokens or waited > TOO_LONG
+
+
+class _SingleMails:
+    """No schedule sends them: a run is asked for every `START_SECONDS` until one sends. Each time is another
+    key, else the watch would tell ever more rarely."""
+
+    def __init__(self, store: Store, *, rehearsal: bool) -> None:
+        self._store = store
+        self._rehearsal = rehearsal
+        self._asked_at = 0.0
+
+    def find(self) -> Found:
+        waiting = self._store.single_mails_waiting(rehearsal=self._rehearsal)
+        if not needs_a_sender(waiting):
+            return {}
+        if not 0 <= waiting.now - self._asked_at < START_SECONDS:
+            self._asked_at = waiting.now
+        return {f"a sender, asked for at {self._asked_at}": 0.0}
 
 
 class _Sqs:

@@ -1,8 +1,8 @@
 """Looks at what flows would find to do, so that they need not start every minute to find nothing.
 
 Each look has a thread of its own: one that waits for Notion holds up no other. What is found is told to
-Prefect as an event, whose trigger in `prefect.yaml` starts the flow. Nothing depends on it: the schedules
-find the same, later.
+Prefect as an event, whose trigger in `prefect.yaml` starts the flow. The schedules find the same, later; only
+single mails have none.
 """
 
 from __future__ import annotations

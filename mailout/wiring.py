@@ -1,40 +1,34 @@
-"""Chooses the parts: it and `examination` are the only modules of the core that know the adapters."""
+"""Chooses the parts: in the core only it, the other wiring modules and `examination` know the adapters."""
 
 from __future__ import annotations
 
 import os
 import socket
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from uuid import uuid4
 from zoneinfo import ZoneInfo
 
-from mailout.adapters.folder import FolderTransport, mails_to, safe_name
+from mailout.adapters.folder import FolderTransport, mails_to
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles, names_a_file
-from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.parquet import ParquetArchive
-from mailout.adapters.producer_sqlite import ProducerSqlite, copy_database
 from mailout.adapters.sqlite import SqliteStore
 from mailout.alerts.sender import AlertSender
 from mailout.archive.archiving import Archiving
 from mailout.clock import Clock, SystemClock
-from mailout.content.notification_templates import NotificationTemplates
 from mailout.content.notion.links import page_id_of
-from mailout.content.port import MediaStore, Source
+from mailout.content.port import Source
 from mailout.delivery.port import REHEARSING, Journals, Transport
 from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
 from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.mailouts import MailoutIntake
-from mailout.intake.notification_job import JobOptions
-from mailout.intake.notifications import NotificationWorker, WorkerOptions
+from mailout.media_wiring import media_store
 from mailout.metrics.counted import counted
 from mailout.page_status.updates import PageReports
 from mailout.private_files import keep_private, make_home
@@ -76,7 +70,7 @@ def build(
     limits, test_emails = limits_of(settings), EmailsForTests(settings)
     sources = source_of or partial(_source_of, notion)
     intake = MailoutIntake(
-        settings, store, pages, _media(settings), sources, test_emails, rehearses=rehearses
+        settings, store, pages, media_store(settings), sources, test_emails, rehearses=rehearses
     )
     sending = Sending(
         settings=settings,
@@ -166,31 +160,6 @@ def make_transport(settings: Settings, clock: Clock) -> Transport:
 def mail_files(settings: Settings, email: str) -> list[Path]:
     """What the folder transport has written to an address."""
     return mails_to(settings.mailout_home / "outbox", email)
-
-
-def _media(settings: Settings) -> MediaStore:
-    """Where pictures and files are kept: a bucket, or the folder that the gateway serves."""
-    base = settings.media_base_url
-    if settings.media_bucket:
-        from mailout.adapters.aws import AwsAccess
-        from mailout.adapters.media_s3 import MediaBucket
-
-        aws, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_s3
-        return MediaBucket(settings.media_bucket, aws, endpoint_url=endpoint, media_base_url=base)
-    if settings.media_supabase_bucket:
-        from mailout.adapters.media_supabase import MediaSupabase
-
-        url, key = settings.supabase_url, settings.supabase_service_role_key
-        if not (url and key):
-            raise SettingsError(
-                "MEDIA_SUPABASE_BUCKET: needs SUPABASE_URL and SUPABASE_SERVICE_ROLE_KEY.",
-                remedy="Set both, or remove it.",
-            )
-        bucket = settings.media_supabase_bucket
-        return MediaSupabase(url, key.get_secret_value(), bucket, media_base_url=base)
-    return MediaFolder(
-        make_home(settings.mailout_home) / "media", media_base_url=base, public_url=settings.public_url
-    )
 
 
 def _source_of(notion: NotionPages | None, ref: str) -> Source:
@@ -289,79 +258,6 @@ def suppression_list(settings: Settings) -> SuppressionList:
 
     client = AwsAccess.of(settings).client("sesv2", endpoint_url=settings.aws_endpoint_url_sesv2)
     return SesSuppression(client, SystemClock())
-
-
-# ── Notifications ────────────────────────────────────────────────────────────────────────────────
-
-
-def notification_worker(
-    engine: Engine, db: Path | None = None, *, in_place: bool = False, leave_other_channels: bool = False
-) -> NotificationWorker:
-    """For one producer's database. A rehearsal works on a copy of it, unless it is told not to."""
-    settings = engine.settings
-    source, base_url = require_notify(settings)
-    path = db or settings.notify_db
-    if path is None:
-        raise SettingsError(
-            "NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file, or use --db."
-        )
-    on_a_copy = engine.rehearses and not in_place
-    if on_a_copy:
-        path = copy_database(path, make_home(settings.mailout_home) / "notify" / f"{safe_name(source)}.db")
-    job = JobOptions(base_url, settings.notify_locale, settings.notify_template_version)
-    rate, zone = engine.sending.rate(), ZoneInfo(settings.send_timezone)
-    return NotificationWorker(
-        producer=ProducerSqlite(
-            path,
-            worker=f"{engine.sending.worker}-{uuid4().hex[:8]}",
-            clock=engine.clock,
-            lock_seconds=job.policy.lock_ttl_seconds,
-            update_subscriptions=settings.notify_update_subscriptions,
-        ),
-        store=engine.store,
-        templates=NotificationTemplates(
-            make_home(settings.mailout_home) / "templates",
-            zone,
-            settings.org_name or settings.from_name or "",
-        ),
-        send=partial(engine.sending.send_single_mails, until_idle=True),
-        clock=engine.clock,
-        options=WorkerOptions(
-            source=source,
-            provider=settings.mailout_transport,
-            zone=zone,
-            job=job,
-            batch=min(100, max(1, int(rate * 10))) if rate else 100,
-            rehearsal=engine.rehearses,
-            on_a_copy=on_a_copy,
-            leave_other_channels=leave_other_channels,
-        ),
-    )
-
-
-def requeue_notification(settings: Settings, id: int, db: Path | None = None) -> None:
-    path = db or settings.notify_db
-    if path is None:
-        raise SettingsError(
-            "NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file, or use --db."
-        )
-    with closing(ProducerSqlite(path, worker="requeue", clock=SystemClock())) as producer:
-        producer.requeue(id)
-
-
-def require_notify(settings: Settings) -> tuple[str, str]:
-    """The producer's name and site; without them no worker starts."""
-    if not settings.notify_source:
-        raise SettingsError(
-            "NOTIFY_SOURCE: is missing.",
-            remedy="Give the producer a name and keep it: by it, nothing is sent again when its file moves.",
-        )
-    if not settings.notify_base_url:
-        raise SettingsError(
-            "NOTIFY_BASE_URL: is missing.",
-            remedy="Set it to the producer's site: mails link to /subscriptions/… and /unsubscribe there.",
-        )
-    return settings.notify_source, settings.notify_base_url
 
 
 # ── The engine of this process ───────────────────────────────────────────────────────────────────

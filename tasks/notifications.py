@@ -11,7 +11,7 @@ from pathlib import Path
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
-from mailout import wiring
+from mailout import notification_wiring, wiring
 from mailout.engine import Engine
 from mailout.intake.notification_port import Counts
 from mailout.intake.notification_watch import dispatch
@@ -46,7 +46,7 @@ def send_notifications(
     engine = wiring.engine()
 
     def open_worker() -> NotificationWorker:
-        return wiring.notification_worker(
+        return notification_wiring.notification_worker(
             engine, Path(db) if db else None, in_place=in_place, leave_other_channels=leave_other_channels
         )
 

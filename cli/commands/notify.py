@@ -16,7 +16,7 @@ from cli.engine import open_engine, read_settings
 from cli.output import Json, note, print_json, say
 from cli.processes import prefect_home
 from cli.show import near
-from mailout import wiring
+from mailout import notification_wiring, wiring
 from mailout.engine import Engine
 from mailout.intake.notification_port import Counts
 from mailout.intake.notification_watch import dispatch
@@ -67,7 +67,7 @@ def notify(
     engine = open_engine(verbose=verbose)
 
     def open_worker() -> NotificationWorker:
-        return wiring.notification_worker(
+        return notification_wiring.notification_worker(
             engine, db, in_place=in_place, leave_other_channels=leave_other_channels
         )
 
@@ -150,5 +150,5 @@ def requeue(
     db: Db = None,
 ) -> None:
     """Let one be sent again, whatever became of it. Pending, no attempts, no error."""
-    wiring.requeue_notification(read_settings(), id, db)
+    notification_wiring.requeue_notification(read_settings(), id, db)
     say(f"Notification {id} is pending again.")

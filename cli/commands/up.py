@@ -30,7 +30,7 @@ from cli.processes.stale_runs import clear_stale_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
 from flows.orphans import LOCK
-from mailout import wiring
+from mailout import notification_wiring, wiring
 from mailout.errors import MailoutError, SettingsError, UsageError
 from mailout.settings import Settings
 from mailout.store import Store
@@ -86,7 +86,7 @@ def up(
     plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
     home = settings.mailout_home.absolute()
     if settings.notify_db is not None:
-        wiring.require_notify(settings)
+        notification_wiring.require_notify(settings)
     store = wiring.open_store(settings)
     try:
         with _alone(home):

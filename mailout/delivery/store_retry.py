@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from mailout.clock import Clock
 from mailout.errors import HomeUnwritable, StoreUnavailable
+from mailout.retries import retried
 
 log = logging.getLogger("mailout.sender")
 
@@ -34,18 +35,18 @@ def pause(clock: Clock, stop: threading.Event, seconds: float) -> None:
 
 def wait_for_store(ask: Callable[[], T], clock: Clock) -> T:
     """Its answer, whenever it comes. Only for what may be asked twice."""
-    tries = 0
-    while True:
-        try:
-            answer = ask()
-        except HomeUnwritable:
-            raise  # a person has to see to it
-        except StoreUnavailable as error:
-            if not tries:
-                log.warning("waiting for the store: %s", error)
-            tries += 1
-            clock.sleep(pause_after(tries))
-        else:
-            if tries:
-                log.warning("the store is back after %d tries", tries)
-            return answer
+    failed = 0
+
+    def pause_if_away(error: Exception, tries: int) -> float | None:
+        nonlocal failed
+        if not isinstance(error, StoreUnavailable) or isinstance(error, HomeUnwritable):
+            return None  # a person has to see to a home that cannot be written to
+        if not failed:
+            log.warning("waiting for the store: %s", error)
+        failed = tries
+        return pause_after(tries)
+
+    answer = retried(ask, pause_if_away, clock)
+    if failed:
+        log.warning("the store is back after %d tries", failed)
+    return answer

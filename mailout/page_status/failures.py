@@ -10,7 +10,7 @@ from mailout.delivery.states import State
 from mailout.error_log import ErrorRecord
 from mailout.page_status.port import PageStore
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout
-from mailout.reporting.phrases import WHY, count, first_of
+from mailout.reporting.phrases import count, first_of, why
 from mailout.reporting.rows import pages
 
 EVERY_ADDRESS = 100
@@ -57,8 +57,7 @@ def _wait(mailout: Mailout, provider: str) -> Iterator[ErrorRecord]:
     """A hold that a person has to end; one that a person chose is no error."""
     reason = mailout.defer_reason
     if reason in WAITS_FOR_A_PERSON and reason is not DeferReason.PAUSED:
-        why = f"It waits for a person: {WHY[reason]}. {mailout.defer_note or ''}".rstrip()
-        yield ErrorRecord(reason, why, "delivery", provider, mailout.id)
+        yield ErrorRecord(reason, f"It waits for a person: {why(mailout)}", "delivery", provider, mailout.id)
 
 
 def _messages(store: PageStore, mailout: Mailout, provider: str) -> Iterator[ErrorRecord]:

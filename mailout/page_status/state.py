@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from mailout.feedback.rates import rates
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
-from mailout.reporting.phrases import WHY, NextStep, headline, next_steps, resuming
+from mailout.reporting.phrases import NextStep, headline, next_steps, resuming, why
 
 WAITS = "Waits for a person: "
 """How a note begins that is out of date once the mailout goes on."""
@@ -65,11 +65,10 @@ def page_state(mailout: Mailout) -> PageState:
 
 def _waiting(mailout: Mailout) -> str | None:
     """What it waits for and how it goes on, if that takes a person: whoever writes reads the page alone."""
-    reason = mailout.defer_reason
+    reason = why(mailout)
     if mailout.status is not Status.PENDING or reason is None or mailout.deferred_until is not None:
         return None
-    more = [mailout.defer_note] if mailout.defer_note else []
-    return " ".join((f"{WAITS}{WHY[reason]}.", *more, *map(_in_words, resuming(mailout))))
+    return " ".join((f"{WAITS}{reason}", *map(_in_words, resuming(mailout))))
 
 
 def _in_words(step: NextStep) -> str:

@@ -102,6 +102,11 @@ class Mailout(NewMailout):
     acknowledged: Mapping[str, int] = field(default_factory=dict)  # what a person knew on resuming it
 
     @property
+    def planned_for(self) -> float | None:
+        """When it is to begin, of one that was given a time and has not begun."""
+        return self.scheduled_at if self.started_at is None else None
+
+    @property
     def pauses_in_a_row(self) -> int:
         """Pauses after transient errors since something was sent."""
         return self.transient_pauses if self.ledger.sent <= self.transient_sent else 0

@@ -146,15 +146,33 @@ def waiting(mailout: Mailout, zone: tzinfo) -> str | None:
     """Why it waits and until when; None if it does not."""
     if mailout.status is not Status.PENDING:
         return None
-    reason, until = mailout.defer_reason, mailout.deferred_until
-    if reason is None:
-        if mailout.scheduled_at is None or mailout.started_at is not None:
-            return "It waits for its turn."
-        whom = f", to {count(mailout.ledger.recipients, 'person', 'people')}" if mailout.frozen_at else ""
-        return f"It is planned for {spoken(mailout.scheduled_at, zone)}{whom}."
-    whom = "for a person" if until is None else f"until {spoken(until, zone)}"
-    note = f" {mailout.defer_note}" if mailout.defer_note else ""
-    return f"It waits {whom}: {WHY[reason]}.{note}"
+    words = wait(mailout, zone)
+    if mailout.defer_reason is not None:
+        return f"It {words}.{_note(mailout)}"
+    if mailout.planned_for is None:
+        return f"It {words}."
+    whom = f", to {count(mailout.ledger.recipients, 'person', 'people')}" if mailout.frozen_at else ""
+    return f"It is {words}{whom}."
+
+
+def wait(mailout: Mailout, zone: tzinfo) -> str:
+    """The same in a few words, of one that waits: `waits until 14:00 UTC: today's limit is used up`."""
+    until = mailout.deferred_until
+    if mailout.defer_reason is not None:
+        whom = "for a person" if until is None else f"until {spoken(until, zone)}"
+        return f"waits {whom}: {WHY[mailout.defer_reason]}"
+    planned = mailout.planned_for
+    return "waits for its turn" if planned is None else f"planned for {spoken(planned, zone)}"
+
+
+def why(mailout: Mailout) -> str | None:
+    """The reason alone, with the note that was left with it; None if there is none."""
+    reason = mailout.defer_reason
+    return None if reason is None else f"{WHY[reason]}.{_note(mailout)}"
+
+
+def _note(mailout: Mailout) -> str:
+    return f" {mailout.defer_note}" if mailout.defer_note else ""
 
 
 def archived(mailout: Mailout, zone: tzinfo) -> str | None:
@@ -180,7 +198,7 @@ def next_steps(mailout: Mailout) -> Sequence[NextStep]:
                 f"mailout queue retry {id}",
             )
         )
-    if mailout.status is Status.PENDING and mailout.started_at is None and mailout.scheduled_at is not None:
+    if mailout.status is Status.PENDING and mailout.planned_for is not None:
         steps.append(NextStep("Until then it can be taken back:", f"mailout queue cancel {id}"))
     return [*steps, *resuming(mailout)]
 

@@ -353,16 +353,6 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_left_out is 'How many active ones get no mail because of their address, by reason.';
 
-create or replace function mailout_set_status(email_norm text, status text) returns boolean
-language plpgsql set search_path = public as $$
-begin
-    perform mailout_raise_hard_status($1, $2);
-    update subscribers s set status = $2, status_updated_at = mailout_now()
-    where s.email_norm = $1 and mailout_rank(s.status) < mailout_rank($2);
-    return found;
-end $$;
-comment on function mailout_set_status is 'By priority, as an event or an unsubscribe sets it.';
-
 create or replace function mailout_unnormalised(after text, most integer) returns jsonb
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(page order by page.id collate "C"), '[]')

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mailout import wiring
+from mailout import notification_wiring
 from tests.bench.homes import engine_with
 from tests.producer.database import ProducerDatabase
 
@@ -35,7 +35,7 @@ def _measured(home: Path, rows: int) -> float:
         "UPDATE open_event_notifications SET fanout_status = 'sent' WHERE notification_id <= ?",
         rows - MEASURED,
     )
-    worker = wiring.notification_worker(engine, producer.path, in_place=True)
+    worker = notification_wiring.notification_worker(engine, producer.path, in_place=True)
     worker.round()  # imports, templates
     began = time.process_time()
     counts = worker.run()

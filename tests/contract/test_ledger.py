@@ -174,7 +174,7 @@ class Sending(RuleBasedStateMachine):
 
     @rule(who=st.integers(0, 5))
     def somebody_leaves(self, who: int) -> None:
-        self.store.set_status(PEOPLE[who], "unsubscribed")
+        self.store.unsubscribe(PEOPLE[who], None)
 
     @rule()
     def the_second_is_cancelled(self) -> None:

@@ -213,7 +213,7 @@ def test_a_mailout_completes_only_when_nothing_waits_and_nothing_is_in_the_air(s
 )
 def test_failures_left_make_a_failed_mailout(store: Store, end: State, outcome: MailoutOutcome) -> None:
     id = mailout(store, ANN, BOB)
-    store.set_status(BOB, "unsubscribed")
+    store.unsubscribe(BOB, None)
     sender = Sender(store, id)
     sender.step(results=[result(row, end) for row in sender.begin(2)])
     assert store.complete(id).outcome is outcome

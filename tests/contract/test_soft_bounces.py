@@ -97,7 +97,7 @@ def test_a_delivery_that_is_reported_late_takes_it_back(store: Store) -> None:
     assert (found["status"], found["bounce_type"], found["bounce_subtype"]) == ("active", None, None)
 
 
-@pytest.mark.parametrize("leave", ["unsubscribe", "import", "complaint", "set_status"])
+@pytest.mark.parametrize("leave", ["unsubscribe", "import", "complaint"])
 def test_whoever_left_meanwhile_stays_away_when_it_is_taken_back(store: Store, leave: str) -> None:
     """The worst mistake: to write again to somebody who does not want it."""
     subscribe(store, ANN)
@@ -107,8 +107,6 @@ def test_whoever_left_meanwhile_stays_away_when_it_is_taken_back(store: Store, l
             store.unsubscribe(ANN, None)
         case "import":
             subscribe(store, ANN, status="unsubscribed")
-        case "set_status":
-            store.set_status(ANN, "unsubscribed")
         case "complaint":
             hear(store, Told("Complaint", 1, 8))
     assert status(store) == "bounced"

@@ -62,7 +62,7 @@ class Scene:
         Sender(self.store, self.mailout_id).step(want=10)
 
     def leave(self) -> None:
-        self.store.set_status(EMAIL, "unsubscribed")
+        self.store.unsubscribe(EMAIL, None)
         self.claim()
 
     def reap(self) -> None:
@@ -136,7 +136,7 @@ def scene(store: Store, factory: StoreFactory, state: State) -> Scene:
         made.withdraw()
     elif state is State.SUPPRESSED:
         made.withdraw()
-        store.set_status(EMAIL, "unsubscribed")
+        store.unsubscribe(EMAIL, None)
         Sender(store, mailout_id).step(want=1)
     elif state is State.SENT:
         made.record(state, provider_message_id=SES_ID)

@@ -239,7 +239,7 @@ def test_a_message_given_back_waits_with_its_reason_and_all_its_attempts(store: 
 def test_who_leaves_before_their_turn_is_not_written_to(store: Store, status: str) -> None:
     """Mail after an unsubscribe is what subscribers (and the law) forgive least."""
     id = mailout(store, ANN, BOB)
-    store.set_status(ANN, status)
+    subscribe(store, ANN, status=status)
     assert [row.email for row in Sender(store, id).begin(10)] == [BOB]
     assert states(store, id)[ANN] is State.SUPPRESSED
     assert_ledger(store, id)
@@ -249,7 +249,7 @@ def test_who_leaves_between_two_attempts_gets_no_second_one(store: Store, factor
     id = mailout(store, ANN)
     sender = Sender(store, id)
     sender.step(results=[result(sender.begin_one(), State.RETRY_SCHEDULED, retry_in=1.0)])
-    store.set_status(ANN, "unsubscribed")
+    store.unsubscribe(ANN, None)
     factory.set_now(NOON + 2)
     assert sender.begin() == []
     assert states(store, id) == {ANN: State.SUPPRESSED}
@@ -268,7 +268,7 @@ def test_who_leaves_the_list_is_not_written_to_for_that_list(store: Store, facto
 def test_a_step_that_only_suppresses_asks_for_another(store: Store) -> None:
     """The sender must not take an empty reply for the end."""
     id = mailout(store, ANN, BOB)
-    store.set_status(ANN, "unsubscribed")
+    store.unsubscribe(ANN, None)
     sender = Sender(store, id)
     reply = sender.step(want=1)
     assert (list(reply.rows), reply.next_due_at) == ([], NOON)

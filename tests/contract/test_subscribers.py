@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 from mailout.audience.port import ImportCounts, SubscriberRow
 from mailout.audience.status import PRIORITY
 from mailout.errors import NotFound
+from mailout.feedback.ingest import ingest
+from mailout.feedback.model import Received
+from mailout.ids import uuid_of
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import subscribe
 from tests.contract.stores import StoreFactory
+from tests.ses_events import ses_event
 
 ANN, BOB = "ann@example.org", "bob@example.org"
 STATUSES = list(PRIORITY)
@@ -147,28 +151,29 @@ def test_a_list_has_somebody_on_it_while_one_active_subscriber_has_not_left_it(s
     assert (store.anybody_on("weekly"), store.anybody_on("weakly")) == (True, False)
     store.unsubscribe(ANN, "weekly")
     assert store.anybody_on("weekly")
-    store.set_status(BOB, "bounced")
+    subscribe(store, BOB, status="bounced")
     assert not store.anybody_on("weekly")
 
 
 def test_a_subscriber_who_is_not_there_is_named(store: Store) -> None:
     with pytest.raises(NotFound, match="nobody@"):
         store.subscriber("nobody@example.org")
-    store.set_status("nobody@example.org", "bounced")
-    assert store.subscriber_counts() == {"active": 0, "unsubscribed": 0, "bounced": 0}
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(STATUSES), st.booleans()), min_size=1, max_size=6))
 def test_in_any_order_the_strongest_word_wins(factory: StoreFactory, words: list[tuple[str, bool]]) -> None:
-    """Through events and imports alike."""
+    """Whether a file says it, SES, or the person."""
     store = factory.make(FakeClock())
     subscribe(store, ANN)
-    for status, imported in words:
-        if imported:
+    for number, (status, imported) in enumerate(words):
+        if imported or status == "active":
             store.import_subscribers([row(status=status)])
+        elif status == "unsubscribed":
+            store.unsubscribe(ANN, None)
         else:
-            store.set_status(ANN, status)
+            store.receive_events([Received(uuid_of("sns", str(number)), "sns", ses_event("Bounce", ANN))])
+            ingest(store, "smart")
     assert store.subscriber(ANN)["status"] == max((word for word, _ in words), key=PRIORITY.__getitem__)
 
 

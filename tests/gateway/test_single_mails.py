@@ -9,12 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.single_mail_watch import SingleMailWatch, needs_a_sender
+from gateway.looks import needs_a_sender
 from mailout.adapters.sqlite import SqliteStore
 from mailout.delivery.single_mails import SingleMailsWaiting
 from mailout.ids import uuid_of
 from mailout.intake.companies import Scope, new_token
-from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import Sender, result
 from tests.gateway.conftest import Open
 
@@ -320,14 +319,6 @@ def test_the_store_is_away(api: Api, store: SqliteStore) -> None:
 # ── that somebody sends ──
 
 
-class Events:
-    def __init__(self) -> None:
-        self.emitted: list[str] = []
-
-    def emit(self, event: str) -> None:
-        self.emitted.append(event)
-
-
 @pytest.mark.parametrize(
     ("waiting", "expected"),
     [
@@ -340,30 +331,6 @@ class Events:
 )
 def test_when_a_sender_is_needed(waiting: SingleMailsWaiting, expected: bool) -> None:
     assert needs_a_sender(waiting) is expected
-
-
-@pytest.mark.anyio
-async def test_the_watch_asks_for_a_sender_and_gives_it_time_to_start(
-    store: SqliteStore, clock: FakeClock
-) -> None:
-    events = Events()
-    watch = SingleMailWatch(store, events, rehearsal=True, monotonic=lambda: clock.wall - NOON)  # type: ignore[arg-type]
-    await watch.look()
-    assert events.emitted == []
-    store.add_token(new_token("acme", [Scope.SEND], None)[1])
-    for second in (2, 4, 21, 23):
-        clock.wall = NOON + second
-        await watch.look()
-    assert events.emitted == ["mailout.single_mails.waiting"] * 2
-    Sender(store, None)
-    clock.wall = NOON + 50
-    await watch.look()
-    assert len(events.emitted) == 2
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def test_what_is_said_is_json(api: Api) -> None:

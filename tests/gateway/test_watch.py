@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway import watch
-from gateway.looks import EVENTS_EVENT, QUEUE_EVENT, looks
+from gateway.looks import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT, START_SECONDS, looks
 from gateway.watch import AT_MOST_EVERY, FIRST_REPEAT, LAST_REPEAT, Attention, Found, Look, Watch
 from mailout import wiring
 from mailout.adapters.sqlite import SqliteStore
@@ -18,12 +18,14 @@ from mailout.content.port import Kind
 from mailout.errors import StoreUnavailable
 from mailout.feedback.ingest import QueueMessage
 from mailout.feedback.model import Received
+from mailout.intake.companies import Scope, new_token
 from mailout.intake.requests import EVENT_SECONDS
 from mailout.queue.mailout import DeferReason, NewMailout
 from mailout.queue.port import Request
 from mailout.queue.unattended import JUST_ASKED, ONE_TURN
 from mailout.settings import Settings
 from tests.clocks import FakeClock
+from tests.contract.scenes import Sender
 from tests.gateway.conftest import Open
 from tests.gateway.test_prefect_events import Prefect
 from tests.prefect_server import wait_for
@@ -102,6 +104,17 @@ def test_a_mailout_whose_sender_has_died_wakes_the_queue(store: SqliteStore, wat
 def test_a_mail_to_people_wakes_nobody_who_only_rehearses(store: SqliteStore, watched: Watched) -> None:
     store.enqueue(NewMailout(id="real", kind=Kind.MARKDOWN, ref="real.md"))
     assert watched.told(1000) == []
+
+
+def test_single_mails_get_a_sender_which_is_given_time_to_start(store: SqliteStore, watched: Watched) -> None:
+    assert watched.told() == []
+    store.add_token(new_token("acme", [Scope.SEND], None)[1])
+    assert watched.told(2) == [SINGLE_MAILS_EVENT]
+    for _ in range(20):  # no schedule would find them: the pauses must not grow
+        assert watched.told(START_SECONDS - 1) == []
+        assert watched.told(1) == [SINGLE_MAILS_EVENT]
+    Sender(store, None)
+    assert watched.told(30) == []
 
 
 def test_a_request_whose_event_was_lost_wakes_the_queue(store: SqliteStore, watched: Watched) -> None:

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-SCHEMA = Path(__file__).with_name("schema.sql")
+SCHEMA = Path(__file__).parents[2] / "examples" / "producer_schema.sql"
 
 
 class ProducerDatabase:

@@ -21,6 +21,7 @@ from mailout.errors import (
     SourceRefused,
     SourceUnavailable,
 )
+from mailout.retries import retried
 
 log = logging.getLogger(__name__)
 
@@ -70,20 +71,24 @@ class NotionCalls:
 
     def make(self, what: str, call: Callable[[Client], Any], *, repeatable: bool = True) -> Any:
         """One call's answer. `repeatable=False`: a second one would do the thing twice."""
-        attempt = 0
-        while True:
-            attempt += 1
+
+        def attempt() -> Any:
             self.count += 1
             try:
                 return call(self._client)
             except FAILURES as failure:
-                error = _error(failure, what)
-                again = isinstance(error, SourceUnavailable) and (repeatable or _too_fast(failure))
-                if attempt == self._attempts or not again:
-                    raise error from failure
-                wait = self._wait(failure, attempt)
-            log.info("%s; trying again in %.0f s (attempt %d)", error.message, wait, attempt)
-            self._clock.sleep(wait)
+                raise _error(failure, what) from failure
+
+        def pause_after(error: Exception, attempts: int) -> float | None:
+            if not isinstance(error, SourceUnavailable) or attempts == self._attempts:
+                return None
+            if not (repeatable or _too_fast(error.__cause__)):
+                return None
+            wait = self._wait(error.__cause__, attempts)
+            log.info("%s; trying again in %.0f s (attempt %d)", error.message, wait, attempts)
+            return wait
+
+        return retried(attempt, pause_after, self._clock)
 
     def pages(self, what: str, call: Callable[[Client, dict[str, Any]], Any]) -> Iterator[Json]:
         """Every result of a list, over all of its pages. A page may hold fewer than asked for."""
@@ -96,7 +101,7 @@ class NotionCalls:
                 return
             cursor = {"start_cursor": following}
 
-    def _wait(self, failure: Exception, attempt: int) -> float:
+    def _wait(self, failure: BaseException | None, attempt: int) -> float:
         """What Notion asks for, within reason; else 1, 2, 4, 8 seconds."""
         asked = failure.headers.get("retry-after") if isinstance(failure, HTTPResponseError) else None
         return min(MAX_WAIT, _seconds(asked, self._clock.now()) or float(2 ** (attempt - 1)))
@@ -117,7 +122,7 @@ def _origin(base_url: str) -> str:
     return origin
 
 
-def _too_fast(failure: Exception) -> bool:
+def _too_fast(failure: BaseException | None) -> bool:
     return isinstance(failure, HTTPResponseError) and failure.status == TOO_FAST
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 
 from mailout.clock import Clock
+from mailout.retries import retried
 
 MAX_BYTES = 50 * 1024 * 1024
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
@@ -15,21 +16,21 @@ WAITS = (1.0, 3.0)
 
 def download(url: str, *, clock: Clock, max_bytes: int = MAX_BYTES) -> bytes:
     """The bytes at an address; OSError, with a reason that a person understands, if they cannot be had."""
-    for wait in (*WAITS, None):
-        try:
-            return _fetch(url, clock, max_bytes)
-        except httpx.HTTPError as error:
-            if wait is None:
-                raise OSError(f"no answer ({str(error) or type(error).__name__})") from error
-        except _TryAgain as answer:
-            if wait is None:
-                raise OSError(f"Notion's file host answered {answer}") from answer
-        clock.sleep(wait)
-    raise AssertionError("the last attempt returns or raises")
+    try:
+        return retried(lambda: _fetch(url, clock, max_bytes), _pause_after, clock)
+    except httpx.HTTPError as error:
+        raise OSError(f"no answer ({str(error) or type(error).__name__})") from error
+    except _TryAgain as answer:
+        raise OSError(f"Notion's file host answered {answer}") from answer
 
 
 class _TryAgain(Exception):
     """An answer that may pass."""
+
+
+def _pause_after(error: Exception, attempts: int) -> float | None:
+    may_pass = isinstance(error, httpx.HTTPError | _TryAgain)
+    return WAITS[attempts - 1] if may_pass and attempts <= len(WAITS) else None
 
 
 def _fetch(url: str, clock: Clock, max_bytes: int) -> bytes:

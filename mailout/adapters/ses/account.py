@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +9,11 @@ from botocore.exceptions import ClientError
 
 from mailout.adapters.ses import error_map
 from mailout.adapters.ses.answers import answered, plain
+from mailout.clock import Clock
 from mailout.delivery import error_codes
 from mailout.delivery.port import Allowance
 from mailout.errors import MailoutError, Unseen
+from mailout.retries import retried
 
 UNLIMITED = -1.0
 ASK_AGAIN = (1.0, 2.0)
@@ -63,16 +64,14 @@ def read(client: Any) -> Account:
     )
 
 
-def read_with_retries(client: Any) -> Account:
+def read_with_retries(client: Any, clock: Clock) -> Account:
     """Asked too fast, it asks again: whoever does not know the account's rate may well exceed it."""
-    for pause in ASK_AGAIN:
-        try:
-            return read(client)
-        except MailoutError as error:
-            if _our_code(error.__cause__) not in TOO_FAST:
-                raise
-        time.sleep(pause)
-    return read(client)
+    return retried(lambda: read(client), _pause_after, clock)
+
+
+def _pause_after(error: Exception, attempts: int) -> float | None:
+    too_fast = isinstance(error, MailoutError) and _our_code(error.__cause__) in TOO_FAST
+    return ASK_AGAIN[attempts - 1] if too_fast and attempts <= len(ASK_AGAIN) else None
 
 
 def allowance(account: Account) -> Allowance:

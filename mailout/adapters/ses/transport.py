@@ -19,6 +19,7 @@ from mailout.adapters.ses import error_map
 from mailout.adapters.ses.answers import accepted, bulk_entries, refused, unanswered
 from mailout.adapters.ses.connections import Connections, session_opener
 from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
+from mailout.clock import SystemClock
 from mailout.delivery import error_codes
 from mailout.delivery.port import Allowance, Mail
 from mailout.delivery.protocol import Outcome, OutcomeKind, Timing
@@ -93,7 +94,7 @@ class SesTransport:
 
     def account(self) -> ses_account.Account:
         """Quota and standing, fresh from SES."""
-        return ses_account.read_with_retries(self._client)
+        return ses_account.read_with_retries(self._client, SystemClock())
 
     def call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""

@@ -136,17 +136,6 @@ class SqliteSubscribers:
     def left_out(self) -> Mapping[str, int]:
         return {}
 
-    def set_status(self, email_norm: str, status: str) -> None:
-        """By priority, as an event or an unsubscribe sets it."""
-        with self.db.write() as tx:
-            row = tx.execute("SELECT status FROM subscribers WHERE email_norm = ?", (email_norm,)).fetchone()
-            if row is not None and (after := stronger(row["status"], status)) != row["status"]:
-                tx.execute(
-                    "UPDATE subscribers SET status = ?, status_updated_at = ? WHERE email_norm = ?",
-                    (after, self.db.clock.now(), email_norm),
-                )
-            tx.execute(_RAISE_HARD_STATUS, (email_norm, status, self.db.clock.now()))
-
 
 def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[str]:
     """Who came onto a list. Who has left one stays off it: only they themselves may come back."""

@@ -73,10 +73,6 @@ class SupabaseSubscribers:
         counts: dict[str, int] = self.rpc("mailout_left_out", {})
         return counts
 
-    def set_status(self, email_norm: str, status: str) -> None:
-        """By priority, as an event or an unsubscribe sets it."""
-        self.rpc("mailout_set_status", {"email_norm": email_norm, "status": status})
-
     def normalise_addresses(self) -> int:
         """A trigger has normalised most of them; what is left needs punycode, which SQL cannot make."""
         done, after = 0, ""
