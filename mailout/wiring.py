@@ -19,6 +19,7 @@ from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles, names_a_file
 from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.parquet import ParquetArchive
+from mailout.adapters.producer_queue import read_producer_queue
 from mailout.adapters.producer_sqlite import ProducerSqlite, copy_database
 from mailout.adapters.sqlite import SqliteStore
 from mailout.alerts.sender import AlertSender
@@ -34,6 +35,7 @@ from mailout.feedback.suppression import SuppressionList
 from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.mailouts import MailoutIntake
 from mailout.intake.notification_job import JobOptions
+from mailout.intake.notification_port import ProducerQueue
 from mailout.intake.notifications import NotificationWorker, WorkerOptions
 from mailout.metrics.counted import counted
 from mailout.page_status.updates import PageReports
@@ -347,6 +349,13 @@ def requeue_notification(settings: Settings, id: int, db: Path | None = None) ->
         )
     with closing(ProducerSqlite(path, worker="requeue", clock=SystemClock())) as producer:
         producer.requeue(id)
+
+
+def producer_queue(settings: Settings, status: str | None = None) -> ProducerQueue:
+    """How the queue in NOTIFY_DB stands; nothing is changed."""
+    if settings.notify_db is None:
+        raise SettingsError("NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file.")
+    return read_producer_queue(settings.notify_db, status=status)
 
 
 def require_notify(settings: Settings) -> tuple[str, str]:
