@@ -9,12 +9,14 @@ from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.folder import safe_name
+from mailout.adapters.producer_queue import read_producer_queue
 from mailout.adapters.producer_sqlite import ProducerSqlite, copy_database
 from mailout.clock import SystemClock
 from mailout.content.notification_templates import NotificationTemplates
 from mailout.engine import Engine
 from mailout.errors import SettingsError
 from mailout.intake.notification_job import JobOptions
+from mailout.intake.notification_port import ProducerQueue
 from mailout.intake.notifications import NotificationWorker, WorkerOptions
 from mailout.private_files import make_home
 from mailout.settings import Settings
@@ -89,3 +91,10 @@ def _database(settings: Settings, db: Path | None) -> Path:
             "NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file, or use --db."
         )
     return path
+
+
+def producer_queue(settings: Settings, status: str | None = None) -> ProducerQueue:
+    """How the queue in NOTIFY_DB stands; nothing is changed."""
+    if settings.notify_db is None:
+        raise SettingsError("NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file.")
+    return read_producer_queue(settings.notify_db, status=status)

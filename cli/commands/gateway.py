@@ -19,7 +19,7 @@ from gateway.looks import looks
 from gateway.prefect_events import Emitter
 from gateway.server import server_for
 from gateway.watch import Watch
-from mailout import forgetting, wiring
+from mailout import forgetting, notification_wiring, wiring
 from mailout.clock import SystemClock
 from mailout.examination import examine
 from mailout.settings import Settings
@@ -55,7 +55,7 @@ def gateway(
             confirm=wiring.sns_topics(settings).confirm,
             emitter=_emitter(settings.mailout_home),
             page_lookup=wiring.page_lookup(settings),
-            tools=Tools(partial(examine, settings), partial(forgetting.forget_here, settings)),
+            tools=_tools(settings),
             watch=Watch(list(looks(settings, store, pages, wiring.event_queue(settings))), clock),
         )
         log.info("The gateway listens on %s, port %d.", host, listening.getsockname()[1])
@@ -68,6 +68,15 @@ def gateway(
         if pages is not None:
             pages.close()
         store.close()
+
+
+def _tools(settings: Settings) -> Tools:
+    return Tools(
+        examine=partial(examine, settings),
+        forget=partial(forgetting.forget_here, settings),
+        producer_queue=partial(notification_wiring.producer_queue, settings),
+        requeue_notification=partial(notification_wiring.requeue_notification, settings),
+    )
 
 
 def _missing(settings: Settings) -> list[str]:

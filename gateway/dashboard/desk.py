@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any
+from typing import Any, Never
 from urllib.parse import quote, urlsplit
 
 from fastapi import Request, Response
@@ -16,13 +16,15 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.dashboard.forms import MOST, Form, read_form
 from gateway.dashboard.sessions import COOKIE, Session, Sessions
+from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import HEADERS, Views, go_to
 from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
 from mailout.doctor.checks import Part
-from mailout.errors import MailoutError, NotFound, StoreError, UsageError
+from mailout.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
 from mailout.history.port import Act
+from mailout.intake.notification_port import ProducerQueue
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
 from mailout.store import Store
@@ -41,12 +43,18 @@ def _cannot_forget(email_norm: str) -> object:
     raise UsageError("Nobody can be forgotten here.", remedy="Use `mailout subscribers forget`.")
 
 
+def _no_producer(about: object) -> Never:
+    raise SourceUnavailable("No producer's queue is known here.", remedy="Use `mailout notify`.")
+
+
 @dataclass(frozen=True)
 class Tools:
     """What needs more than the store; whoever starts the gateway hands it in."""
 
     examine: Callable[[], Iterable[Part]] = tuple  # what `mailout doctor` asks
     forget: Callable[[str], object] = _cannot_forget  # erases a normalised address; NotFound: nobody knows it
+    producer_queue: Callable[[str | None], ProducerQueue] = _no_producer  # rows of one status, or of all
+    requeue_notification: Callable[[int], object] = _no_producer  # by the number of its row
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,7 @@ class Desk:
     views: Views
     sessions: Sessions
     wrong: WrongPasswords
+    used: UsedPages
     emitter: Emitter | None = None
     tools: Tools = Tools()
 
@@ -136,6 +145,8 @@ def page_route(desk: Desk) -> type[APIRoute]:
             handle = super().get_route_handler()
 
             async def handler(request: Request) -> Response:
+                if desk.sessions.read(_cookie(request)) is not None:
+                    await run_in_threadpool(desk.used.look)
                 try:
                     return await handle(request)
                 except Instead as instead:

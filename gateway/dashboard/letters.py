@@ -55,7 +55,7 @@ def router(desk: Desk) -> APIRouter:
         session = desk.visitor(request)
         show = show if show in FILTERS else ""
         page = desk.store.letters(
-            modes=_modes(desk, show), statuses=FILTERS[show][1], before=_key(before), limit=PAGE + 1
+            modes=_modes(desk, show), statuses=FILTERS[show][1], before=page_key(before), limit=PAGE + 1
         )
         more = page[PAGE - 1] if len(page) > PAGE else None
         return desk.views.page(
@@ -129,7 +129,7 @@ def _modes(desk: Desk, show: str) -> Sequence[str]:
     return [one for one in ("rehearsal", "test") if one not in shown] if show == "trials" else shown
 
 
-def _key(written: str) -> tuple[float, str] | None:
+def page_key(written: str) -> tuple[float, str] | None:
     at, _, id = written.partition("~")
     try:
         return float(at), id

@@ -54,8 +54,9 @@ def router(desk: Desk) -> APIRouter:
         session = desk.visitor(request, admin=True)
         norm = address_of(email) or ""
         known = desk.store.subscriber(norm)
-        messages = desk.store.messages_to(norm)
-        story = desk.store.message_events(message) if any(str(m["id"]) == message for m in messages) else ()
+        messages, single = desk.store.messages_to(norm), desk.store.single_mails_to(norm)
+        theirs = {str(one["id"]) for one in (*messages, *single)}
+        story = desk.store.message_events(message) if message in theirs else ()
         return desk.views.page(
             request,
             "person.html.j2",
@@ -63,6 +64,7 @@ def router(desk: Desk) -> APIRouter:
             person=known,
             name=name_of(known),
             messages=messages,
+            single=single,
             events=desk.store.delivery_events(email=norm, limit=50),
             chosen=message,
             story=story,

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter
 
 from gateway.dashboard import (
+    articles,
     health,
     home,
     imports,
@@ -16,12 +17,14 @@ from gateway.dashboard import (
     letters,
     live,
     login,
+    notifications,
     people,
     problems,
     static,
 )
 from gateway.dashboard.desk import Desk, Tools
 from gateway.dashboard.sessions import Sessions
+from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import Views
 from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
@@ -42,20 +45,34 @@ def router(
     every: float = LOOK_SECONDS,
 ) -> APIRouter:
     zone = ZoneInfo(settings.send_timezone)
+    has_producer = settings.notify_db is not None
+    used = UsedPages(store, has_producer=has_producer, rehearses=queue_forecast.rehearses)
     desk = Desk(
         settings=settings,
         store=store,
         queue_forecast=queue_forecast,
         zone=zone,
-        views=Views(zone, settings.org_name, rehearses=queue_forecast.rehearses),
+        views=Views(zone, settings.org_name, rehearses=queue_forecast.rehearses, more_pages=used.menu),
         sessions=Sessions(settings.admin_password, settings.editor_password, now),
         wrong=WrongPasswords(),
+        used=used,
         emitter=emitter,
         tools=tools or Tools(),
     )
     routes = APIRouter(include_in_schema=False)
     routes.include_router(static.router())
     routes.include_router(live.router(desk, every=every))
-    for part in (login, home, letters, letter_acts, people, imports, problems, health):
+    for part in (
+        login,
+        home,
+        letters,
+        letter_acts,
+        people,
+        imports,
+        articles,
+        notifications,
+        problems,
+        health,
+    ):
         routes.include_router(part.router(desk))
     return routes

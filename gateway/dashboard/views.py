@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 from urllib.parse import quote, unquote
@@ -39,7 +39,14 @@ SAID = "mailout_said"
 
 
 class Views:
-    def __init__(self, zone: tzinfo, org_name: str | None, *, rehearses: bool) -> None:
+    def __init__(
+        self,
+        zone: tzinfo,
+        org_name: str | None,
+        *,
+        rehearses: bool,
+        more_pages: Callable[[], Sequence[tuple[str, str]]] = tuple,
+    ) -> None:
         self._zone = zone
         self._shared: dict[str, Any] = {
             "org_name": org_name,
@@ -49,6 +56,7 @@ class Views:
             "count": count,
             "headline": headline,
             "lasting": lasting,
+            "more_pages": more_pages,  # (address, name) in the menu, where they are used
             "share": share,
             "waiting": lambda mailout: waiting(mailout, zone),
             "when": self._when,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mailout.content.port import Kind
 from mailout.queue.mailout import Mailout, Status
 
 LISTED = "list:"
@@ -30,15 +31,28 @@ class History(Protocol):
         *,
         modes: Sequence[str],
         statuses: Sequence[Status] = (),
+        kind: Kind | None = None,
         before: tuple[float, str] | None = None,
         limit: int = 50,
     ) -> Sequence[Mailout]:
-        """The newest first, of these modes (`real`, `rehearsal`, `test`), one page: ask again before the
-        last one's (created_at, id)."""
+        """The newest first, of these modes (`real`, `rehearsal`, `test`) and one kind or all, one page: ask
+        again before the last one's (created_at, id)."""
         ...
 
     def messages_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
         """What one person got or will get of mailouts, the newest mailout first, with its subject."""
+        ...
+
+    def single_mails_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        """What one person got or will get without a mailout, the newest first, with its subject."""
+        ...
+
+    def notification_states(self, *, rehearsal: bool, latest: int = 10_000) -> Mapping[str, int]:
+        """How many of the latest notifications are in which state; `REQUEUED` have no message yet."""
+        ...
+
+    def latest_notifications(self, *, rehearsal: bool, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        """Messages of notifications, the last one that was noted first, with subject and `requeues`."""
         ...
 
     def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:

@@ -144,6 +144,26 @@ class Producer(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class QueuedNotification:
+    """One row of the producer's queue as people look at it."""
+
+    id: int
+    status: str
+    attempts: int
+    last_attempt_at: str | None  # as it is written there
+    error: str | None  # what the row was told, as JSON
+    contact: str | None  # None: its subscription is gone
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerQueue:
+    """How many rows are in which status, and some of them, the newest first."""
+
+    counts: Mapping[str, int]
+    rows: Sequence[QueuedNotification]
+
+
 @dataclass(slots=True)
 class Counts:
     """What a run did with the rows it picked."""

@@ -26,7 +26,7 @@ create table if not exists dashboard_acts (
 comment on table dashboard_acts is 'What people did on the dashboard.';
 
 create or replace function mailout_letters(
-    modes jsonb, statuses jsonb, before_at double precision, before_id text, most integer) returns jsonb
+    modes jsonb, statuses jsonb, before_at double precision, before_id text, most integer, kind text) returns jsonb
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id desc), '[]')
     from (
@@ -35,6 +35,7 @@ language sql stable set search_path = public as $$
           and q.status in (select jsonb_array_elements_text($2))
           and case when q.is_test then 'test' when q.is_rehearsal then 'rehearsal' else 'real' end
               in (select jsonb_array_elements_text($1))
+          and ($6 is null or q.kind = $6)
         order by q.created_at desc, q.id desc limit most
     ) page
 $$;
@@ -51,6 +52,43 @@ language sql stable set search_path = public as $$
     ) page
 $$;
 comment on function mailout_messages_to is 'What one person got of mailouts, found by the ids of the messages.';
+
+create index if not exists email_outbox_single_to on email_outbox (email, seq) where campaign_id is null;
+create index if not exists notifications_noted on notifications (noted_at);
+
+create or replace function mailout_single_mails_to(email text, most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(page) order by page.seq desc), '[]')
+    from (
+        select o.*, c.subject from email_outbox o left join contents c on c.hash = o.content_id
+        where o.campaign_id is null and o.email = $1 order by o.seq desc limit most
+    ) page
+$$;
+comment on function mailout_single_mails_to is 'What one person got without a mailout, the newest first.';
+
+create or replace function mailout_notification_states(rehearsal boolean, latest integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_object_agg(counted.state, counted.n), '{}')
+    from (
+        select coalesce(o.state::text, 'REQUEUED') as state, count(*) as n
+        from (select message_id from notifications order by noted_at desc limit latest) n
+        left join email_outbox o on o.id = n.message_id
+        where case when n.message_id is null then not $1 else o.is_rehearsal = $1 end
+        group by 1
+    ) counted
+$$;
+comment on function mailout_notification_states is 'How many of the latest notifications are in which state.';
+
+create or replace function mailout_latest_notifications(rehearsal boolean, most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(page) - 'key' order by page.noted_at desc, page.key), '[]')
+    from (
+        select o.*, c.subject, n.requeues, n.noted_at, n.key
+        from notifications n join email_outbox o on o.id = n.message_id left join contents c on c.hash = o.content_id
+        where o.is_rehearsal = $1 order by n.noted_at desc, n.key limit most
+    ) page
+$$;
+comment on function mailout_latest_notifications is 'Messages of notifications, the last one that was noted first.';
 
 create or replace function mailout_sent_samples(id text, points integer) returns jsonb
 language sql stable set search_path = public as $$

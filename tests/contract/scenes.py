@@ -35,7 +35,7 @@ def subscribe(store: Store, *emails: str, **fields: Any) -> None:
 def enqueue(store: Store, ref: str = "page", **fields: Any) -> str:
     """A mailout with content, waiting in the queue, its audience not yet written."""
     id = fields.pop("id", mailout_id(ref))
-    store.enqueue(NewMailout(id=id, kind=Kind.NOTION, ref=ref, **fields))
+    store.enqueue(NewMailout(id=id, **{"kind": Kind.NOTION, "ref": ref, **fields}))
     store.set_content(id, store.put_content(LETTER), LETTER.subject)
     return id
 

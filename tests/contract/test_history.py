@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from mailout.audience.port import SubscriberRow
+from mailout.content.model import Content
+from mailout.content.port import Kind
 from mailout.delivery.states import State
 from mailout.feedback.model import Reading, Received
 from mailout.history.port import Act
+from mailout.ids import transactional_id, uuid_of
+from mailout.intake.notification_port import NewNotification, Told
 from mailout.queue.mailout import Status
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, enqueue, mailout, result
 from tests.contract.stores import StoreFactory
+from tests.contract.test_single_mails import mail
 
 EVERY = ("real", "rehearsal", "test")
 
@@ -44,6 +49,53 @@ def test_one_persons_mail_is_found_by_address(store: Store) -> None:
     assert {str(row["campaign_id"]) for row in found} == {one, two}
     assert {row["subject"] for row in found} == {"News"}
     assert store.messages_to("nobody@example.org") == []
+
+
+def test_letters_are_told_apart_by_kind(store: Store) -> None:
+    enqueue(store, "page")
+    article = enqueue(store, "article", kind=Kind.ARTICLE)
+    assert [one.id for one in store.letters(modes=EVERY, kind=Kind.ARTICLE)] == [article]
+    assert len(store.letters(modes=EVERY)) == 2
+
+
+def test_mails_without_a_mailout_are_found_by_address(store: Store) -> None:
+    mailout(store, "ana@example.org")
+    store.accept_single_mails([mail("a", email="ana@example.org"), mail("b", email="ana@example.org")])
+    store.accept_single_mails([mail("c", email="ben@example.org")])
+    found = store.single_mails_to("ana@example.org")
+    assert [str(row["id"]) for row in found] == [transactional_id("acme", key) for key in "ba"]
+    assert {(row["subject"], row["campaign_id"], row["state"]) for row in found} == {
+        ("Your receipt", None, "PENDING")
+    }
+    assert len(store.single_mails_to("ana@example.org", limit=1)) == 1
+
+
+def test_notifications_are_counted_by_state(store: Store, factory: StoreFactory) -> None:
+    content = store.put_content(Content("A seat is free", "<p>Seat</p>", "Seat"))
+    for n, rehearsal in enumerate((False, False, False, True)):
+        factory.set_now(NOON + n)
+        store.put_notifications([notification(n, content, rehearsal=rehearsal)])
+    store.note_told([Told("row 0", 0, ended=True)])
+    store.recall_notifications(["row 0"], requeue=True)
+    assert store.notification_states(rehearsal=False) == {"PENDING": 2, "REQUEUED": 1}
+    assert store.notification_states(rehearsal=True) == {"PENDING": 1}
+    assert sum(store.notification_states(rehearsal=False, latest=2).values()) < 3
+    found = store.latest_notifications(rehearsal=False)
+    assert [row["dedupe_key"] for row in found] == ["event 2", "event 1"]
+    assert {(row["subject"], row["requeues"]) for row in found} == {("A seat is free", 0)}
+
+
+def notification(n: int, content: str, *, rehearsal: bool) -> NewNotification:
+    return NewNotification(
+        key=f"row {n}",
+        id=uuid_of(f"notification {n}"),
+        email=f"p{n}@example.org",
+        content_hash=content,
+        variables={},
+        dedupe_key=f"event {n}",
+        request_id=None,
+        is_rehearsal=rehearsal,
+    )
 
 
 def test_the_curve_ends_with_all_that_left(store: Store, factory: StoreFactory) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from gateway.app import create_app
 from gateway.dashboard.desk import Tools
-from mailout import forgetting
+from mailout import forgetting, notification_wiring
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
 from mailout.examination import examine
@@ -92,7 +92,12 @@ def site(filled: Path, home: Path, **changes: Any) -> Iterator[Site]:
         real_forecast(store),
         certificates=NoCertificates(),
         confirm=lambda topic, token: None,
-        tools=Tools(partial(examine, settings), partial(forgetting.forget_here, settings)),
+        tools=Tools(
+            partial(examine, settings),
+            partial(forgetting.forget_here, settings),
+            partial(notification_wiring.producer_queue, settings),
+            partial(notification_wiring.requeue_notification, settings),
+        ),
     )
     with served(app) as client:
         yield Site(client, store, ids, home)

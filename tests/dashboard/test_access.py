@@ -22,12 +22,14 @@ PAGES = (
     "/people",
     "/person?email=odd@example.org",
     "/people/import",
+    "/articles",
+    "/notifications",
     "/problems",
     "/system",
 )
 ACTS = (
     *("/logout", "/letters", "/pause-all", "/people/add", "/person/unsubscribe", "/person/forget"),
-    *("/people/import", "/people/import/confirm", "/problems/requeue"),
+    *("/people/import", "/people/import/confirm", "/problems/requeue", "/notifications/requeue"),
 )
 LETTER_ACTS = ("pause", "resume", "cancel", "retry", "settle", "test", "send")
 

@@ -12,11 +12,19 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from mailout.delivery.states import State
 from mailout.queue.mailout import Status
+from tests.contract.articles import settle_in
 from tests.dashboard.conftest import ADMIN, Site, site
 from tests.dashboard.scene import SCRIPT, Scene
+from tests.dashboard.test_articles_page import asked_for
 from tests.needs import missing
+from tests.producer.database import ProducerDatabase
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
+SERIOUS = (
+    "axe.run(document, {iframes: false, resultTypes: ['violations']}).then(r => r.violations"
+    ".filter(v => ['serious', 'critical'].includes(v.impact))"
+    ".map(v => [v.id, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary]))"
+)
 PATIENCE = 60_000
 """Milliseconds, for a machine that is busy with other things."""
 
@@ -183,12 +191,37 @@ def test_everybody_can_read_every_page(page: Page, dashboard: Site, scheme: str)
         page.goto(address)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 320, (address, wide)
-        found = page.evaluate(
-            "axe.run(document, {iframes: false, resultTypes: ['violations']}).then(r => r.violations"
-            ".filter(v => ['serious', 'critical'].includes(v.impact))"
-            ".map(v => [v.id, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary]))"
-        )
+        found = page.evaluate(SERIOUS)
         assert found == [], (address, found)
+
+
+def test_articles_and_notifications_can_be_read(browser: Browser, filled: Path, tmp_path: Path) -> None:
+    producer = ProducerDatabase(tmp_path / "seats.db")
+    producer.one("somebody-with-a-long-address@a-long-name.example.org")
+    producer.sql("UPDATE open_event_notifications SET fanout_status = 'failed'")
+    with site(filled, tmp_path / "home", notify_db=producer.path) as opened:
+        settle_in(opened.store)
+        batch = asked_for(opened)
+        context = browser.new_context(base_url=opened.address, viewport={"width": 320, "height": 700})
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        page.add_init_script(AXE)
+        page.goto("/login")
+        page.get_by_label("Password").fill(ADMIN)
+        page.get_by_role("button", name="Sign in").click()
+        for address in ("/articles", f"/articles/{batch}", "/notifications"):
+            page.goto(address)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 320, address
+            assert page.evaluate(SERIOUS) == [], address
+        page.get_by_text("Requeue…").click()
+        page.get_by_role("button", name="Requeue it").click()
+        expect(page.get_by_role("status")).to_contain_text("is pending again")
+        page.goto(f"/articles/{batch}")
+        page.get_by_role("link", name="The budget in Upper Arlington").click()
+        frame = page.frame_locator("iframe")
+        expect(frame.get_by_text("The town.")).to_be_visible()
+        context.close()
+    assert [row["fanout_status"] for row in producer.rows()] == ["pending"]
 
 
 def test_it_works_without_script(browser: Browser, dashboard: Site) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.queue import mailout_of
+from mailout.content.port import Kind
 from mailout.history.port import EVENTS_COME_FOR, LISTED, Act
 from mailout.history.samples import spread
 from mailout.queue.mailout import Mailout, Status
@@ -18,11 +19,25 @@ WHERE (:at IS NULL OR (q.created_at, q.id) < (:at, :id))
   AND q.status IN (SELECT value FROM json_each(:statuses))
   AND CASE WHEN q.is_test THEN 'test' WHEN q.is_rehearsal THEN 'rehearsal' ELSE 'real' END
       IN (SELECT value FROM json_each(:modes))
+  AND (:kind IS NULL OR q.kind = :kind)
 ORDER BY q.created_at DESC, q.id DESC LIMIT :limit"""
 _MESSAGES_TO = """
 SELECT o.*, q.subject, q.is_test, q.is_rehearsal
 FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, :email)
 ORDER BY q.created_at DESC, q.id DESC LIMIT :limit"""
+_SINGLE_MAILS_TO = """
+SELECT o.*, c.subject FROM email_outbox o LEFT JOIN contents c ON c.hash = o.content_id
+WHERE o.campaign_id IS NULL AND o.email = :email ORDER BY o.seq DESC LIMIT :limit"""
+_NOTIFICATION_STATES = """
+SELECT coalesce(o.state, 'REQUEUED') AS state, count(*) AS n
+FROM (SELECT message_id FROM notifications ORDER BY noted_at DESC LIMIT :latest) n
+LEFT JOIN email_outbox o ON o.id = n.message_id
+WHERE CASE WHEN n.message_id IS NULL THEN NOT :rehearsal ELSE o.is_rehearsal = :rehearsal END
+GROUP BY 1"""
+_LATEST_NOTIFICATIONS = """
+SELECT o.*, c.subject, n.requeues, n.noted_at
+FROM notifications n JOIN email_outbox o ON o.id = n.message_id LEFT JOIN contents c ON c.hash = o.content_id
+WHERE o.is_rehearsal = :rehearsal ORDER BY n.noted_at DESC, n.key LIMIT :limit"""
 _RECENT = """
 SELECT id, sent, failed, metrics FROM campaign_queue
 WHERE NOT is_test AND (sent > 0 OR failed > 0) AND coalesce(completed_at, :now) >= :since"""
@@ -38,6 +53,7 @@ class SqliteHistory:
         *,
         modes: Sequence[str],
         statuses: Sequence[Status] = (),
+        kind: Kind | None = None,
         before: tuple[float, str] | None = None,
         limit: int = 50,
     ) -> Sequence[Mailout]:
@@ -49,6 +65,7 @@ class SqliteHistory:
                 "id": id,
                 "statuses": json.dumps(list(statuses or Status)),
                 "modes": json.dumps(list(modes)),
+                "kind": kind,
                 "limit": limit,
             },
         )
@@ -56,6 +73,17 @@ class SqliteHistory:
 
     def messages_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
         return [dict(row) for row in self.db.read(_MESSAGES_TO, {"email": email_norm, "limit": limit})]
+
+    def single_mails_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        return [dict(row) for row in self.db.read(_SINGLE_MAILS_TO, {"email": email_norm, "limit": limit})]
+
+    def notification_states(self, *, rehearsal: bool, latest: int = 10_000) -> Mapping[str, int]:
+        rows = self.db.read(_NOTIFICATION_STATES, {"rehearsal": rehearsal, "latest": latest})
+        return {row["state"]: row["n"] for row in rows}
+
+    def latest_notifications(self, *, rehearsal: bool, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        rows = self.db.read(_LATEST_NOTIFICATIONS, {"rehearsal": rehearsal, "limit": limit})
+        return [dict(row) for row in rows]
 
     def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
         with self.db.reading() as tx:

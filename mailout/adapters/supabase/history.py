@@ -8,6 +8,7 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
+from mailout.content.port import Kind
 from mailout.history.port import EVENTS_COME_FOR, LISTED, Act
 from mailout.history.samples import spread
 from mailout.queue.mailout import Mailout, Status
@@ -23,6 +24,7 @@ class SupabaseHistory:
         *,
         modes: Sequence[str],
         statuses: Sequence[Status] = (),
+        kind: Kind | None = None,
         before: tuple[float, str] | None = None,
         limit: int = 50,
     ) -> Sequence[Mailout]:
@@ -34,11 +36,26 @@ class SupabaseHistory:
             "before_at": at,
             "before_id": id,
             "most": limit,
+            "kind": kind,
         }
         return [codec.mailout(row) for row in self.rpc("mailout_letters", params)]
 
     def messages_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
         rows = self.rpc("mailout_messages_to", {"email": email_norm, "most": limit})
+        return [codec.row(values) for values in rows]
+
+    def single_mails_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        rows = self.rpc("mailout_single_mails_to", {"email": email_norm, "most": limit})
+        return [codec.row(values) for values in rows]
+
+    def notification_states(self, *, rehearsal: bool, latest: int = 10_000) -> Mapping[str, int]:
+        found: Mapping[str, int] = self.rpc(
+            "mailout_notification_states", {"rehearsal": rehearsal, "latest": latest}
+        )
+        return found
+
+    def latest_notifications(self, *, rehearsal: bool, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        rows = self.rpc("mailout_latest_notifications", {"rehearsal": rehearsal, "most": limit})
         return [codec.row(values) for values in rows]
 
     def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:

@@ -1,0 +1,83 @@
+"""Articles: their batches; of one batch the variants, how many people get each, and how each looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from gateway.dashboard.desk import Desk, page_route
+from gateway.dashboard.letter_numbers import modes_shown
+from gateway.dashboard.letters import PAGE, VIEWS, page_key
+from gateway.dashboard.mail_view import mail_page, mail_text
+from mailout.content.port import Kind
+from mailout.errors import NotFound
+from mailout.queue.mailout import Mailout
+
+VARIANTS = 100
+
+
+def router(desk: Desk) -> APIRouter:
+    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+
+    @routes.get("/articles")
+    def articles(request: Request, before: str = "") -> Response:
+        session = desk.visitor(request)
+        modes = modes_shown(desk.queue_forecast.rehearses)
+        page = desk.store.letters(modes=modes, kind=Kind.ARTICLE, before=page_key(before), limit=PAGE + 1)
+        more = page[PAGE - 1] if len(page) > PAGE else None
+        return desk.views.page(
+            request,
+            "articles.html.j2",
+            session,
+            batches=page[:PAGE],
+            more=f"{more.created_at!r}~{more.id}" if more else "",
+        )
+
+    @routes.get("/articles/{id}")
+    def article(
+        request: Request, id: str, variant: str = "", view: str = "desktop", skip: int = 0
+    ) -> Response:
+        session = desk.visitor(request)
+        batch, census = _batch(desk, id)
+        variants = census.get("variants", [])
+        chosen = next((one for one in variants if one["content_hash"] == variant), None)
+        chosen = chosen or next(iter(variants), None)
+        skip = max(0, skip)
+        return desk.views.page(
+            request,
+            "article.html.j2",
+            session,
+            mailout=batch,
+            census=census,
+            variants=variants[skip : skip + VARIANTS],
+            skip=skip,
+            more=skip + VARIANTS if len(variants) > skip + VARIANTS else 0,
+            chosen=chosen,
+            view=view if view in VIEWS else "desktop",
+            views=VIEWS,
+            text=mail_text(desk.store, _as_variant(batch, chosen)) if chosen and view == "text" else "",
+        )
+
+    @routes.get("/articles/{id}/mail")
+    def mail(request: Request, id: str, variant: str = "", scheme: str = "light") -> Response:
+        desk.visitor(request)
+        batch, census = _batch(desk, id)
+        chosen = next((one for one in census.get("variants", []) if one["content_hash"] == variant), None)
+        if chosen is None:
+            raise NotFound("This batch has no such variant.")
+        return mail_page(desk, _as_variant(batch, chosen), dark=scheme == "dark")
+
+    return routes
+
+
+def _batch(desk: Desk, id: str) -> tuple[Mailout, Mapping[str, Any]]:
+    """The mailout, and who would get what as it was counted when the batch was asked for."""
+    mailout = desk.store.mailout(id)
+    return mailout, desk.store.article_batch(mailout.id).census
+
+
+def _as_variant(batch: Mailout, variant: Mapping[str, Any]) -> Mailout:
+    return replace(batch, content_hash=variant["content_hash"])

@@ -1,0 +1,101 @@
+"""Notifications: our messages by state, the producer's queue by status, and a way to send one again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from gateway.dashboard.desk import Desk, page_route
+from gateway.dashboard.views import go_to
+from mailout.errors import SourceUnavailable
+from mailout.intake.notification_port import ProducerQueue, QueuedNotification
+
+LATEST = 10_000
+SHOWN = 50
+ENDED = ("sent", "skipped", "failed")
+"""What a row can be requeued from; a pending one is picked by itself."""
+NUMBER = re.compile(r"[0-9]{1,18}")
+
+
+def router(desk: Desk) -> APIRouter:
+    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+    rehearses = desk.queue_forecast.rehearses
+
+    @routes.get("/notifications")
+    def notifications(request: Request, status: str = "") -> Response:
+        session = desk.visitor(request)
+        queue, why = _queue(desk, status)
+        messages = (
+            desk.store.latest_notifications(rehearsal=rehearses, limit=SHOWN) if session.is_admin else []
+        )
+        return desk.views.page(
+            request,
+            "notifications.html.j2",
+            session,
+            states=_sorted(desk.store.notification_states(rehearsal=rehearses, latest=LATEST)),
+            latest=LATEST,
+            messages=messages,
+            queue=queue,
+            rows=[_row(one) for one in queue.rows] if queue and session.is_admin else [],
+            why=why,
+            wanted=status if queue and status in queue.counts else "",
+        )
+
+    @routes.post("/notifications/requeue")
+    async def requeue(request: Request) -> Response:
+        session, form = await desk.acting(request)
+        id = form.get("id")
+        if not NUMBER.fullmatch(id):
+            return go_to("/notifications", "Nothing is requeued: it is not named by its number.")
+        return await desk.do(
+            request,
+            session,
+            lambda: desk.tools.requeue_notification(int(id)),
+            what="requeued a notification",
+            about=id,
+            said=f"Notification {id} is pending again.",
+            back="/notifications",
+        )
+
+    return routes
+
+
+def _queue(desk: Desk, status: str) -> tuple[ProducerQueue | None, str]:
+    """The producer's queue; or none, and why."""
+    if desk.settings.notify_db is None:
+        return None, ""
+    try:
+        return desk.tools.producer_queue(status or None), ""
+    except SourceUnavailable as error:
+        return None, str(error)
+
+
+def _sorted(states: Mapping[str, int]) -> Sequence[tuple[str, int]]:
+    return sorted(states.items(), key=lambda one: -one[1])
+
+
+def _row(row: QueuedNotification) -> Mapping[str, Any]:
+    return {
+        "id": row.id,
+        "status": row.status,
+        "attempts": row.attempts,
+        "tried": row.last_attempt_at or "",
+        "email": row.contact or "",
+        "said": _said(row.error),
+        "again": row.status in ENDED,
+    }
+
+
+def _said(error: str | None) -> str:
+    """What the row was told: its message if there is one, else as it is written."""
+    try:
+        told = json.loads(error or "{}")
+    except ValueError:
+        told = error
+    if not isinstance(told, Mapping):
+        return str(told)[:300]
+    return str(told.get("message") or told.get("code") or "")[:300]

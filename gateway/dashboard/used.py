@@ -1,0 +1,54 @@
+"""Which pages are in the menu only where they are used: articles and notifications."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from gateway.dashboard.letter_numbers import modes_shown
+from mailout.content.port import Kind
+from mailout.errors import StoreError
+from mailout.store import Store
+
+LOOK_EVERY = 60.0
+
+
+class UsedPages:
+    """Looked up at most once a minute; what was used once stays in the menu."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        has_producer: bool,
+        rehearses: bool,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._rehearses = rehearses
+        self._monotonic = monotonic
+        self._looked: float | None = None
+        self._articles = False
+        self._notifications = has_producer
+
+    def menu(self) -> list[tuple[str, str]]:
+        """(address, name) as far as is known; asks nobody."""
+        pages = [("/articles", "Articles")] if self._articles else []
+        return [*pages, ("/notifications", "Notifications")] if self._notifications else pages
+
+    def look(self) -> None:
+        """Never fails: a page that says why the store is silent has a menu, too."""
+        now = self._monotonic()
+        if self._looked is not None and now - self._looked < LOOK_EVERY:
+            return
+        self._looked = now
+        try:
+            modes = modes_shown(self._rehearses)
+            self._articles = self._articles or bool(
+                self._store.letters(modes=modes, kind=Kind.ARTICLE, limit=1)
+            )
+            self._notifications = self._notifications or bool(
+                self._store.notification_states(rehearsal=self._rehearses, latest=1)
+            )
+        except StoreError:
+            self._looked = None  # the page itself says what is wrong
