@@ -27,8 +27,8 @@ MAX_NAME = 200
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
-_HEADER_NAME = re.compile(r"X-[A-Za-z0-9-]{1,70}|References|In-Reply-To", re.IGNORECASE)
-_OURS = re.compile(r"X-(?:Mailout|SES|AMZN?)\b", re.IGNORECASE)
+_HEADER_NAME = re.compile(r"X-[A-Za-z0-9-]{1,70}|References|In-Reply-To", re.IGNORECASE | re.ASCII)
+_OURS = re.compile(r"X-(?:Mailout|SES|AMZN?)\b", re.IGNORECASE | re.ASCII)
 
 
 class Code(StrEnum):
