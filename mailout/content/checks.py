@@ -56,7 +56,7 @@ def check_document(document: Document) -> None:
         )
 
 
-def check_content(content: Content, *, local_pictures: bool = True) -> tuple[Problem, ...]:
+def check_content(content: Content, *, local_files: bool = True) -> tuple[Problem, ...]:
     """Refuses what mail must not carry; returns what is merely unwise."""
     _require_subject(content.subject)
     if not content.html.strip() and not content.text.strip():
@@ -70,7 +70,7 @@ def check_content(content: Content, *, local_pictures: bool = True) -> tuple[Pro
         raise _invalid(f"The HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
     _require_flat(content.html)
     try:
-        without_alt = require_inert(content.html, local_pictures=local_pictures)
+        without_alt = require_inert(content.html, local_files=local_files)
     except Active as error:
         raise _invalid(f"{error}.") from None
     problems = []

@@ -70,12 +70,12 @@ class Active(ValueError):
     """What it is that mail must not carry."""
 
 
-def require_inert(html: str, *, local_pictures: bool = False) -> list[str]:
+def require_inert(html: str, *, local_files: bool = False) -> list[str]:
     """Raises `Active`; returns the addresses of pictures without a word for those who do not see them.
 
-    `local_pictures`: also those in our own media folder, as a rehearsal has them.
+    `local_files`: pictures and links may lie in our own media folder, as a rehearsal has them.
     """
-    reader = _Reader(PICTURES | {"file"} if local_pictures else PICTURES)
+    reader = _Reader(frozenset({"file"} if local_files else ()))
     reader.feed(AS_BROWSERS_READ_IT.inline(html))
     reader.close()
     return reader.without_alt
@@ -84,9 +84,9 @@ def require_inert(html: str, *, local_pictures: bool = False) -> list[str]:
 class _Reader(HTMLParser):
     """Of HTML that is well-formed; inside a conditional comment, of what stands there."""
 
-    def __init__(self, pictures: frozenset[str], *, in_comment: bool = False) -> None:
+    def __init__(self, also: frozenset[str], *, in_comment: bool = False) -> None:
         super().__init__(convert_charrefs=True)
-        self._pictures = pictures
+        self._also = also  # schemes
         self.without_alt: list[str] = []
         self._elements = IN_COMMENTS if in_comment else ELEMENTS
         self._in_comment = in_comment
@@ -100,7 +100,7 @@ class _Reader(HTMLParser):
         if not outlooks and tag not in self._elements:
             raise Active(f"The HTML holds a <{tag[:40]}>, which mail must not carry")
         for name, value in attributes:
-            _check_attribute(tag, name, value or "", outlooks, self._pictures)
+            _check_attribute(tag, name, value or "", outlooks, self._also)
         known = dict(attributes)
         if tag == "meta" and (known.get("http-equiv") or "content-type").strip().lower() not in META:
             raise Active("A <meta> of the HTML acts like a header")
@@ -133,7 +133,7 @@ class _Reader(HTMLParser):
         self._in_comments += len(inside)
         if self._in_comments > MOST_IN_COMMENTS:
             raise Active(f"Conditional comments hold more than {MOST_IN_COMMENTS:,} characters")
-        reader = _Reader(self._pictures, in_comment=True)
+        reader = _Reader(self._also, in_comment=True)
         reader.feed(inside.removesuffix("<![endif]"))
         reader.close()
         if "<script" in inside.lower():
@@ -143,7 +143,7 @@ class _Reader(HTMLParser):
         """`<![endif]>` and its like: nothing to see."""
 
 
-def _check_attribute(tag: str, name: str, value: str, outlooks: bool, pictures: frozenset[str]) -> None:
+def _check_attribute(tag: str, name: str, value: str, outlooks: bool, also: frozenset[str]) -> None:
     if name.startswith("on"):
         raise Active(f"<{tag}> has an event handler, {name[:40]}")
     address = _UNSEEN.sub("", value).lower()
@@ -158,14 +158,14 @@ def _check_attribute(tag: str, name: str, value: str, outlooks: bool, pictures: 
         _check_css(value, f"<{tag}>")
     elif judged:
         for one in address.split(",http") if name == "srcset" else (address,):
-            _check_address(tag, name, one, pictures)
+            _check_address(tag, name, one, also)
 
 
-def _check_address(tag: str, name: str, address: str, pictures: frozenset[str]) -> None:
+def _check_address(tag: str, name: str, address: str, also: frozenset[str]) -> None:
     scheme = _SCHEME.match(address)
     if scheme is None:
         return  # relative, or a mark of a template engine
-    allowed = LINKS if name in ("href", "o:href") else pictures
+    allowed = also | (LINKS if name in ("href", "o:href") else PICTURES)
     plain = scheme[1] != "data" or PLAIN_DATA.match(address) is not None
     if scheme[1] not in allowed or not plain:
         raise Active(f"<{tag}> has an address in {name} that mail must not carry ({scheme[1][:20]}:)")

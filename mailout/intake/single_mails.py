@@ -126,7 +126,7 @@ class SingleMailIntake:
             return None
         content = Content(clean(given.subject), html, clean(given.text) if given.text else words)
         try:
-            check_content(content, local_pictures=False)
+            check_content(content, local_files=False)
         except Abort as error:
             faults.append(Fault(Code.INVALID_TEMPLATE, "html", error.message.rstrip(".")))
             return None
