@@ -85,7 +85,7 @@ def create_app(
     wrong = WrongTokens()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
-    app.include_router(articles.router(settings, store, emitter, wrong))
+    app.include_router(articles.router(settings, store, emitter))
     app.include_router(unsubscribe.router(settings, store))
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from math import ceil
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -15,9 +16,11 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from gateway.access import Refused, WrongTokens, same
+from gateway.access import same
 from gateway.answers import MAX_BODY, read_body
+from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
+from gateway.server import site_of
 from mailout.audience.places import FilterError
 from mailout.delivery.port import REHEARSING
 from mailout.errors import Abort, UsageError
@@ -54,8 +57,9 @@ class Wanted(BaseModel):
         )
 
 
-def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: WrongTokens) -> APIRouter:
+def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRouter:
     routes = APIRouter(tags=["articles"])
+    wrong = WrongPasswords()
     articles = ArticleIntake(settings, store, rehearses=settings.mailout_transport == REHEARSING)
 
     @routes.post("/articles/send", openapi_extra=_BODY, responses=_ANSWERS, status_code=202)
@@ -71,8 +75,12 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
             wanted = Wanted.model_validate_json(raw)
         except ValidationError as error:
             problems = {".".join(map(str, one["loc"])) or "body": one["msg"] for one in error.errors()}
+        site = site_of(request.client.host if request.client else None)
+        if (wait := wrong.wait_of(site)) is not None:
+            return _too_many(wait)
         if not same(settings.admin_password, _password(request, raw)):
-            return _wrong(request, wrong)
+            wrong.one_more(site)
+            return _wrong(request)
         if wanted is None:
             return _wrong_fields(problems)
         order = wanted.order()
@@ -122,11 +130,14 @@ class _OnlyPassword(BaseModel):
     admin_password: str | None = None
 
 
-def _wrong(request: Request, wrong: WrongTokens) -> JSONResponse:
-    try:
-        wrong.one_more(request)
-    except Refused as refused:
-        return _refusal(429, "RATE_LIMITED", str(refused.detail), headers=refused.headers)
+def _too_many(wait: float) -> JSONResponse:
+    """Also for the right one: a person chose it, and else a guess would still be told from the answer."""
+    seconds = str(max(1, ceil(wait)))
+    message = f"Too many wrong passwords. Wait {seconds} s."
+    return _refusal(429, "RATE_LIMITED", message, headers={"Retry-After": seconds})
+
+
+def _wrong(request: Request) -> JSONResponse:
     request.state.why = "a wrong admin password, or none"
     return _refusal(401, "UNAUTHORIZED", "The admin password is missing or wrong.")
 

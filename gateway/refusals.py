@@ -30,7 +30,7 @@ class RefusalLog:
 
     def request(self, method: str, path: str, code: int, why: str) -> None:
         level = logging.ERROR if code >= 500 else logging.WARNING
-        self._write("requests", LINES, f"{method} {shown(path)} refused ({code}): {why}", level)
+        self._write("requests", LINES, f"{method} {shown(path)} refused ({code}): {shown(why, 500)}", level)
 
     def wrong_token(self, site: str, path: str) -> None:
         self._write("wrong tokens", 1, f"A wrong token or none, from {site}, for {shown(path)}")
@@ -52,7 +52,7 @@ class RefusalLog:
             minute.left_out += 1
 
 
-def shown(path: str) -> str:
-    """A stranger chose it: nothing in it may look like a line of ours."""
-    short = path if len(path) <= 200 else f"{path[:200]}…"
+def shown(text: str, most: int = 200) -> str:
+    """A stranger chose it, or words in it: nothing in it may look like a line of ours."""
+    short = text if len(text) <= most else f"{text[:most]}…"
     return short if short.isprintable() else ascii(short)

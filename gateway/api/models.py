@@ -14,6 +14,8 @@ from mailout.delivery.single_mails import Category
 from mailout.intake.single_mails import MAX_HEADERS, MAX_NAME, MAX_TEXT, MAX_TO, Code, Fault, Faulty, HandedIn
 
 BATCH_MOST = 500
+EARLIEST, TOO_LATE = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+"""Beyond these a moment of another time zone may have no date in UTC, and could not be shown again."""
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 _Name = Annotated[str, StringConstraints(max_length=MAX_NAME)]
 _Address = Annotated[str, StringConstraints(max_length=MAX_TO)]
@@ -52,7 +54,9 @@ class Mail(Given):
         Category.TRANSACTIONAL,
         description="`marketing` gets a link to leave by, and does not go to who has left",
     )
-    send_at: AwareDatetime | None = Field(None, description="Not before this moment")
+    send_at: AwareDatetime | None = Field(
+        None, ge=EARLIEST, lt=TOO_LATE, description="Not before this moment"
+    )
 
     def handed_in(self) -> HandedIn:
         whom = self.recipient or RecipientGiven(recipientId=None, externalId=None, email=None)

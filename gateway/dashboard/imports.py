@@ -27,6 +27,8 @@ from mailout.history.port import Act
 
 MOST_BYTES = 20 * 1024 * 1024
 KEPT_SECONDS = 3600.0
+NAME_LENGTH = 60
+"""Characters of a file's name: of up to four bytes each, and disks take 255."""
 TOO_LARGE = "Files up to 20 MB are imported here; a larger one with `mailout subscribers import`."
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 
@@ -154,8 +156,8 @@ class _Kept:
         token = secrets.token_hex(16)
         place = self._folder / token
         place.mkdir(mode=0o700, parents=True)
-        plain = re.sub(r"[^\w .()-]+", "_", name.replace("\\", "/").rpartition("/")[2]).lstrip(". ")[-100:]
-        path = place / (plain or "people.csv")
+        plain = re.sub(r"[^\w .()-]+", "_", name.replace("\\", "/").rpartition("/")[2]).lstrip(". ")
+        path = place / (plain[-NAME_LENGTH:] or "people.csv")
         path.touch(mode=0o600)
         path.write_bytes(data)
         return token

@@ -38,10 +38,11 @@ def router(desk: Desk, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
         site = desk.site(request)
         form = await read_form(request)
         wanted = local_path(form.get("next"))
+        await sleep(desk.wrong.slow_by)
+        # From here to the count nothing is waited for: guesses at the same time are counted one by one.
         if (wait := desk.wrong.wait_of(site)) is not None:
             minutes = count(ceil(wait / 60), "minute")
             return show(request, 429, f"Too many wrong passwords. Try again in {minutes}.", wanted)
-        await sleep(desk.wrong.slow_by)
         role = desk.sessions.role_of(form.get("password"))
         if role is None:
             desk.wrong.one_more(site)

@@ -17,6 +17,7 @@ from mailout.audience.port import SubscriberRow
 from mailout.errors import NotFound, UsageError
 
 PAGE = 50
+_NAMES = ("first_name", "last_name")
 
 
 def router(desk: Desk) -> APIRouter:
@@ -165,8 +166,9 @@ def _as_listed(person: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def name_of(person: Mapping[str, Any]) -> str:
+    """Attributes need not be text: others may write into the same table."""
     known = person["attributes"]
-    return known.get("name") or " ".join(filter(None, map(known.get, ("first_name", "last_name"))))
+    return str(known.get("name") or " ".join(str(known[key]) for key in _NAMES if known.get(key)))
 
 
 def hidden(email_norm: str) -> str:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from mailout.audience.addresses import Dropped, normalise
 from mailout.content.checks import MAX_HTML, MAX_SUBJECT, check_content
 from mailout.content.footer import Footer
-from mailout.content.model import Content, clean
+from mailout.content.model import UNSUBSCRIBE_URL, Content, clean, mark
 from mailout.content.plaintext import plain_text
 from mailout.delivery.single_mails import Category, SingleMail
 from mailout.errors import Abort
@@ -27,8 +27,9 @@ MAX_NAME = 200
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
-_HEADER_NAME = re.compile(r"X-[A-Za-z0-9-]{1,70}|References|In-Reply-To", re.IGNORECASE)
-_OURS = re.compile(r"X-(?:Mailout|SES|AMZN?)\b", re.IGNORECASE)
+_HEADER_NAME = re.compile(r"X-[A-Za-z0-9-]{1,70}|References|In-Reply-To", re.IGNORECASE | re.ASCII)
+_END = re.compile(r"</body", re.IGNORECASE)
+_OURS = re.compile(r"X-(?:Mailout|SES|AMZN?)\b", re.IGNORECASE | re.ASCII)
 
 
 class Code(StrEnum):
@@ -131,14 +132,19 @@ class SingleMailIntake:
             return None
         if given.category is Category.MARKETING:
             footer = self.footer()
-            content = Content(content.subject, _with(html, footer.html()), content.text + footer.text())
+            html = _with(html, footer.html())
+            if f"({mark(UNSUBSCRIBE_URL)})" not in plain_text(html):
+                said = "ends in a comment or in what is not closed: the link to leave by would not be shown"
+                faults.append(Fault(Code.INVALID_TEMPLATE, "html", said))
+                return None
+            content = Content(content.subject, html, content.text + footer.text())
         return content
 
 
 def _with(html: str, footer: str) -> str:
     """At the end of what is shown."""
-    end = html.lower().rfind("</body")
-    return f"{html}{footer}" if end < 0 else f"{html[:end]}{footer}{html[end:]}"
+    ends = [found.start() for found in _END.finditer(html)]
+    return f"{html[: ends[-1]]}{footer}{html[ends[-1] :]}" if ends else f"{html}{footer}"
 
 
 def _faults(given: HandedIn) -> Iterator[Fault]:

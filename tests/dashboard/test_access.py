@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from pydantic import SecretStr
 
+from gateway.dashboard import login
+from gateway.dashboard.desk import Desk
 from gateway.dashboard.login import local_path
 from gateway.dashboard.sessions import COOKIE, LASTS, Role, Sessions
+from gateway.dashboard.views import Views
 from gateway.dashboard.wrong_passwords import MANY_OVER_ALL, MOST_FROM_ONE, QUARTER, WrongPasswords
 from mailout.errors import SettingsError
-from mailout.settings import load_settings
+from mailout.settings import Settings, load_settings
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
+from tests.dashboard.scene import real_forecast
+from tests.gateway.serving import served
 
 PAGES = (
     "/",
@@ -87,6 +94,29 @@ def test_ten_wrong_passwords_and_the_address_waits(dashboard: Site) -> None:
     assert answer.status_code == 429
     assert "minutes" in answer.text
     assert COOKIE not in answer.headers.get("set-cookie", "")
+
+
+def test_a_guess_that_is_slowed_down_is_counted_with_those_that_came_meanwhile(dashboard: Site) -> None:
+    """Else as many guesses as there are connections would be looked at together."""
+    wrong = WrongPasswords()
+
+    async def meanwhile(_: float) -> None:
+        for _ in range(MOST_FROM_ONE):
+            wrong.one_more("127.0.0.1")
+
+    desk = Desk(
+        settings=Settings(mailout_home=dashboard.home),
+        store=dashboard.store,
+        queue_forecast=real_forecast(dashboard.store),
+        zone=UTC,
+        views=Views(UTC, None, rehearses=True),
+        sessions=Sessions(SecretStr(ADMIN)),
+        wrong=wrong,
+    )
+    app = FastAPI()
+    app.include_router(login.router(desk, meanwhile))
+    with served(app) as client:
+        assert client.post("/login", data={"password": ADMIN}).status_code == 429
 
 
 def test_many_wrong_ones_from_everywhere_slow_everybody_and_lock_nobody_out() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 from mailout.queue.mailout import Status
 from mailout.queue.port import How, Request
 from tests.dashboard.conftest import Site
@@ -157,6 +159,22 @@ def test_an_import_is_shown_first_and_a_wrong_column_can_be_set_right(dashboard:
     )
     assert dashboard.store.subscriber("yan@example.org")["status"] == "unsubscribed"
     assert list((dashboard.home / "imports").iterdir()) == []
+
+
+def test_a_long_name_in_any_script_is_shortened_to_what_a_disk_takes(dashboard: Site) -> None:
+    dashboard.sign_in()
+    file = upload(dashboard, f"{'名' * 120}.csv", "Email\na@example.org\n")
+    (kept,) = (dashboard.home / "imports" / file).iterdir()
+    assert kept.name.endswith("名.csv")
+
+
+def test_people_whose_name_is_no_text_are_listed_all_the_same(dashboard: Site) -> None:
+    """Attributes may come from elsewhere: a form of somebody's site that writes into the same table."""
+    with sqlite3.connect(dashboard.home / "mailout.db") as db:
+        db.execute("""UPDATE subscribers SET attributes = '{"first_name": 7, "last_name": ["x"]}'""")
+    dashboard.sign_in()
+    assert dashboard.client.get("/people").status_code == 200
+    assert dashboard.client.get("/person", params={"email": ANA}).status_code == 200
 
 
 def test_two_columns_mapped_to_the_address_are_refused_in_words(dashboard: Site) -> None:

@@ -62,6 +62,16 @@ def test_what_was_open_is_closed_and_doctor_says_so(mailout: Commands) -> None:
     assert said().startswith("nobody else")
 
 
+def test_uploaded_tables_of_people_are_ours(tmp_path: Path) -> None:
+    earlier_home(tmp_path / "home")
+    table = tmp_path / "home" / "imports" / "0" / "people.csv"
+    table.parent.mkdir(parents=True)
+    table.write_text("ana@example.org")
+    close_to_others(tmp_path / "home")
+    assert (tmp_path / "home").stat().st_mode & 0o077 == 0
+    assert set(modes(tmp_path / "home").values()) == {0}
+
+
 def test_of_a_folder_that_holds_other_things_only_ours_is_closed(tmp_path: Path) -> None:
     """MAILOUT_HOME may be somebody's home, or a folder that a web server reads."""
     earlier_home(tmp_path)

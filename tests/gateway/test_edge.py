@@ -367,3 +367,12 @@ def test_nobody_can_fill_the_log(said: pytest.LogCaptureFixture) -> None:
     clock.sleep(61)
     log.request("GET", "/x", 404, "not found")
     assert said.messages[-1] == f"GET /x refused (404): not found ({1000 - LINES} more like it before)"
+
+
+def test_a_reason_with_somebody_elses_words_stays_one_short_line(said: pytest.LogCaptureFixture) -> None:
+    """The name of a field that is not known stands in it, as the caller wrote it."""
+    RefusalLog().request("POST", "/v1/email/send", 400, "a\n2026-11-15 INFO all is well: not known")
+    RefusalLog().request("POST", "/v1/email/send", 400, "x" * 10_000)
+    first, second = said.messages
+    assert "\n" not in first
+    assert len(second) < 1_000

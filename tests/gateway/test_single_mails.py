@@ -117,9 +117,13 @@ INTEGRITY = [
     ({"headers": {"X-A": "one\r\nBcc: eve@example.org"}}, "headers.X-A"),
     ({"headers": {"X-Mailout-Epoch": "9"}}, "headers.X-Mailout-Epoch"),
     ({"headers": {"X-A": 1}}, "headers.X-A"),
+    ({"headers": {"X-\u212aey": "a"}}, "headers.X-\u212aey"),
+    ({"headers": {"Reference\u017f": "a"}}, "headers.Reference\u017f"),
     ({"category": "spam"}, "category"),
     ({"send_at": "tomorrow"}, "send_at"),
     ({"send_at": "2026-11-15T10:00:00"}, "send_at"),
+    ({"send_at": "9999-12-31T23:59:59-12:00"}, "send_at"),
+    ({"send_at": "0001-01-01T00:00:00+14:00"}, "send_at"),
     ({"unknown": 1}, "unknown"),
     ({"recipient": {}}, "recipient"),
     ({"recipient": {"name": "Ana"}}, "recipient"),
@@ -224,6 +228,26 @@ def test_marketing_gets_a_link_to_leave_by(api: Api, store: SqliteStore) -> None
     assert content.html.index("Unsubscribe") < content.html.index("</body>")
     assert "Unsubscribe: " in content.text
     assert content.html_segments.names == ("unsubscribe_url",)
+
+
+def test_the_link_to_leave_by_stands_at_the_end_of_turkish_too(api: Api, store: SqliteStore) -> None:
+    """İ has two letters in lower case: places in the one text are not places in the other."""
+    html = "<html><body><p>İstanbul, İzmir</p></BODY></html>"
+    assert api.send(category="marketing", html=html).status_code == 202
+    content = store.content(Sender(store, None).begin_one().content_hash)
+    assert content.html.startswith("<html><body><p>İstanbul, İzmir</p><hr>")
+    assert content.html.endswith("</p></BODY></html>")
+
+
+@pytest.mark.parametrize(
+    "end", ["<!-- </body> -->", "<!--", '<div title="', "<style>", "<textarea>", "<title>"]
+)
+def test_marketing_that_would_hide_the_link_to_leave_by_is_refused(
+    api: Api, store: SqliteStore, end: str
+) -> None:
+    answer = api.send(category="marketing", html=f"<p>News</p>{end}")
+    assert problem(answer) == (400, "INVALID_TEMPLATE", "html")
+    assert not Sender(store, None).begin(9)
 
 
 def test_marks_in_what_a_program_hands_in_are_not_ours(api: Api, store: SqliteStore) -> None:
