@@ -211,11 +211,16 @@ def test_the_description_is_complete(gateway: Client) -> None:
         ("get", "/mail/progress/poll/"),
         ("get", "/mail/progress/stream"),
         ("get", "/metrics"),
+        ("post", "/articles/send"),
+        ("post", "/v1/email/send"),
+        ("post", "/v1/email/send-batch"),
+        ("get", "/v1/email/{outboxId}"),
+        *((method, "/v1/recipients/{externalId}") for method in ("get", "put", "delete")),
         *(("post", f"/mailouts/{{id}}/{act}") for act in ("cancel", "pause", "resume", "retry", "settle")),
     }
     for operation in operations.values():
         assert operation["description"]
-        assert {"200", "202"} & set(operation["responses"])
+        assert {"200", "202", "204"} & set(operation["responses"])
     assert set(operations["post", "/ses-events"]["responses"]) == {"200", "403", "413", "503"}
     body = operations["post", "/ses-events"]["requestBody"]["content"]["text/plain"]["schema"]
     assert "SigningCertURL" in body["required"]
