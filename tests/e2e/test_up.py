@@ -162,7 +162,10 @@ def test_what_was_cut_off_is_found_and_said(mailout: Commands) -> None:
         assert list(found_cut_off(store, "here", 120)) == []
         store.start(id, f"here-{gone.pid}")
         (line,) = found_cut_off(store, "here", 120)
-        assert "“(rehearsal) Hello”, cut off when 0 of 6 were sent. It goes on by itself, within 3 minutes" in line
+        assert (
+            "“(rehearsal) Hello”, cut off when 0 of 6 were sent. It goes on by itself, within 3 minutes"
+            in line
+        )
         store.start(id, f"there-{gone.pid}")
         assert "within 2 minutes" in next(found_cut_off(store, "here", 0))
 
