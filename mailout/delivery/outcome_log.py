@@ -23,18 +23,36 @@ LEVELS = {
 ENOUGH = 100
 """Lines about the same, a run: the rest of them at DEBUG. The report and the CSV have them all."""
 
+REMEMBERED = 10_000
+"""The provider's last ids, to notice one that comes twice: something between us and it repeats answers."""
+
 
 class OutcomeLog:
     """An observer of a run of the sender. It names no address: the outbox id finds it."""
 
     def __init__(self) -> None:
         self._said: Counter[tuple[State, str | None]] = Counter()
+        self._provider_ids: dict[str, None] = {}  # the oldest first
 
     def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
         in_detail = log.isEnabledFor(logging.DEBUG)
         for claimed, result in results:
             if in_detail or result.state in LEVELS:
                 self._say(claimed, result)
+            if result.provider_message_id is not None:
+                self._notice(claimed, result.provider_message_id)
+
+    def _notice(self, claimed: Claimed, provider_message_id: str) -> None:
+        """It is recorded all the same: an event of that id may then tell of the wrong one of the two."""
+        if provider_message_id in self._provider_ids:
+            log.warning(
+                "the provider gave the same id twice: %s",
+                provider_message_id,
+                extra={"outboxId": claimed.attempt.id},
+            )
+        self._provider_ids[provider_message_id] = None
+        if len(self._provider_ids) > REMEMBERED:
+            del self._provider_ids[next(iter(self._provider_ids))]
 
     def _say(self, claimed: Claimed, result: Result) -> None:
         level = LEVELS.get(result.state, logging.DEBUG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -79,3 +80,15 @@ def test_a_list_of_wrong_addresses_does_not_drown_the_log(caplog: pytest.LogCapt
     caplog.set_level(logging.DEBUG, "mailout.sender")
     observer.recorded([pair(State.FAILED, n, code="REJECTED") for n in range(5)], None)
     assert [record.levelno for record in caplog.records] == [logging.DEBUG] * 5
+
+
+def test_a_provider_id_that_comes_twice_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """Its events may tell of the wrong message; both results count all the same."""
+    log = OutcomeLog()
+    with caplog.at_level(logging.INFO, logger="mailout.sender"):
+        for n, id in ((1, "ses-1"), (2, "ses-2"), (3, "ses-1")):
+            claimed, result = pair(State.SENT, n)
+            log.recorded([(claimed, replace(result, provider_message_id=id))], None)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the provider gave the same id twice: ses-1"
+    ]
