@@ -15,6 +15,7 @@ from gateway.dashboard import login
 from gateway.dashboard.desk import Desk
 from gateway.dashboard.login import local_path
 from gateway.dashboard.sessions import COOKIE, LASTS, Role, Sessions
+from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import Views
 from gateway.dashboard.wrong_passwords import MANY_OVER_ALL, MOST_FROM_ONE, QUARTER, WrongPasswords
 from mailout.errors import SettingsError
@@ -112,6 +113,7 @@ def test_a_guess_that_is_slowed_down_is_counted_with_those_that_came_meanwhile(d
         views=Views(UTC, None, rehearses=True),
         sessions=Sessions(SecretStr(ADMIN)),
         wrong=wrong,
+        used=UsedPages(dashboard.store, has_producer=False, rehearses=True),
     )
     app = FastAPI()
     app.include_router(login.router(desk, meanwhile))

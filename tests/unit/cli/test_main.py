@@ -20,7 +20,7 @@ def test_it_says_its_version(run: Run) -> None:
     [
         (["sned"], "Did you mean `mailout send`?"),
         (["queu", "list"], "Did you mean `mailout queue`?"),
-        (["import"], "Did you mean `mailout subscribers import`?"),
+        (["import"], "Did you mean `mailout subscribers import`"),
         (["list"], "`mailout queue list`"),
         (["queue", "cancle"], "Did you mean `mailout queue cancel`?"),
         (["xyzzy"], "There are: init, demo, send"),
