@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
         assert "Nothing was sent to anybody." in demo, demo
         run([str(mailout), "preview", str(letter), "--out", "seen"], work, env)
         assert list((work / "seen").glob("*.html")), "the preview is missing"
-        assert "are as they should be" in run([str(mailout), "doctor"], work, env, codes=(0, 1))
+        assert "store: sqlite answers" in run([str(mailout), "doctor"], work, env, codes=(0, 1))
         up(mailout, work, env)
     print("The installed package works: demo, preview, doctor, up.")
 
