@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a million: how long until the command returns, and that its report is completed after.
+"""Ctrl-C in the middle of a million: how long until the command returns, and how it ends.
 
 `python -m tests.bench.interrupt [n]`.
 """
@@ -82,7 +82,7 @@ def run(rows: int = ROWS) -> dict[str, Any]:
         engine.sending.freeze(engine.intake.enqueue(letter, False).id)
         for number in (signal.SIGINT, signal.SIGTERM):
             one = interrupted(engine, letter, number, "--direct")
-            found[f"{number.name}: seconds until it returns, of {rows:,} (at most 5)"] = round(one["seconds"], 1)
+            found[f"{number.name}: seconds of {rows:,} (at most 5)"] = round(one["seconds"], 1)
             found[f"{number.name}: exit code"] = one["exit_code"]
             found[f"{number.name}: words"] = one["words"]
         engine.store.close()
