@@ -181,7 +181,8 @@ begin
         failed_at = case when r.state = 'RETRY_SCHEDULED' then o.failed_at
                          else greatest(o.attempt_at, at - make_interval(secs => r.age)) end,
         next_attempt_at = case when r.state = 'RETRY_SCHEDULED' then
-            at + make_interval(secs => coalesce(r.retry_in, 0)) else o.next_attempt_at end,
+            at + make_interval(secs => coalesce(r.retry_in, 0))
+            else greatest(o.attempt_at, at - make_interval(secs => r.age)) + make_interval(secs => r.retry_in) end,
         history = case when r.state = 'RETRY_SCHEDULED' then
             mailout_remember(o, at, o.epoch, jsonb_build_object(
                 'type', r.state, 'errorCode', r.code, 'errorCategory', r.category, 'errorMessage', r.message,

@@ -91,7 +91,7 @@ class Scene:
                 worker=name,
                 clock=self.clock,
                 update_subscriptions=update,
-                busy_seconds=0.1,
+                busy_seconds=0.01,
             ),
             store=self.store,
             templates=NotificationTemplates(self.templates, ZoneInfo("UTC"), "Course Watch"),
