@@ -15,8 +15,8 @@ from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import Mailout
 from mailout.queue.port import QueueStore
 from mailout.redact import redact_text
-from mailout.reporting.forecasts import forecast_dict
-from mailout.reporting.phrases import mode, next_steps
+from mailout.reporting.phrases import next_steps
+from mailout.reporting.queue_json import mailout_dict
 from mailout.reporting.rows import pages
 from mailout.time_format import iso
 
@@ -105,43 +105,24 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: times in ISO 8601, UTC."""
-        mailout, timeline = self.mailout, self.timeline
+        timeline = self.timeline
         return {
-            "id": mailout.id,
-            "kind": mailout.kind.value,
-            "ref": mailout.ref,
-            "subject": mailout.subject,
-            "list": mailout.list_key,
-            "mode": mode(mailout),
-            "status": mailout.status.value,
-            "outcome": mailout.outcome.value if mailout.outcome else None,
-            "defer_reason": mailout.defer_reason.value if mailout.defer_reason else None,
-            "defer_note": mailout.defer_note,
-            "deferred_until": iso(mailout.deferred_until),
+            **mailout_dict(self.mailout, self.forecast),
             "as_of": iso(self.as_of),
-            "created_at": iso(mailout.created_at),
-            "started_at": iso(mailout.started_at),
-            "completed_at": iso(mailout.completed_at),
-            "archived_at": iso(mailout.archived_at),
-            "archived_to": mailout.archived_to,
             "first_sent_at": iso(timeline.start) if timeline else None,
             "last_sent_at": iso(timeline.end) if timeline else None,
             "duration_seconds": self.duration,
             "rate_per_second": self.rate,
             "transport": self.transport,
-            "content_hash": mailout.content_hash,
             "goes_on_by": iso(self.goes_on_by),
-            "ledger": asdict(mailout.ledger),
-            "failures": [asdict(group) | {"addresses": list(group.addresses)} for group in self.failures],
+            "failures": [asdict(group) for group in self.failures],
             "unknown_addresses": list(self.unknown_addresses),
             "suppressed": dict(self.suppressed),
             "dropped": dict(self.dropped),
             "census": self.census,
             "sent_over_time": list(timeline.counts) if timeline else [],
-            "metrics": dict(mailout.metrics),
-            "forecast": forecast_dict(self.forecast),
             "note": self.note,
-            "next_steps": [asdict(step) for step in next_steps(mailout)],
+            "next_steps": [asdict(step) for step in next_steps(self.mailout)],
         }
 
 
