@@ -1,4 +1,4 @@
-"""Processes that are to be killed, cheaply: one server imports everything once, and each process is its fork."""
+"""Processes that are to be killed, cheaply: forks of one server that has imported everything once."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tests.ports import free_port
 
 TOKEN = "the token of these tests"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-PATIENCE = 60.0
+PATIENCE = 300.0
 HALF = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 
 

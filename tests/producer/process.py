@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals.files import FileJournals
-from mailout.adapters.producer_sqlite import ProducerSqlite
+from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.clock import SystemClock
 from mailout.content.footer import Footer
 from mailout.content.notification_templates import NotificationTemplates
@@ -17,7 +17,8 @@ from mailout.delivery.options import RunReport, SenderOptions
 from mailout.delivery.protocol import Timing
 from mailout.delivery.sender import Sender
 from mailout.intake.notification_job import JobOptions
-from mailout.intake.notifications import NotificationWorker, WorkerOptions
+from mailout.intake.notification_messages import WorkerOptions
+from mailout.intake.notifications import NotificationWorker
 from tests.contract.stores import open_address
 
 
