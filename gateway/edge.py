@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.answers import WORDS
 from gateway.refusals import RefusalLog
+from gateway.refused_webhooks import RefusedWebhooks
 from gateway.server import site_of
 
 ANSWER_SECONDS = 10.0
@@ -45,12 +46,14 @@ class Edge:
         self,
         app: ASGIApp,
         refusals: RefusalLog,
+        webhooks: RefusedWebhooks | None = None,
         *,
         seconds: float = ANSWER_SECONDS,
         most: int = MOST_AT_ONCE,
     ) -> None:
         self._app = app
         self._refusals = refusals
+        self._webhooks = webhooks
         self._seconds = seconds
         self._most = most
         self._running = 0
@@ -59,7 +62,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(scope, send, self._refusals)
+        answer = _Answer(scope, send, self._refusals, self._webhooks)
         if self._running >= self._most:
             await answer.busy("too many requests at once")
             return
@@ -76,12 +79,15 @@ class Edge:
 class _Answer:
     """The way out of one request: whoever begins to answer first does so alone."""
 
-    def __init__(self, scope: Scope, send: Send, refusals: RefusalLog) -> None:
+    def __init__(
+        self, scope: Scope, send: Send, refusals: RefusalLog, webhooks: RefusedWebhooks | None
+    ) -> None:
         self._started = False
         self._refusing: asyncio.Task[None] | None = None
         self._scope = scope
         self._send = send
         self._refusals = refusals
+        self._webhooks = webhooks
 
     async def send(self, message: Message) -> None:
         """The app's way."""
@@ -115,9 +121,11 @@ class _Answer:
         if status < 400:
             return
         path = self._scope["path"]
+        why = self._scope.get("state", {}).get("why") or WORDS.get(status, "not possible")
+        if self._webhooks is not None and self._scope["method"] == "POST":
+            self._webhooks.add(path, why)
         if status in (401, 429):
             client = self._scope.get("client")
             self._refusals.wrong_token(site_of(client[0] if client else None), path)
             return
-        why = self._scope.get("state", {}).get("why") or WORDS.get(status, "not possible")
         self._refusals.request(self._scope["method"], path, status, why)
