@@ -278,7 +278,9 @@ class Stage:
         address = f"sqlite:{home / 'mailout.db'}" if store == "sqlite" else f"supabase:{self._database()}"
         self.ses.reset()
         self.ses.script(latency_ms=5)
-        place = Place(Job(home, mode, address, people, env), self.ses, random.Random(f"{self.name}{self.made}"))
+        place = Place(
+            Job(home, mode, address, people, env), self.ses, random.Random(f"{self.name}{self.made}")
+        )
         _furnish(place)
         return place
 

@@ -8,7 +8,19 @@ from tests.chaos.matrix import Row
 from tests.chaos.places import Verdict
 from tests.chaos.runner import Played, Run
 
-HEAD = ("fault", "store", "mode", "strikes", "accepted", "twice", "lost", "unknown", "failed", "stuck", "ledger")
+HEAD = (
+    "fault",
+    "store",
+    "mode",
+    "strikes",
+    "accepted",
+    "twice",
+    "lost",
+    "unknown",
+    "failed",
+    "stuck",
+    "ledger",
+)
 INTRO = """# What survives what
 
 One table from one run of `make chaos` ({minutes:.0f} minutes; {kills:,} kills of senders in it); `make chaos ARGS=NAME`
