@@ -7,7 +7,7 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.delivery.port import Doubt
+from mailout.delivery.port import QUOTA_OVERLAP, Doubt
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
@@ -110,7 +110,8 @@ class SupabaseOutbox:
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
-        params = {"scope": scope, "available": available, "asked_at": asked_at, "most": most}
+        since = asked_at - QUOTA_OVERLAP
+        params = {"scope": scope, "available": available, "asked_at": since, "most": most}
         self.rpc("mailout_set_quota", params)
 
     def quota(self, scope: str) -> int | None:
