@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from mailout.content.port import Kind
 from mailout.delivery.states import COLUMN_OF, Column, State
@@ -21,6 +19,9 @@ from mailout.reporting.phrases import next_steps
 from mailout.reporting.queue_json import mailout_dict
 from mailout.reporting.rows import pages
 from mailout.time_format import iso
+
+if TYPE_CHECKING:
+    import polars as pl
 
 BUCKETS = 60
 FIRST_ADDRESSES = 5
@@ -145,6 +146,8 @@ def summarise(
     tally = _Tally()
     for page in pages(store, mailout_id):
         tally.add(page)
+    import polars as pl  # a quarter of a second: only for whoever counts
+
     moments = pl.Series("at", tally.sent_at, dtype=pl.Float64)
     return Summary(
         mailout=mailout,
@@ -211,7 +214,7 @@ def timeline_of(moments: pl.Series, buckets: int = BUCKETS) -> Timeline | None:
     start, end = float(ordered[0]), float(ordered[-1])
     if start == end:
         return Timeline(start, end, (len(ordered),))
-    places = ((ordered - start) / (end - start) * buckets).floor().clip(0, buckets - 1).cast(pl.Int64)
+    places = ((ordered - start) / (end - start) * buckets).floor().clip(0, buckets - 1).cast(int)
     counts = [0] * buckets
     for place, count in places.value_counts().iter_rows():
         counts[place] = count
@@ -223,7 +226,8 @@ def rate_of(moments: pl.Series) -> float | None:
 
     Those recorded first are left out: when their sending began is not known.
     """
-    batches = moments.value_counts().sort("at").with_columns(gap=pl.col("at").diff())
-    working = batches.filter(pl.col("gap") <= PAUSE)
+    batches = moments.value_counts().sort("at")
+    batches = batches.with_columns(gap=batches["at"].diff())
+    working = batches.filter(batches["gap"] <= PAUSE)
     seconds, messages = float(working["gap"].sum()), int(working["count"].sum())
     return messages / seconds if seconds else None

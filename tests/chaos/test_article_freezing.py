@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 from mailout.audience.port import SubscriberRow
 from mailout.store import Store
 from tests.chaos import freezing
+from tests.chaos.forks import FORKS
 from tests.chaos.senders import PATIENCE
 from tests.clocks import FakeClock
 from tests.contract.articles import ARLINGTON, FRANKLIN, OHIO, SLICES, US, order
@@ -29,10 +29,6 @@ PLACES = [
     (US, OHIO, FRANKLIN, ARLINGTON),
     ("ocd-division/country:mx",),
 ]
-
-FORKS = multiprocessing.get_context("forkserver")
-"""Imports once, and then forks: a process that imports everything itself takes a second."""
-FORKS.set_forkserver_preload(["tests.chaos.freezing"])
 
 
 @pytest.fixture(params=list(FACTORIES))

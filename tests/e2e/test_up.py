@@ -25,6 +25,7 @@ from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
 from tests.ports import free_port
 from tests.prefect_server import PATIENCE, PrefectServer, answers, running, wait_for
+from tests.producer.database import ProducerDatabase
 
 TOKEN = "a token for all these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
@@ -81,10 +82,34 @@ def nobody_gets_in_without_the_string(server: PrefectServer) -> None:
     assert "access-control-allow-origin" not in answer.headers
 
 
+def with_a_producer(mailout: Commands) -> ProducerDatabase:
+    """Its queue asks for one notification; what is sent goes to a folder, so a copy of it is marked."""
+    producer = ProducerDatabase(mailout.folder / "producer.db")
+    producer.one("zoe@example.org")
+    mailout.settings |= {
+        "NOTIFY_DB": str(producer.path),
+        "NOTIFY_SOURCE": "seats",
+        "NOTIFY_BASE_URL": "https://app.example.org",
+    }
+    return producer
+
+
+def notified(mailout: Commands, server: PrefectServer) -> bool:
+    flows = {one["id"]: one["name"] for one in server.find("flows")}
+    running = [run for run in server.find("flow_runs") if flows[run["flow_id"]] == "dispatch_notifications"]
+    return len(running) == len(list(mailout.home.glob("outbox/single/zoe@*.eml"))) == 1
+
+
+def letters(mailout: Commands) -> list[str]:
+    """To whom the letter has gone."""
+    return [mail.name.split("--")[0] for mail in mailout.mails() if mail.parent.name != "single"]
+
+
 @needs_proc
 def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     """Stopped in the middle of a mailout, it leaves neither a process nor a message in doubt."""
     mailout.people(*PEOPLE)
+    producer = with_a_producer(mailout)
     mailout.settings |= {"SEND_RATE_PER_SEC": "0.05", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
     port, prefect_port = free_port(), free_port()
     gateway = f"http://127.0.0.1:{port}"
@@ -101,9 +126,10 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
         wait_for(lambda: one_that(mailout.home, "cli gateway") not in (None, first), "the gateway is back")
         wait_for(lambda: answers(f"{gateway}/health"), "the gateway answers again")
 
+        wait_for(lambda: notified(mailout, server), "the producer's notification, by one long run")
         ask(port, mailout.letter())
         wait_for(lambda: started_by_event(server), "the gateway's event starts the flow")
-        wait_for(mailout.mails, "the first letter")
+        wait_for(lambda: letters(mailout), "the first letter")
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0, log.read_text()
     assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
@@ -117,11 +143,14 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
         cut_off = store.db.read("SELECT id FROM sender_sessions WHERE closed_at IS NULL")
     assert not cut_off, "a sender was cut off instead of being asked to end"
     (stopped,) = mailout.queue()
-    names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
     assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
-    assert stopped.ledger.sent == sum(names.values()) < len(PEOPLE)
+    assert stopped.ledger.sent == len(letters(mailout)) < len(PEOPLE)
     assert stopped.status in (Status.PENDING, Status.PROCESSING)
     assert stopped.defer_reason is None, "it goes on by itself when everything is up again"
+
+    assert [row["fanout_status"] for row in producer.rows()] == ["pending"], "it was a rehearsal"
+    producer.path = mailout.home / "notify" / "seats.db"
+    assert [(row["fanout_status"], row["fanout_attempts"]) for row in producer.rows()] == [("sent", 1)]
 
 
 @needs_proc
