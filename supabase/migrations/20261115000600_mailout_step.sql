@@ -296,7 +296,7 @@ begin
     return jsonb_build_object(
         'rows', claimed.rows, 'suppressed', claimed.suppressed, 'refused', claimed.refused,
         'limited', case when room = 0 then limited end,
-        'next_slot_at', case when (step ->> 'want')::integer = 0 then seconds + 1  -- it yields so long
+        'next_slot_at', case when (step ->> 'want')::integer = 0 then seconds + (step -> 'pace' ->> 'yields')::double precision
                              when room > 0 and slots.free = 0 then slots.next_at end,
         'next_due_at', case when claimed.rows = '[]' then
             mailout_next_due(sender.campaign_id, at, mailout_full(companies), rehearsal) end);

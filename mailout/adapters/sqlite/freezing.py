@@ -66,17 +66,6 @@ class SqliteFreezing:
             _add_pending(tx, id, added, cursor=last)
             return added
 
-    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            mailout = get_mailout(tx, id)
-            if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
-                return 0
-            added = _insert(tx, mailout, recipients, now)
-            _add_pending(tx, id, added, cursor="")
-            tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
-            return added
-
     def begin_freezing(self, id: str) -> Freezing | None:
         with self.db.write() as tx:
             get_mailout(tx, id)
@@ -88,7 +77,7 @@ class SqliteFreezing:
             ).fetchone()
             return None if row is None else Freezing(*row)
 
-    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient], up_to: str | None = None) -> int:
         with self.db.write() as tx:
             now = self.db.clock.now()
             mailout = get_mailout(tx, id)
