@@ -198,7 +198,7 @@ def test_spamassassin_finds_nothing_in_the_demo_letter() -> None:
         input=Envelope(content).splice(mail, 1_790_000_000),
         capture_output=True,
         check=True,
-        timeout=120,
+        timeout=300,
     ).stdout.decode("utf-8", "replace")
     score = re.search(r"score=(-?[\d.]+)", judged) or re.search(r"\((-?[\d.]+) points", judged)
     assert score is not None, judged[-2000:]
