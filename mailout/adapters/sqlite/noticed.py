@@ -21,7 +21,8 @@ class SqliteNoticed:
         value = json.dumps([asdict(page) for page in pages])
         with self.db.write() as tx:
             tx.execute(
-                "INSERT OR REPLACE INTO dashboard_notes VALUES (?, ?, ?)", (_PAGES, self.db.clock.now(), value)
+                "INSERT OR REPLACE INTO dashboard_notes VALUES (?, ?, ?)",
+                (_PAGES, self.db.clock.now(), value),
             )
 
     def written_pages(self) -> WrittenPages | None:
