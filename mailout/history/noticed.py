@@ -1,4 +1,4 @@
-"""What was noticed on the way and is shown on the dashboard: pages in Notion, refused requests, Prefect's runs."""
+"""What was noticed on the way, for the dashboard: pages in Notion, refused requests, Prefect's runs."""
 
 from __future__ import annotations
 

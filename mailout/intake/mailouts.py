@@ -199,6 +199,7 @@ class MailoutIntake:
             return mailout
         content = reading.content
         if content.hash != mailout.content_hash:
+            self._ready.check_variables(reading)
             self.store.put_content(content)
             mailout = self.store.set_content(
                 mailout.id, content.hash, as_written(content.subject), replace=True

@@ -47,7 +47,7 @@ language sql stable set search_path = public as $$
                               order by page.mailout_created_at desc, page.campaign_id desc), '[]')
     from (
         select o.*, q.subject, q.is_test, q.is_rehearsal, q.created_at as mailout_created_at
-        from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, $1)
+        from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, $1) and o.email = $1
         order by q.created_at desc, q.id desc limit most
     ) page
 $$;

@@ -82,7 +82,9 @@ def run(rows: int = ROWS) -> dict[str, Any]:
         engine.sending.freeze(engine.intake.enqueue(letter, False).id)
         for number in (signal.SIGINT, signal.SIGTERM):
             one = interrupted(engine, letter, number, "--direct")
-            found[f"{number.name}: seconds until it returns, of {rows:,} (at most 5)"] = round(one["seconds"], 1)
+            found[f"{number.name}: seconds until it returns, of {rows:,} (at most 5)"] = round(
+                one["seconds"], 1
+            )
             found[f"{number.name}: exit code"] = one["exit_code"]
             found[f"{number.name}: words"] = one["words"]
         engine.store.close()

@@ -62,21 +62,25 @@ class Script:
     def __init__(self, rules: Sequence[dict[str, Any]] = (), seed: int = 0) -> None:
         self._rules = [Rule(**rule) for rule in rules]
         self._chance = random.Random(seed)
+        self.followed = 0  # how often it went wrong
 
     def for_call(self, operation: str, addresses: Sequence[str]) -> Rule | None:
         for rule in self._rules:
             if rule.do != "entry" and rule.fits(operation, addresses) and rule.due(self._chance):
+                self.followed += 1
                 return rule
         return None
 
     def for_question(self, operation: str) -> Rule | None:
         for rule in self._rules:
             if rule.operation == operation and rule.due(self._chance):
+                self.followed += 1
                 return rule
         return None
 
     def for_entry(self, address: str) -> Rule | None:
         for rule in self._rules:
             if rule.do == "entry" and rule.fits("SendBulkEmail", [address]) and rule.due(self._chance):
+                self.followed += 1
                 return rule
         return None

@@ -127,6 +127,7 @@ def _too_fast(failure: BaseException | None) -> bool:
 
 def _error(failure: Exception, what: str) -> SourceError:
     """What went wrong, in our words. Notion's own are kept: they name the property or the page."""
+    what = what[:1].upper() + what[1:]
     if not isinstance(failure, HTTPResponseError):
         if isinstance(failure, InvalidPathParameterError):
             return SourceError(f"{what}: {failure}")

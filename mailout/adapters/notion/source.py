@@ -6,12 +6,13 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from notion_client import Client
 
 from mailout.adapters.notion.blocks import BlockReader
-from mailout.adapters.notion.calls import Json, NotionCalls
+from mailout.adapters.notion.calls import PAGE_SIZE, Json, NotionCalls
 from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.error_rows import ERROR_PROPERTIES, error_properties
@@ -31,10 +32,12 @@ from mailout.content.notion.page import (
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorRecord
 from mailout.errors import SettingsError, SourceError, SourceNotFound
+from mailout.history.noticed import WrittenPage
 
 log = logging.getLogger(__name__)
 
 DB_MAILOUTS = "NOTION_DB_MAILOUTS"
+OLDEST_FIRST: Json = {"timestamp": "created_time", "direction": "ascending"}
 
 
 class NotionSource:
@@ -110,6 +113,33 @@ class NotionSource:
             and (moment_of(answer.get("last_edited_time")) or since) >= since
         ]
 
+    def written_pages(self) -> list[WrittenPage]:
+        """Drafts and pages that ask to be sent, the last edited first: a hundred at most."""
+        statuses = self._config.statuses
+        is_ready, source = self._has_status(statuses.ready)
+        kind = next(one for one in is_ready if one != "property")
+        is_draft = {**is_ready, kind: {"equals": statuses.draft}}
+        edited_last = {"timestamp": "last_edited_time", "direction": "descending"}
+        answers = self._found("looking for drafts", source, {"or": [is_ready, is_draft]}, edited_last)
+        return [
+            self._written(answer)
+            for answer in islice(answers, PAGE_SIZE)
+            if answer.get("object") == "page" and not answer.get("in_trash")
+        ]
+
+    def _written(self, answer: Json) -> WrittenPage:
+        page = self.read(answer)
+        return WrittenPage(
+            page.id,
+            page.subject,
+            page.status or "",
+            is_ready=page.status == self._config.statuses.ready,
+            is_test=page.is_test,
+            list_key=page.list,
+            send_at=page.send_at,
+            edited_at=moment_of(answer.get("last_edited_time")),
+        )
+
     def _has_status(self, status: str) -> tuple[Json, str]:
         """The filter for it, whether it is a status or a select, and the data source that it is for."""
         name = self._config.properties.status
@@ -122,8 +152,8 @@ class NotionSource:
             )
         return {"property": name, kind: {"equals": status}}, source
 
-    def _found(self, what: str, source: str, wanted: Json) -> Iterator[Json]:
-        query = {"filter": wanted, "sorts": [{"timestamp": "created_time", "direction": "ascending"}]}
+    def _found(self, what: str, source: str, wanted: Json, order: Json = OLDEST_FIRST) -> Iterator[Json]:
+        query = {"filter": wanted, "sorts": [order]}
         return self._calls.pages(what, lambda api, paging: api.data_sources.query(source, **query, **paging))
 
     def page(self, page_id: str) -> Json:
