@@ -93,6 +93,11 @@ class SqliteFreezing:
             return added
 
 
+def _together(recipient: Recipient) -> tuple[str, str]:
+    """Those with the same content stand together: neighbours fill one bulk call."""
+    return recipient.content_hash or "", recipient.email
+
+
 def _insert(tx: sqlite3.Connection, mailout: Mailout, recipients: Sequence[Recipient], now: float) -> int:
     before = tx.total_changes
     tx.executemany(
@@ -111,7 +116,7 @@ def _insert(tx: sqlite3.Connection, mailout: Mailout, recipients: Sequence[Recip
                 json.dumps(dict(r.variables)) if r.variables else None,
                 now,
             )
-            for r in sorted(recipients, key=lambda r: r.email)
+            for r in sorted(recipients, key=_together)
         ],
     )
     return tx.total_changes - before
