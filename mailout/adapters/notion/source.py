@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import partial
 from itertools import islice
@@ -16,6 +15,7 @@ from mailout.adapters.notion.blocks import BlockReader
 from mailout.adapters.notion.calls import PAGE_SIZE, Json, NotionCalls
 from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.adapters.notion.config import NotionConfig
+from mailout.adapters.notion.error_rows import ERROR_PROPERTIES, error_properties
 from mailout.adapters.notion.notes import NotionNotes
 from mailout.clock import Clock
 from mailout.content.notion.blocks import Block
@@ -35,13 +35,6 @@ from mailout.errors import SettingsError, SourceError, SourceNotFound
 from mailout.history.noticed import WrittenPage
 
 log = logging.getLogger(__name__)
-
-ERROR_PROPERTIES: Mapping[str, str] = {
-    name: name
-    for name in ("timestamp", "mailout", "stage", "provider", "email", "code", "message", "attempts")
-}
-"""The errors database's properties beside its title."""
-
 
 DB_MAILOUTS = "NOTION_DB_MAILOUTS"
 OLDEST_FIRST: Json = {"timestamp": "created_time", "direction": "ascending"}
@@ -179,7 +172,7 @@ class NotionSource:
             return True
         source = page_id_of(str(parent.get("data_source_id")))
         return source is not None and source == page_id_of(
-            self._data_source(self._config.db_mailouts, "NOTION_DB_MAILOUTS")
+            self._data_source(self._config.db_mailouts, DB_MAILOUTS)
         )
 
     # ── Reporting ────────────────────────────────────────────────────────────────────────────────
@@ -236,7 +229,7 @@ class NotionSource:
         for row in rows:
             body = {
                 "parent": {"type": "data_source_id", "data_source_id": source},
-                "properties": _error_properties(row, schema, page_id, subject, self._clock.now()),
+                "properties": error_properties(row, schema, page_id, subject, self._clock.now()),
             }
             self._calls.make("recording an error", partial(_create, body), repeatable=False)
         return len(rows)
@@ -308,31 +301,3 @@ class NotionSource:
 
 def _create(body: Mapping[str, Any], api: Client) -> Any:
     return api.pages.create(**body)
-
-
-def _error_properties(
-    row: ErrorRecord, schema: Json, page_id: str | None, subject: str | None, now: float
-) -> dict[str, Any]:
-    """One row as the errors database's own types take it. What has no page is named in the message, where
-    `mailout` is a relation."""
-    relates = (schema.get(ERROR_PROPERTIES["mailout"]) or {}).get("type") == "relation"
-    if relates and row.mailout and not page_id:
-        row = replace(row, message=f"{row.mailout}: {row.message}")
-    values: dict[str, Value] = {
-        one.name: getattr(row, one.name) for one in fields(row) if one.name in ERROR_PROPERTIES
-    }
-    values["timestamp"] = row.at or now
-    body: dict[str, Any] = {}
-    for key, value in values.items():
-        name = ERROR_PROPERTIES[key]
-        kind = str((schema.get(name) or {}).get("type"))
-        if key == "mailout" and kind == "relation":
-            written = {"relation": [{"id": page_id}]} if page_id else None
-        else:
-            written = property_value(kind, value) if value is not None else None
-        if written is not None:
-            body[name] = written
-    title = next((name for name, one in schema.items() if one.get("type") == "title"), "title")
-    about = ", ".join(one for one in (subject or row.mailout, row.email) if one) or row.stage
-    body[title] = property_value("title", f"{row.code}: {about}")
-    return body
