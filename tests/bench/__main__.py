@@ -13,7 +13,7 @@ import time
 
 ALL = (
     *("audience", "prefect", "idle", "ses", "sender_ses", "pace", "feedback", "supabase"),
-    *("articles", "single_mails", "notifications"),
+    *("articles", "single_mails", "notifications", "dashboard"),
 )
 
 
