@@ -18,6 +18,4 @@ def _load_file(self: JSONFileLoader, file_path: str) -> Any:
 
 
 cast(Any, JSONFileLoader).load_file = _load_file
-boto3.client(
-    "sesv2", region_name="eu-west-1", aws_access_key_id="test", aws_secret_access_key="test"
-).close()
+boto3.client("sesv2", region_name="eu-west-1", aws_access_key_id="test", aws_secret_access_key="test").close()
