@@ -43,7 +43,10 @@ class Delivery:
         if id not in self._letters:
             self._know(use_rendered(load_queued(id)))
         resolve_recipients(self._letters[id])
-        return wiring.engine().sending.start(id).status is Status.PROCESSING
+        started = wiring.engine().sending.start(id).status is Status.PROCESSING
+        if started and flow_run.id:
+            wiring.engine().store.keep_run(id, str(flow_run.id))  # the dashboard links to it
+        return started
 
     def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
         return send(self._letters[id], self._progress[id], still_its_turn).more_to_send

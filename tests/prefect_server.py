@@ -19,7 +19,7 @@ from cli.processes.prefect_api import headers
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE = 120.0
+PATIENCE = 300.0
 """For what takes seconds on a free machine: a limit for what hangs, not a measure."""
 
 
@@ -33,9 +33,26 @@ def wait_for(what: Callable[[], Any], why: str, patience: float = PATIENCE) -> A
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url, trust_env=False, timeout=30).status_code == 200
+        return httpx.get(url, trust_env=False, timeout=60).status_code == 200
     except httpx.TransportError:
         return False
+
+
+def patiently(send: Callable[[], httpx.Response], why: str) -> httpx.Response:
+    """Its answer, however long a busy machine takes. For requests that may be sent twice.
+
+    Prefect's database is SQLite: 503 means that somebody else is writing just now.
+    """
+
+    def answer() -> httpx.Response | None:
+        try:
+            got = send()
+        except httpx.TransportError:
+            return None
+        return None if got.status_code == 503 else got
+
+    got: httpx.Response = wait_for(answer, why)
+    return got
 
 
 @contextmanager
@@ -56,7 +73,7 @@ def running(command: list[str], *, cwd: Path, env: Mapping[str, str], log: Path)
         finally:
             process.terminate()
             try:
-                process.wait(20)
+                process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -99,15 +116,12 @@ class PrefectServer:
         return ended.stdout
 
     def ask(self, path: str, body: Mapping[str, Any]) -> Any:
-        """What it answers. Its database is SQLite: 503 means that somebody else is writing just now."""
-
-        def answer() -> httpx.Response | None:
-            got = httpx.post(
-                f"{self.url}/{path}", json=body, headers=headers(self.env), trust_env=False, timeout=60
-            )
-            return None if got.status_code == 503 else got
-
-        got: httpx.Response = wait_for(answer, f"Prefect answers {path}")
+        """What it answers. A new run needs an `idempotency_key`: on a busy machine it is asked for again."""
+        url, told = f"{self.url}/{path}", headers(self.env)
+        got = patiently(
+            lambda: httpx.post(url, json=body, headers=told, trust_env=False, timeout=60),
+            f"Prefect answers {path}",
+        )
         got.raise_for_status()
         return got.json()
 

@@ -107,7 +107,7 @@ def sends(work: Path, port: int) -> None:
         json={"ref": str(letter), "test": True},
         headers={"Authorization": f"Bearer {SETTINGS['API_TOKEN']}"},
         trust_env=False,
-        timeout=60,
+        timeout=PATIENCE,
     ).raise_for_status()
     until = time.monotonic() + PATIENCE
     while not list(work.glob(".mailout/outbox/*/editor@example.org--*.eml")):

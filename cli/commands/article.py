@@ -23,7 +23,8 @@ from mailout.content.slices import Article, Slice, assemble
 from mailout.delivery.preview import write_preview
 from mailout.engine import Engine
 from mailout.errors import UsageError
-from mailout.intake.articles import ArticleOrder, Census
+from mailout.intake.article_order import ArticleOrder
+from mailout.intake.census import Census
 from mailout.intake.reading import Announcement
 from mailout.intake.slice_import import COLUMNS, read_slices, write_errors
 from mailout.reporting.census import census_lines, census_table

@@ -26,7 +26,7 @@ from mailout import wiring
 from mailout.audience.csv_import import read_subscribers
 from mailout.engine import Engine
 from mailout.errors import Abort, AbortCode, UsageError
-from mailout.intake.articles import ArticleOrder
+from mailout.intake.article_order import ArticleOrder
 from mailout.intake.slice_import import read_slices
 from mailout.reporting.census import census_lines
 from mailout.reporting.plain import summary_lines

@@ -10,7 +10,7 @@ import typer
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import ALL_PAUSED, mailout_dict, message_dict, show_files, show_mailouts
+from cli.show import ALL_PAUSED, message_dict, show_files, show_mailouts
 from mailout.audience.addresses import LEFT_OUT
 from mailout.delivery.states import State
 from mailout.engine import Engine
@@ -19,6 +19,7 @@ from mailout.queue.actions import require_here
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.phrases import count
 from mailout.reporting.plain import summary_lines
+from mailout.reporting.queue_json import mailout_dict
 from mailout.reporting.reports import Reports
 from mailout.reporting.summary import summarise
 from mailout.time_format import iso

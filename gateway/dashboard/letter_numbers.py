@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 
+from mailout.content.port import Kind
 from mailout.delivery.states import State
 from mailout.history.port import History
 from mailout.queue.forecast import Forecast
@@ -40,6 +41,15 @@ def summary_of(store: Store, mailout: Mailout, forecast: Forecast | None) -> Sum
         timeline=timeline(store, mailout.id),
         forecast=forecast,
     )
+
+
+def people_for(store: Store, mailout: Mailout) -> int:
+    """How many get this letter: as frozen, as counted for its batch, or who is on its list now."""
+    if mailout.frozen_at is not None and not mailout.is_test and not mailout.is_rehearsal:
+        return mailout.ledger.recipients
+    if mailout.kind is Kind.ARTICLE:
+        return sum(one["recipients"] for one in store.article_batch(mailout.id).census.get("variants", ()))
+    return store.audience_size(mailout.list_key)
 
 
 def failures(store: QueueStore, mailout: Mailout) -> tuple[FailureGroup, ...]:

@@ -20,6 +20,7 @@ from mailout.content.plaintext import plain_text
 from mailout.content.variables import marked_for_html
 
 PLAIN = Brand()
+_ASKED = re.compile(r'<meta http-equiv="content-language" content="([A-Za-z-]+)"')
 HEADING = re.compile(r"<h[1-6]\b")
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
@@ -48,6 +49,7 @@ def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     why = clean(brand.footer or "").strip()
     html = TEMPLATES.get_template("layout.html.j2").render(
         lang=asked or document.lang,
+        asked=asked,
         subject=subject,
         title="" if HEADING.search(document.html_body) else subject,
         preheader=document.preheader,
@@ -68,6 +70,12 @@ def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     _check_marks(html, content)
     check_content(content)
     return content
+
+
+def language_asked_for(content: Content) -> str | None:
+    """By the letter or by `LANGUAGE`, when it was rendered; a guess is no wish."""
+    found = _ASKED.search(content.html)
+    return found[1] if found else None
 
 
 def _unbroken(body: str) -> str:

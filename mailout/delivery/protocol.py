@@ -50,7 +50,7 @@ class Result:
     category: str | None = None
     message: str | None = None
     original_code: str | None = None
-    retry_in: float | None = None  # seconds from the store's now
+    retry_in: float | None = None  # seconds from the store's now; of a failed notification: as asked for
     duration_ms: int | None = None
     age: float = 0.0  # seconds since the answer came
     give_back: bool = False  # surely not accepted, and not the message's fault: the attempt is returned
@@ -208,6 +208,7 @@ class Outcome:
     category: str | None = None
     message: str | None = None
     original_code: str | None = None
+    retry_after: float | None = None  # seconds that the provider asks for
 
 
 @dataclass(frozen=True, slots=True)

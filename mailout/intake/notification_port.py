@@ -23,6 +23,7 @@ class KnownMessage:
     code: str | None = None
     category: str | None = None
     message: str | None = None
+    retry_after: float | None = None  # seconds that the provider asked for when the attempt failed
 
     @property
     def may_be_tried_again(self) -> bool:

@@ -126,7 +126,8 @@ class Queue(Protocol):
     def set_content(self, id: str, content_hash: str, subject: str, *, replace: bool = False) -> Mailout:
         """Freeze what is sent. The first one stays: editing the page later changes nothing.
 
-        `replace`: another one, as long as it waits and no message of it has been tried.
+        `replace`: another one, as long as it waits and no message of it has been tried. Then it is not frozen
+        any more: another content may need to know something else of its readers.
         """
         ...
 

@@ -23,7 +23,7 @@ from mailout.queue.mailout import Mailout, Status
 
 PROJECT = Path(__file__).parents[2]
 LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"
-PATIENCE = 60.0
+PATIENCE = 300.0
 """How long a process may take to do what it surely does; only a hang ever waits so long."""
 
 

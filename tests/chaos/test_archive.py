@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
@@ -68,7 +67,6 @@ def sent_long_ago(store: SqliteStore, ref: str) -> str:
     return id
 
 
-@pytest.mark.timeout(300)
 def test_archiving_killed_again_and_again_comes_to_the_same(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "mailout.db", SystemClock())
     sent = [sent_long_ago(store, ref) for ref in LETTERS]

@@ -12,12 +12,11 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
-
 from mailout.adapters.sqlite import SqliteStore
 from mailout.clock import SystemClock
 from mailout.feedback.model import Received
 from mailout.ids import uuid_of
+from tests.chaos.senders import PATIENCE
 from tests.contract.scenes import Sender, mailout, result
 from tests.e2e.conftest import Commands
 from tests.ports import free_port
@@ -36,7 +35,6 @@ ingest(SqliteStore(Path(sys.argv[1]), SystemClock()), "any", batch=7)
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.timeout(300)
 def test_ingesting_killed_again_and_again_comes_to_the_same(tmp_path: Path) -> None:
     path = tmp_path / "mailout.db"
     store = SqliteStore(path, SystemClock())
@@ -73,7 +71,6 @@ def test_ingesting_killed_again_and_again_comes_to_the_same(tmp_path: Path) -> N
     store.close()
 
 
-@pytest.mark.timeout(120)
 def test_what_the_gateway_has_answered_it_has_kept(tmp_path: Path) -> None:
     """Killed under load: SNS will not repeat what was answered with 200."""
     commands = Commands(tmp_path, {"MAILOUT_HOME": str(tmp_path / "home"), "SNS_TOPIC_ARNS": TOPIC})
@@ -124,7 +121,7 @@ def _gateway(commands: Commands) -> tuple[int, subprocess.Popen[bytes]]:
 
 
 def _post_until_it_dies(port: int, topic: Topic, name: str, answered: list[str]) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     for number in range(100_000):
         id = uuid_of(name, str(number))
         body = topic.notification(ses_event("Open"), MessageId=id)

@@ -20,6 +20,7 @@ from mailout import wiring
 from mailout.intake.companies import Scope, new_token
 from mailout.settings import load_settings
 from mailout.single_mail_run import send_what_waits
+from tests.chaos.senders import PATIENCE
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,7 @@ class Clients:
         headers = {"Authorization": f"Bearer {self._token}", "Idempotency-Key": key}
         with self._lock:
             self.unanswered.add(key)
-        answer = httpx.post(self._url, json=body, headers=headers, timeout=30, trust_env=False)
+        answer = httpx.post(self._url, json=body, headers=headers, timeout=PATIENCE, trust_env=False)
         assert answer.status_code == 202, answer.text
         with self._lock:
             assert self.answered.setdefault(key, answer.json()["outboxId"]) == answer.json()["outboxId"]
@@ -65,7 +66,7 @@ def gateway(home: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "cli", "gateway", "--port", str(port)]
     process = subprocess.Popen(command, env=env, cwd=home, stderr=subprocess.DEVNULL)
     try:
-        until = time.monotonic() + 120
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             with suppress(httpx.TransportError):
                 httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False)
@@ -98,7 +99,7 @@ def test_the_gateway_is_killed_while_mails_are_handed_in(tmp_path: Path) -> None
             time.sleep(chance.uniform(0.05, 0.6))
             process.send_signal(signal.SIGKILL)
             for thread in threads:
-                thread.join(60)
+                thread.join(PATIENCE)
     with gateway(home, port):
         for key in list(clients.unanswered):
             clients.one(key)

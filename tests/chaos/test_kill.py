@@ -8,15 +8,12 @@ import signal
 import time
 from pathlib import Path
 
-import pytest
-
 from mailout.queue.mailout import MailoutOutcome, Status
-from tests.chaos.senders import end, make_home, nobody_twice_and_nobody_lost, wait_for
+from tests.chaos.senders import PATIENCE, end, make_home, nobody_twice_and_nobody_lost, wait_for
 
 RATE = 100
 
 
-@pytest.mark.timeout(600)
 def test_killed_at_thirty_moments_nobody_gets_it_twice_and_nobody_is_lost(tmp_path: Path) -> None:
     """kill -9 at the start, while freezing, between messages and within them; then the same command."""
     chance = random.Random(20261115)
@@ -66,7 +63,7 @@ def test_a_frozen_sender_that_wakes_after_it_was_given_up(tmp_path: Path) -> Non
     home.finish()
     assert home.mailout().status is Status.COMPLETED
     frozen.send_signal(signal.SIGCONT)
-    frozen.communicate(timeout=60)
+    frozen.communicate(timeout=PATIENCE)
     # What it held and had not called is withdrawn, however late; the same command sends it.
     if home.mailout().status is not Status.COMPLETED:
         home.finish()
@@ -84,7 +81,7 @@ def test_two_senders_share_one_mailout_and_one_rate(tmp_path: Path) -> None:
     assert wait_for(lambda: home.senders() == 2, both[1])
     both[0].send_signal(signal.SIGCONT)
     for process in both:
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
     assert [process.returncode for process in both] == [0, 0]
     nobody_twice_and_nobody_lost(home, home.accepted(), unknown=0)
     assert home.mailout().outcome is MailoutOutcome.SENT

@@ -13,7 +13,7 @@ import pytest
 
 from mailout.delivery.states import State
 from mailout.queue.mailout import DeferReason, Status
-from tests.chaos.senders import Home, end, make_home, nobody_twice_and_nobody_lost, wait_for
+from tests.chaos.senders import PATIENCE, Home, end, make_home, nobody_twice_and_nobody_lost, wait_for
 from tests.stubs.ses_control import SesStub, ses_stub
 
 RATE = 100
@@ -49,7 +49,6 @@ def accepted(stub: SesStub) -> dict[str, int]:
     return counts
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", ["single", "bulk"])
 def test_killed_at_any_moment_nobody_gets_it_twice_and_nobody_is_lost(
     tmp_path: Path, stub: SesStub, mode: str
@@ -125,7 +124,7 @@ def test_a_paused_account_stops_the_mailout_with_its_reason(tmp_path: Path, stub
     stub.script({"do": "answer", "status": 400, "code": "SendingPausedException", "skip": 5})
     home = ses_home(tmp_path / "home", stub, 30)
     process = home.send()
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 75
     mailout = home.mailout()
     assert mailout.defer_reason is DeferReason.CONFIGURATION_ERROR
@@ -148,7 +147,7 @@ def test_a_spent_quota_defers_and_the_rest_goes_later(tmp_path: Path, stub: SesS
     )
     home = ses_home(tmp_path / "home", stub, 20)
     process = home.send()
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 75
     assert home.mailout().defer_reason is DeferReason.QUOTA_EXHAUSTED
     store = home.store()

@@ -17,7 +17,8 @@ from mailout.delivery.protocol import ARTICLE_RETRIES, Outcome, OutcomeKind
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError, UsageError
 from mailout.intake import articles
-from mailout.intake.articles import ArticleOrder, BatchUsed
+from mailout.intake.article_order import ArticleOrder
+from mailout.intake.articles import BatchUsed
 from mailout.intake.port import Member, SliceCounts
 from mailout.intake.variants import Variants
 from mailout.queue import dead_letters

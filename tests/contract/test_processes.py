@@ -24,7 +24,7 @@ def test_three_senders_send_everything_once(store: Store, factory: StoreFactory)
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    ends = [process.communicate(timeout=120) for process in processes]
+    ends = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], [errors for _, errors in ends]
     sent = Counter(line for output, _ in ends for line in output.split())
     assert sent == {row["id"]: 1 for row in store.messages(id)}

@@ -25,7 +25,7 @@ SERIOUS = (
     ".filter(v => ['serious', 'critical'].includes(v.impact))"
     ".map(v => [v.id, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary]))"
 )
-PATIENCE = 60_000
+PATIENCE = 300_000
 """Milliseconds, for a machine that is busy with other things."""
 
 

@@ -57,7 +57,7 @@ def seen(folder: Path, html: str, *, width: int, dark: bool) -> tuple[int, str, 
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=True,
     ).stdout
     told = re.search(r"width (\d+) scheme (\w+) background ([^<]+)", shown)

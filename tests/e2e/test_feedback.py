@@ -16,6 +16,7 @@ import pytest
 from mailout.content.tokens import Tokens
 from mailout.delivery.protocol import Attempt
 from mailout.feedback.model import Received
+from tests.chaos.senders import PATIENCE
 from tests.e2e.conftest import Commands
 from tests.ports import free_port
 from tests.ses_events import ses_event
@@ -34,12 +35,12 @@ def gateway(mailout: Commands, **settings: str) -> Iterator[httpx.Client]:
         stderr=subprocess.PIPE,
     )
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=PATIENCE) as client:
             _wait_for(client, process)
             yield client
     finally:
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE)
         assert b"Traceback" not in said, said.decode()
 
 

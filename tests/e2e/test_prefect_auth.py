@@ -17,7 +17,7 @@ from cli.processes.prefect_home import prepare
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, processes_of
 from tests.ports import free_port
-from tests.prefect_server import running, wait_for
+from tests.prefect_server import PATIENCE, running, wait_for
 
 SET = "PREFECT_API_AUTH_STRING"
 
@@ -100,7 +100,6 @@ server.serve_forever()
 
 
 @needs_proc
-@pytest.mark.timeout(600)
 def test_the_server_of_a_send_asks_for_it_and_ends_with_it_even_when_that_is_killed(
     mailout: Commands,
 ) -> None:
@@ -115,7 +114,7 @@ def test_the_server_of_a_send_asks_for_it_and_ends_with_it_even_when_that_is_kil
         (server,) = [words for words in processes_of(mailout.home).values() if "uvicorn" in words]
         url = f"http://127.0.0.1:{server.split('--port ')[1].split()[0]}/api/flow_runs/filter"
         told = headers({SET: auth_string(mailout.home)})
-        sent = [httpx.post(url, json={}, headers=by, trust_env=False, timeout=60) for by in ({}, told)]
+        sent = [httpx.post(url, json={}, headers=by, trust_env=False, timeout=PATIENCE) for by in ({}, told)]
         assert [answer.status_code for answer in sent] == [401, 200]
         os.kill(process.pid, signal.SIGKILL)
         process.wait()

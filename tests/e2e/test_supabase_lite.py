@@ -88,11 +88,11 @@ def test_the_publishable_key_calls_nothing_and_reads_nothing(lite: Lite, store: 
 
 
 def _read(lite: Lite, name: str, key: str) -> httpx.Response:
-    return httpx.get(f"{lite.url}/rest/v1/{name}?select=*", headers={"apikey": key}, timeout=60)
+    return httpx.get(f"{lite.url}/rest/v1/{name}?select=*", headers={"apikey": key}, timeout=300)
 
 
 def _call(lite: Lite, name: str, arguments: dict[str, None], key: str) -> httpx.Response:
-    return httpx.post(f"{lite.url}/rest/v1/rpc/{name}", json=arguments, headers={"apikey": key}, timeout=60)
+    return httpx.post(f"{lite.url}/rest/v1/rpc/{name}", json=arguments, headers={"apikey": key}, timeout=300)
 
 
 def test_a_wrong_key_is_refused_in_one_line(lite: Lite) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from cli.cut_off import found_cut_off
 from cli.processes.prefect_api import headers
@@ -25,12 +24,11 @@ from mailout.settings import load_settings
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
 from tests.ports import free_port
-from tests.prefect_server import PrefectServer, answers, running, wait_for
+from tests.prefect_server import PATIENCE, PrefectServer, answers, running, wait_for
+from tests.producer.database import ProducerDatabase
 
 TOKEN = "a token for all these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
-
-pytestmark = pytest.mark.timeout(600)
 
 
 @contextmanager
@@ -51,7 +49,7 @@ def ask(port: int, letter: Path) -> None:
         json={"ref": str(letter)},
         headers={"Authorization": f"Bearer {TOKEN}"},
         trust_env=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert asked.status_code == 202
 
@@ -74,19 +72,45 @@ def nobody_gets_in_without_the_string(server: PrefectServer) -> None:
     wrong = headers({"PREFECT_API_AUTH_STRING": "mailout:guessed"})
     for sent in ({}, wrong, {"Host": "attacker.example.org"}):
         for path, body in ((f"deployments/{deployment}/create_flow_run", attack), ("flow_runs/filter", {})):
-            answer = httpx.post(f"{server.url}/{path}", json=body, headers=sent, trust_env=False, timeout=60)
+            answer = httpx.post(
+                f"{server.url}/{path}", json=body, headers=sent, trust_env=False, timeout=PATIENCE
+            )
             assert answer.status_code == 401, (path, sent)
     foreign = {"Origin": "https://attacker.example.org"} | headers(server.env)
-    answer = httpx.get(f"{server.url}/admin/version", headers=foreign, trust_env=False, timeout=60)
+    answer = httpx.get(f"{server.url}/admin/version", headers=foreign, trust_env=False, timeout=PATIENCE)
     assert answer.status_code == 200
     assert "access-control-allow-origin" not in answer.headers
+
+
+def with_a_producer(mailout: Commands) -> ProducerDatabase:
+    """Its queue asks for one notification; what is sent goes to a folder, so a copy of it is marked."""
+    producer = ProducerDatabase(mailout.folder / "producer.db")
+    producer.one("zoe@example.org")
+    mailout.settings |= {
+        "NOTIFY_DB": str(producer.path),
+        "NOTIFY_SOURCE": "seats",
+        "NOTIFY_BASE_URL": "https://app.example.org",
+    }
+    return producer
+
+
+def notified(mailout: Commands, server: PrefectServer) -> bool:
+    flows = {one["id"]: one["name"] for one in server.find("flows")}
+    running = [run for run in server.find("flow_runs") if flows[run["flow_id"]] == "dispatch_notifications"]
+    return len(running) == len(list(mailout.home.glob("outbox/single/zoe@*.eml"))) == 1
+
+
+def letters(mailout: Commands) -> list[str]:
+    """To whom the letter has gone."""
+    return [mail.name.split("--")[0] for mail in mailout.mails() if mail.parent.name != "single"]
 
 
 @needs_proc
 def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     """Stopped in the middle of a mailout, it leaves neither a process nor a message in doubt."""
     mailout.people(*PEOPLE)
-    mailout.settings |= {"SEND_RATE_PER_SEC": "0.5", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
+    producer = with_a_producer(mailout)
+    mailout.settings |= {"SEND_RATE_PER_SEC": "0.05", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
     port, prefect_port = free_port(), free_port()
     gateway = f"http://127.0.0.1:{port}"
     log = mailout.folder / "up.log"
@@ -102,11 +126,12 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
         wait_for(lambda: one_that(mailout.home, "cli gateway") not in (None, first), "the gateway is back")
         wait_for(lambda: answers(f"{gateway}/health"), "the gateway answers again")
 
+        wait_for(lambda: notified(mailout, server), "the producer's notification, by one long run")
         ask(port, mailout.letter())
         wait_for(lambda: started_by_event(server), "the gateway's event starts the flow")
-        wait_for(mailout.mails, "the first letter")
+        wait_for(lambda: letters(mailout), "the first letter")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0, log.read_text()
+        assert process.wait(PATIENCE) == 0, log.read_text()
     assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
     assert "Traceback" not in log.read_text()
     assert "home/prefect-auth" in log.read_text()
@@ -118,18 +143,21 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
         cut_off = store.db.read("SELECT id FROM sender_sessions WHERE closed_at IS NULL")
     assert not cut_off, "a sender was cut off instead of being asked to end"
     (stopped,) = mailout.queue()
-    names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
     assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
-    assert stopped.ledger.sent == sum(names.values()) < len(PEOPLE)
+    assert stopped.ledger.sent == len(letters(mailout)) < len(PEOPLE)
     assert stopped.status in (Status.PENDING, Status.PROCESSING)
     assert stopped.defer_reason is None, "it goes on by itself when everything is up again"
+
+    assert [row["fanout_status"] for row in producer.rows()] == ["pending"], "it was a rehearsal"
+    producer.path = mailout.home / "notify" / "seats.db"
+    assert [(row["fanout_status"], row["fanout_attempts"]) for row in producer.rows()] == [("sent", 1)]
 
 
 @needs_proc
 def test_killed_in_the_middle_of_a_mailout_it_leaves_no_process_behind(mailout: Commands) -> None:
     """A sender that nobody can see any more, and ports that the next `mailout up` finds taken."""
     mailout.people(*PEOPLE)
-    mailout.settings |= {"SEND_RATE_PER_SEC": "0.5", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
+    mailout.settings |= {"SEND_RATE_PER_SEC": "0.05", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
     port, prefect_port = free_port(), free_port()
     with up(mailout, port, prefect_port) as process:
         ask(port, mailout.letter())

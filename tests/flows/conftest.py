@@ -21,7 +21,7 @@ from tests.transports import Delivering
 
 @pytest.fixture(scope="session", autouse=True)
 def prefect() -> Iterator[None]:
-    with prefect_test_harness(server_startup_timeout=240):
+    with prefect_test_harness(server_startup_timeout=300):
         yield
 
 

@@ -25,7 +25,7 @@ def served(
     thread.start()
     try:
         # The socket listens already: a request that is early waits in its queue.
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=300) as client:
             yield client
     finally:
         server.should_exit = True

@@ -106,7 +106,7 @@ def test_many_who_wait_for_one_certificate_make_one_fetch(
     hold, find = threading.Event(), certificates.key
 
     def slow(url: str) -> Any:
-        hold.wait(60)
+        hold.wait(300)
         return find(url)
 
     monkeypatch.setattr(certificates, "key", slow)

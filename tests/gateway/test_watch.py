@@ -172,6 +172,35 @@ def test_a_ready_page_wakes_the_queue(
         pages.close()
 
 
+def test_drafts_and_ready_pages_are_kept_for_the_dashboard_and_wake_nobody(
+    store: SqliteStore, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    other, sent = (f"{n}429989f-e8ac-4eff-bc8f-57f56486db54" for n in (3, 4))
+    with notion_stub() as notion:
+        settings = Settings(notion_token=TOKEN, notion_base_url=notion.url, notion_db_mailouts=MAILOUTS)  # type: ignore[arg-type]
+        pages = wiring.notion_pages(settings, clock)
+        assert pages is not None
+        watched = Watched(store, clock, pages, mailout_home=tmp_path)
+        letter = mailout_page("Hello", "Draft")
+        later = {
+            **mailout_page("Winter", "Ready", send_at={"start": "2030-01-01"}),
+            "last_edited_time": "2026-11-15T08:00:00Z",
+        }
+        done = mailout_page("Gone", "Send")
+        notion.load(workspace(pages={LETTER: letter, other: later, sent: done}))
+        assert watched.told(120) == []
+        pages.close()
+    found = store.written_pages()
+    assert found is not None
+    assert found.read_at == clock.now()
+    assert [(one.ref, one.subject, one.status, one.is_ready) for one in found.pages] == [
+        (other, "Winter", "Ready", True),
+        (LETTER, "Hello", "Draft", False),
+    ]
+    assert found.pages[0].send_at == 1893456000.0
+
+
 def test_what_sqs_holds_comes_into_the_inbox_and_wakes_its_flow(
     store: SqliteStore, clock: FakeClock, tmp_path: Path
 ) -> None:
@@ -233,7 +262,7 @@ def test_a_look_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
 
     watching = Watch([Look("it", QUEUE_EVENT, 0.01, find)], wiring.SystemClock())
     watching.start(lambda event, payload: told.set())
-    assert told.wait(60)
+    assert told.wait(300)
     watching.stop()
 
 
@@ -241,7 +270,7 @@ def test_the_gateway_tells_prefect_what_its_watch_finds_and_ends_in_time(open_ga
     prefect, waits = Prefect(), threading.Event()
 
     def never_answers() -> Found:
-        waits.wait(60)
+        waits.wait(300)
         return {}
 
     found = Look("it", QUEUE_EVENT, 0.01, lambda: {"there": 0.0})

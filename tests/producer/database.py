@@ -33,7 +33,7 @@ class ProducerDatabase:
             db.commit()
 
     def sql(self, statement: str, *values: Any) -> list[dict[str, Any]]:
-        with closing(sqlite3.connect(self.path, timeout=30)) as db:
+        with closing(sqlite3.connect(self.path, timeout=300)) as db:
             db.row_factory = sqlite3.Row
             rows = [dict(row) for row in db.execute(statement, values)]
             db.commit()
@@ -91,7 +91,7 @@ class ProducerDatabase:
 
     def many(self, emails: Iterable[str]) -> None:
         event = self.open_event()
-        with closing(sqlite3.connect(self.path, timeout=30)) as db:
+        with closing(sqlite3.connect(self.path, timeout=300)) as db:
             for email in emails:
                 cursor = db.execute(
                     "INSERT INTO subscriptions (section_id, term_id, campus_code, index_number, contact_type,"

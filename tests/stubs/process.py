@@ -37,7 +37,7 @@ def start_stub(module: str, *args: str) -> Iterator[Stub]:
     finally:
         process.terminate()
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

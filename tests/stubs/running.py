@@ -19,7 +19,7 @@ class NotionStub:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._http = httpx.Client(base_url=url, trust_env=False, timeout=60)
+        self._http = httpx.Client(base_url=url, trust_env=False, timeout=300)
 
     def load(self, workspace: dict[str, Any]) -> None:
         """Another workspace, nothing scripted, no calls remembered."""

@@ -143,6 +143,7 @@ class Ses:
             reply = error(rule.status, rule.code, rule.message, aws=rule.aws)
             if not rule.request_id:
                 del reply.headers["x-amzn-RequestId"]
+            reply.headers |= rule.headers
             if rule.body is not None:
                 reply.body = rule.body.encode()
             reply.cut = rule.cut

@@ -16,7 +16,7 @@ class SesStub:
         self.url = url
         # A new connection each time: a test may have told the stub to treat old ones badly.
         fresh = httpx.Limits(max_keepalive_connections=0)
-        self._http = httpx.Client(base_url=url, trust_env=False, timeout=60, limits=fresh)
+        self._http = httpx.Client(base_url=url, trust_env=False, timeout=300, limits=fresh)
 
     def script(self, *rules: dict[str, Any], seed: int = 0, **control: Any) -> None:
         """Replace the rules (see `tests.stubs.ses_script.Rule`) and change whatever else is named."""

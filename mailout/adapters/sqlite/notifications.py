@@ -30,7 +30,8 @@ class SqliteNotifications:
                 )
             rows = tx.execute(
                 "SELECT n.key, n.requeues, n.told_epoch, o.id, o.state, o.epoch, o.ses_message_id,"  # noqa: S608
-                " o.error_code, o.error_category, o.error_message"
+                " o.error_code, o.error_category, o.error_message,"
+                " o.next_attempt_at - o.failed_at AS retry_after"
                 " FROM notifications n LEFT JOIN email_outbox o ON o.id = n.message_id"
                 f" WHERE n.{_KEYS}",
                 (wanted,),
@@ -108,4 +109,5 @@ def _message(row: sqlite3.Row) -> KnownMessage | None:
         row["error_code"],
         row["error_category"],
         row["error_message"],
+        row["retry_after"],
     )

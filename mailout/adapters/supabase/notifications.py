@@ -43,4 +43,5 @@ def _message(row: Mapping[str, Any]) -> KnownMessage | None:
         row["error_code"],
         row["error_category"],
         row["error_message"],
+        row["retry_after"],
     )

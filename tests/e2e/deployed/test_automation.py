@@ -10,18 +10,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-import pytest
 
 from cli.prefect_auth import FILE
 from cli.processes.prefect_api import UP_LOCK, show_running
 from tests.e2e.conftest import Commands
 from tests.ports import free_port
-from tests.prefect_server import PrefectServer, answers, running, wait_for
+from tests.prefect_server import PATIENCE, PrefectServer, answers, running, wait_for
 
 TOKEN = "a token for all these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
-
-pytestmark = pytest.mark.timeout(600)
 
 
 @contextmanager
@@ -68,7 +65,7 @@ def test_a_post_becomes_a_letter(mailout: Commands, deployed: PrefectServer) -> 
                 json={"ref": ref},
                 headers={"Authorization": f"Bearer {TOKEN}"},
                 trust_env=False,
-                timeout=60,
+                timeout=PATIENCE,
             )
             assert (answer.status_code, answer.json()["new"]) == (202, new)
         wait_for(lambda: runs_of(deployed, ref), "the automation starts a run")

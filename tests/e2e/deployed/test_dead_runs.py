@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 import yaml
 
-from tests.prefect_server import ROOT, PrefectServer, running, wait_for
+from tests.prefect_server import PATIENCE, ROOT, PrefectServer, running, wait_for
 
 AUTOMATION = yaml.safe_load((ROOT / "deployments" / "unresponsive-runs.yaml").read_text(encoding="utf-8"))
 WITHIN = 60.0
@@ -32,8 +31,6 @@ def sleeper():
 sleeper()
 """
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @contextmanager
 def fires_within(server: PrefectServer, seconds: float) -> Iterator[None]:
@@ -49,7 +46,7 @@ def fires_within(server: PrefectServer, seconds: float) -> Iterator[None]:
 
 
 def _put(server: PrefectServer, id: str, automation: dict[str, Any]) -> None:
-    answer = httpx.put(f"{server.url}/automations/{id}", json=automation, trust_env=False, timeout=60)
+    answer = httpx.put(f"{server.url}/automations/{id}", json=automation, trust_env=False, timeout=PATIENCE)
     answer.raise_for_status()
 
 
@@ -111,7 +108,7 @@ def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is
     with fires_within(deployed, WITHIN), sleeper(deployed, tmp_path, "living"):
         for name in short:
             with sleeper(deployed, tmp_path, name, seconds=0) as ended:
-                assert ended.wait(120) == 0
+                assert ended.wait(PATIENCE) == 0
         wait_for(lambda: heartbeats(deployed, "living"), "the first heart beats")
         with sleeper(deployed, tmp_path, "dying") as dying:
             wait_for(lambda: heartbeats(deployed, "dying"), "the second heart beats")

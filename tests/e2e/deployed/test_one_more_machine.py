@@ -5,15 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 
-import pytest
-
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
-from tests.prefect_server import PrefectServer, running, wait_for
+from tests.prefect_server import PATIENCE, PrefectServer, running, wait_for
 
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
-
-pytestmark = pytest.mark.timeout(600)
 
 
 @needs_proc
@@ -22,7 +18,7 @@ def test_one_more_machine_works_for_the_server_and_goes_politely(
 ) -> None:
     """A bare worker that is ended cuts off its sender, and its last messages are in doubt."""
     mailout.people(*PEOPLE)
-    mailout.settings |= deployed.env | {"SEND_RATE_PER_SEC": "0.5", "LOCK_SECONDS": "30"}
+    mailout.settings |= deployed.env | {"SEND_RATE_PER_SEC": "0.05", "LOCK_SECONDS": "30"}
     command = [sys.executable, "-m", "cli", "up", "--only-workers"]
     log = mailout.folder / "up.log"
     with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
@@ -31,7 +27,7 @@ def test_one_more_machine_works_for_the_server_and_goes_politely(
         wait_for(mailout.mails, "the first letter")
         assert one_that(mailout.home, "cli gateway") is None
         process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0, log.read_text()
+        assert process.wait(PATIENCE) == 0, log.read_text()
     assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
     (stopped,) = mailout.queue()
     assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)

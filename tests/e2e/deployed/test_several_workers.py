@@ -42,8 +42,6 @@ LETTER = ids.mailout_id("chaos")
 QUEUE = "several-workers"
 """A work queue of these tests' own: the schedules' runs are not for their workers."""
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @dataclass
 class Worker:

@@ -18,6 +18,7 @@ import httpx
 import psycopg
 
 from mailout.adapters import supabase
+from tests.chaos.senders import PATIENCE
 from tests.contract.postgres import database, migrate
 from tests.needs import missing
 from tests.ports import free_port
@@ -165,7 +166,7 @@ def _install(npm: str, folder: Path, command: Path) -> None:
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         try:
             httpx.get(f"{url}/rest/v1/", headers={"apikey": SECRET}, trust_env=False, timeout=30)

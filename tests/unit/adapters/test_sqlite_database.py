@@ -90,7 +90,7 @@ def test_processes_that_open_a_fresh_file_at_once_all_succeed(tmp_path: Path) ->
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
-    ends = [process.communicate(timeout=120) for process in processes]
+    ends = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], [errors for _, errors in ends]
 
 

@@ -39,7 +39,7 @@ def test_a_call_that_ended_while_the_sender_was_busy_is_news() -> None:
     assert pool.join(LONG)  # it has ended; the sender was in a step meanwhile
     waiter = threading.Thread(target=pool.wait_for_news, args=(LONG,), daemon=True)
     waiter.start()
-    waiter.join(30.0)
+    waiter.join(300.0)
     assert not waiter.is_alive()
     pool.close()
 
@@ -57,7 +57,7 @@ def test_what_the_sender_has_looked_at_is_no_news() -> None:
     waiter.join(0.05)
     assert waiter.is_alive()
     pool.offer([Group((), None)])
-    waiter.join(30.0)
+    waiter.join(300.0)
     assert not waiter.is_alive()
     pool.close()
 

@@ -22,3 +22,23 @@ CREATE TABLE dashboard_acts (
     what  TEXT NOT NULL,
     about TEXT NOT NULL DEFAULT ''
 );
+
+CREATE TABLE dashboard_notes (
+    name  TEXT PRIMARY KEY,
+    at    REAL NOT NULL,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE refused_requests (
+    path     TEXT NOT NULL,
+    why      TEXT NOT NULL,
+    n        INTEGER NOT NULL,
+    first_at REAL NOT NULL,
+    last_at  REAL NOT NULL,
+    PRIMARY KEY (path, why)
+) WITHOUT ROWID;
+
+CREATE TABLE mailout_runs (
+    campaign_id TEXT PRIMARY KEY,
+    run_id      TEXT NOT NULL
+) WITHOUT ROWID;
