@@ -7,10 +7,13 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -28,6 +31,7 @@ STRIKES = tuple(
     itertools.product(("sender", "worker", "server", "gateway"), (signal.SIGKILL, signal.SIGSTOP))
 )
 STANDSTILL = 4.0
+_one_at_a_time = threading.Lock()  # its database has one name
 SETTINGS = {"API_TOKEN": API_TOKEN, "ADMIN_PASSWORD": PASSWORD, "LOCK_SECONDS": "12"}
 
 
@@ -42,9 +46,8 @@ def under_up(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place
         )
         yield place
         return
-    folder = stage.folder / f"{stage.name}-supabase-{stage.made}"
-    folder.mkdir()
-    with supabase(folder) as lite:
+    folder = Path(tempfile.mkdtemp(prefix="supabase-", dir=stage.folder))
+    with _one_at_a_time, supabase(folder) as lite:
         own = Stage(stage.folder, f"{stage.name}_up", address=lite.database)
         try:
             told = {"SUPABASE_URL": lite.url, "SUPABASE_SERVICE_ROLE_KEY": SECRET}
