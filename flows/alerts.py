@@ -11,6 +11,7 @@ from prefect.events import emit_event
 from mailout import wiring
 from mailout.alerts.model import Alert
 from mailout.errors import MailoutError
+from mailout.single_mail_run import send_what_waits
 from tasks.logs import hidden
 
 
@@ -31,7 +32,13 @@ def alerts_around() -> Iterator[None]:
 
 def raise_alerts() -> None:
     """Tell what needs a person."""
-    _never_in_the_way(lambda: wiring.engine().alert_sender.send_alerts(emit))
+    _never_in_the_way(_tell)
+
+
+def _tell() -> None:
+    engine = wiring.engine()
+    engine.alert_sender.send_alerts(emit)
+    send_what_waits(engine.sending)
 
 
 def emit(alert: Alert) -> None:

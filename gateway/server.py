@@ -98,7 +98,6 @@ class LimitedProtocol(HttpToolsProtocol):
             transport.write(BUSY)
             transport.close()
             return
-        _send_at_once(transport)
         self._site = site
         limits.held[site] += 1
         self._start_deadline()
@@ -166,14 +165,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def _send_at_once(transport: asyncio.Transport) -> None:
-    """asyncio does it only for sockets that it made itself. Headers and body of an answer are two writes:
-    the second would wait 40 ms for the client's system to acknowledge the first."""
-    connection: socket.socket | None = transport.get_extra_info("socket")
-    if connection is not None and connection.family != socket.AF_UNIX:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
 def protocol_with(limits: Limits) -> type[LimitedProtocol]:
     """uvicorn makes a protocol from its class alone."""
     return type("LimitedProtocol", (LimitedProtocol,), {"limits": limits})
@@ -183,7 +174,8 @@ class GatewayServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for one in sockets or ():
-            # asyncio sets this only for sockets that name their protocol: every answer would take 40 ms more.
+            # asyncio sets this only for sockets that name their protocol. Headers and body of an answer are
+            # two writes: the second would wait 40 ms for the client's system to acknowledge the first.
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             one.listen(
                 BACKLOG

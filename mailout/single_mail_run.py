@@ -69,8 +69,7 @@ class SingleMailRun:
     def _pause(self, report: RunReport, until: float) -> None:
         clock = self._sending.clock
         wait = max(0.0, min(PAUSES[report.ended], until - clock.monotonic()))
-        said = report.outcome.message if report.outcome else report.limited or report.halt or ""
-        log.warning("single mails wait %.0f s: %s. %s", wait, report.ended, said)
+        log.warning("single mails wait %.0f s: %s. %s", wait, report.ended, _why(report))
         clock.sleep(wait)
 
     def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
@@ -80,5 +79,13 @@ class SingleMailRun:
 def send_what_waits(sending: Sending) -> None:
     """A net: single mails that are due while nobody is there for them, alerts among them, leave now."""
     waiting = sending.store.single_mails_waiting(rehearsal=sending.rehearses)
-    if waiting.due_since is not None and not waiting.is_served and not sending.store.all_paused():
-        sending.send_single_mails(60.0, until_idle=True)
+    if waiting.due_since is not None and not waiting.is_served:
+        report = sending.send_single_mails(60.0, until_idle=True)
+        if report.ended in PAUSES:
+            log.warning("single mails wait: %s. %s", report.ended, _why(report))
+
+
+def _why(report: RunReport) -> str:
+    if report.outcome is not None:
+        return f"{report.outcome.code or ''} {report.outcome.message or ''}".strip()
+    return report.limited or report.halt or ""

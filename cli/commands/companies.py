@@ -15,6 +15,7 @@ from cli.engine import read_settings
 from cli.output import Json, print_json, say
 from cli.tables import Table
 from mailout import wiring
+from mailout.delivery.single_mails import OURS
 from mailout.errors import UsageError
 from mailout.intake.companies import Company
 from mailout.time_format import day, iso
@@ -26,6 +27,8 @@ app = typer.Typer(
     add_completion=False,
 )
 
+RESERVED = frozenset({"all", "rehearsal", OURS})
+"""What the counters of all are kept under, and the mails that mailout itself writes."""
 _NAME = re.compile(r"[\w.@ -]{1,100}")
 
 
@@ -75,7 +78,7 @@ def limits(
 
 def company_name(written: str) -> str:
     name = written.strip()
-    if not _NAME.fullmatch(name) or name in ("all", "rehearsal"):  # what the counters of all are kept under
+    if not _NAME.fullmatch(name) or name in RESERVED:
         raise UsageError(
             f"{written!r} cannot be a company's name.", remedy="Letters, digits, blanks, . _ - @"
         )

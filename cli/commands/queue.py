@@ -10,7 +10,7 @@ from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import ALL_PAUSED, show_mailout, show_mailouts
+from cli.show import ALL_PAUSED, message_dict, show_mailout, show_mailouts
 from mailout.delivery.protocol import Timing
 from mailout.delivery.states import State
 from mailout.engine import Engine
@@ -121,7 +121,10 @@ def retry(id: Id, json: Json = False) -> None:
 
 @app.command("settle", epilog="Example: mailout queue settle 3f2a --as sent")
 def settle(
-    id: Id,
+    id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="The mailout; none for a single mail.")
+    ] = None,
+    *,
     verdict: Annotated[
         Verdict, typer.Option("--as", help="What became of them; `pending` sends them again.")
     ],
@@ -134,18 +137,20 @@ def settle(
 ) -> None:
     """Say what became of messages in doubt.
 
-    Those that were handed over and never answered for.
+    Those that were handed over and never answered for. A single mail is named by --message alone.
     """
     engine = open_engine()
+    if id is None:
+        _settle_single_mails(engine, verdict, message or [], yes, json)
+        return
     mailout = find_mailout(engine, id)
     actions.require_here(mailout)
     chosen = [find_message(engine, mailout, name, (State.UNKNOWN,)) for name in message] if message else None
     doubtful = len(chosen) if chosen else mailout.ledger.unknown
     if not doubtful:
         raise UsageError("No message of it is in doubt: there is nothing to settle.")
-    twice = "Who got it already will get it twice. " if verdict is Verdict.PENDING else ""
     confirm(
-        f"{twice}Settle {count(doubtful, 'message')} of “{mailout.subject}” as {verdict.value}?",
+        f"{_twice(verdict)}Settle {count(doubtful, 'message')} of “{mailout.subject}” as {verdict.value}?",
         yes,
     )
     actions.settle(engine.store, mailout.id, verdict, Timing.of(engine.settings.lock_seconds), chosen)
@@ -153,6 +158,27 @@ def settle(
     _show(engine, engine.store.mailout(mailout.id), json)
     if verdict is Verdict.PENDING:
         _goes_on(json)
+
+
+def _settle_single_mails(engine: Engine, verdict: Verdict, names: list[str], yes: bool, json: bool) -> None:
+    if not names:
+        raise UsageError(
+            "It is one mailout or a single mail.",
+            remedy="Name a mailout as `queue list` shows it, or a single mail: --message ID.",
+        )
+    chosen = [find_message(engine, None, name) for name in names]
+    confirm(f"{_twice(verdict)}Settle {count(len(chosen), 'single mail')} as {verdict.value}?", yes)
+    actions.settle_single_mails(engine.store, verdict, Timing.of(engine.settings.lock_seconds), chosen)
+    rows = [engine.store.message(one) for one in chosen]
+    if json:
+        print_json([message_dict(row, engine.store.message_events(row["id"])) for row in rows])
+        return
+    for row in rows:
+        say(f"Message {row['id']} to {row['email']}: {row['state']}")
+
+
+def _twice(verdict: Verdict) -> str:
+    return "Who got it already will get it twice. " if verdict is Verdict.PENDING else ""
 
 
 def _left(mailout: Mailout) -> str:

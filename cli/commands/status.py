@@ -141,6 +141,8 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         say(f"{row['error_message']} ({row['error_code']})")
         if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
             say(f"  {remedy}")
+    if row["state"] == State.UNKNOWN and row["campaign_id"] is None:
+        say(f"To settle it: mailout queue settle --message {id} --as sent (or failed, or pending)")
     say()
     table = Table(("time", "step", "more"), indent=4)
     for event in events:

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from gateway.dashboard.desk import Desk, page_route
-from gateway.dashboard.forms import Form
+from gateway.dashboard.forms import MOST_FIELDS, Form
 from gateway.dashboard.views import go_to
 from mailout.audience.columns import FIELDS
 from mailout.audience.csv_import import Choices, CsvImport, read_subscribers
@@ -31,6 +31,12 @@ KEPT_SECONDS = 3600.0
 NAME_LENGTH = 60
 """Characters of a file's name: of up to four bytes each, and disks take 255."""
 TOO_LARGE = "Files up to 20 MB are imported here; a larger one with `mailout subscribers import`."
+MOST_COLUMNS = MOST_FIELDS - 100
+TOO_MANY_COLUMNS = (
+    "This file has {columns:,} columns, too many for a form. Delete those that you do not need, or use"
+    " `mailout subscribers import`."
+)
+"""Each is a field of the form; the others are for words that stand for a status."""
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 
 
@@ -67,6 +73,8 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
             found = read_subscribers(path, _choices(chosen))
         except MailoutError as error:
             problem = _for_this_page(error)
+        if found is not None and (columns := len(_headers(found, chosen))) > MOST_COLUMNS:
+            found, problem = None, TOO_MANY_COLUMNS.format(columns=columns)
         return desk.views.page(
             request,
             "import_preview.html.j2",

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from mailout.alerts.model import Known, Signs
 from mailout.delivery.port import Outbox
+from mailout.delivery.single_mails import SingleMails
 from mailout.queue.port import Queue
 
 
@@ -31,5 +32,5 @@ class Alerts(Protocol):
     def alert_told(self, key: str) -> None: ...
 
 
-class AlertStore(Alerts, Outbox, Queue, Protocol):
+class AlertStore(Alerts, SingleMails, Outbox, Queue, Protocol):
     """What alerts are decided from."""

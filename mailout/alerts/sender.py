@@ -1,8 +1,7 @@
 """Looks, and tells what is due: in the log, to whoever listens (Prefect), and by mail to `ADMIN_EMAIL`.
 
-The mail goes straight to the transport, past outbox, counters and pacer: at most one a look, so it fits into
-the one message a second by which a pace may be passed. A provider that refuses everything refuses this too;
-then the log and the event are what is left, and the mail is tried again.
+The mail is a single mail like others, in the outbox: paced, counted, tried again. A provider that refuses
+everything refuses this too; until it leaves, the log and the event are what there is.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from mailout.alerts.letter import MOST, letter
 from mailout.alerts.model import Alert, Facts, Known
 from mailout.alerts.port import AlertStore
 from mailout.alerts.timing import is_due
-from mailout.delivery.port import Mail, Transport
-from mailout.delivery.protocol import Attempt, Outcome, OutcomeKind
+from mailout.audience.addresses import normalise
+from mailout.delivery.port import REHEARSING, Transport
+from mailout.delivery.single_mails import OURS, SingleMail
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.alerts")
@@ -50,12 +50,12 @@ class AlertSender:
         """Look, and tell what is due; what was told, by mail or otherwise."""
         mine = [(alert, known) for alert, known in self.look()[:MOST] if self._store.claim_alert(known)]
         for alert, known in mine:
-            if not known.failed:  # else it was said before, and only the mail is missing
+            if not known.failed:  # else it was said before, and only the mail is not in the outbox
                 log.warning("%s: %s", alert.subject, " ".join(alert.text.split()))
                 announce(alert)
         told = [alert for alert, _ in mine]
-        if not told or not self._mail(told, mine[0][1]):
-            return ()
+        if told:
+            self._hand_in(told, mine[0][1])
         for alert in told:
             self._store.alert_told(alert.key)
         return told
@@ -71,29 +71,20 @@ class AlertSender:
             expects_events=self._transport.name == "ses" and bool(self._settings.ses_configuration_set),
         )
 
-    def _mail(self, told: Sequence[Alert], first: Known) -> bool:
-        """Whether it left, or there is nobody to send it to."""
-        to, sender = self._settings.admin_email, self._settings.from_email
-        if not to or not sender:
+    def _hand_in(self, told: Sequence[Alert], first: Known) -> None:
+        """Into the outbox, if there is somebody to send it to: from there it leaves like every mail."""
+        to = self._settings.admin_email
+        if not to or not self._settings.from_email:
             log.info("ADMIN_EMAIL or FROM_EMAIL is not set: no mail about it")
-            return True
-        mail = Mail(
-            attempt=Attempt(ids.uuid_of("alert", first.key, str(first.since), str(first.tries)), 1),
-            mailout_id=None,
-            to=to,
-            from_email=sender,
-            from_name="mailout",
-            reply_to=None,
+            return
+        id = ids.uuid_of("alert", first.key, str(first.since), str(first.tries))
+        mail = SingleMail(
+            id=id,
+            company_id=OURS,
+            request_id=id,
+            email=str(normalise(to)),
             content=letter(told),
-            values={},
-            unsubscribe_url=None,
+            from_name="mailout",
+            is_rehearsal=self._transport.name == REHEARSING,
         )
-        (outcome,) = self._transport.send([mail])
-        if outcome.kind is OutcomeKind.SENT:
-            return True
-        log.error("an alert could not be mailed to ADMIN_EMAIL and is tried again: %s", _said(outcome))
-        return False
-
-
-def _said(outcome: Outcome) -> str:
-    return f"{outcome.code or outcome.kind}: {outcome.message or 'no reason given'}"
+        self._store.accept_single_mails([mail])

@@ -8,7 +8,8 @@ REMIND_EVERY = 86_400.0
 REMIND_FOR = 7 * 86_400.0
 """Whoever has not acted after a week has decided."""
 RETRY_AFTER = (60.0, 300.0, 1800.0, 3600.0)
-"""After a mail that could not be sent; the last one again and again, so at most one an hour."""
+"""After one that did not get into the outbox: the store was away, or a process was killed. The last one again
+and again."""
 
 
 def is_due(alert: Alert, known: Known, now: float) -> bool:

@@ -7,6 +7,7 @@ conditional comments with their VML, the marks of other template engines. All el
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from html.parser import HTMLParser
 
 from css_inline import CSSInliner
@@ -53,6 +54,8 @@ RELATIONS = frozenset(_RELATIONS.split())
 TEXT_INSIDE = frozenset({"style", "textarea", "title"})
 """Of the elements above, those in which there are no others."""
 MOST_IN_COMMENTS = 100_000
+SHORT = 300
+"""Characters of a value whose verdict is kept."""
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):")
 _UNSEEN = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2060\ufeff\ufffd]+")
@@ -100,7 +103,8 @@ class _Reader(HTMLParser):
         if not outlooks and tag not in self._elements:
             raise Active(f"The HTML holds a <{tag[:40]}>, which mail must not carry")
         for name, value in attributes:
-            _check_attribute(tag, name, value or "", outlooks, self._also)
+            check = _check_known if len(value or "") <= SHORT else _check_attribute
+            check(tag, name, value or "", outlooks, self._also)
         known = dict(attributes)
         if tag == "meta" and (known.get("http-equiv") or "content-type").strip().lower() not in META:
             raise Active("A <meta> of the HTML acts like a header")
@@ -159,6 +163,10 @@ def _check_attribute(tag: str, name: str, value: str, outlooks: bool, also: froz
     elif judged:
         for one in address.split(",http") if name == "srcset" else (address,):
             _check_address(tag, name, one, also)
+
+
+_check_known = lru_cache(maxsize=10_000)(_check_attribute)
+"""Mails of one template have the same attributes again and again. What is refused is not kept."""
 
 
 def _check_address(tag: str, name: str, address: str, also: frozenset[str]) -> None:

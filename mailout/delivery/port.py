@@ -95,8 +95,13 @@ class Outbox(Protocol):
         """Close sessions whose lease ran out `grace` ago; their attempts become UNKNOWN. How many."""
         ...
 
-    def settle(self, mailout_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
-        """A person's word on UNKNOWN messages (all, or these): SENT, FAILED or PENDING."""
+    def settle(
+        self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
+    ) -> int:
+        """A person's word on UNKNOWN messages (all, or these): SENT, FAILED or PENDING.
+
+        Without a mailout: on these single mails.
+        """
         ...
 
     def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:

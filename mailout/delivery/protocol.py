@@ -197,6 +197,7 @@ class StepReply:
     ledger: Ledger | None = None
     suppressed: int = 0  # those that were due and had left, and
     refused: int = 0  # those whose recipient is not there: they were passed over
+    missing: Sequence[str] = ()  # messages with a result and without a row: each is a dead letter now
 
 
 class OutcomeKind(StrEnum):

@@ -226,6 +226,10 @@ class Session:
 
     def _recorded(self, results: Sequence[Result], withdraw: Sequence[Attempt], reply: StepReply) -> None:
         """These are durable now: forget them here, tell whoever watches."""
+        for id in reply.missing:
+            log.error(
+                "OUTBOX_NOT_FOUND: message %s was called and is not in the outbox; see dead letters", id
+            )
         self.caller.forget(len(results), len(withdraw) - len(self.withdraw))
         self.withdraw.clear()
         for attempt in withdraw:

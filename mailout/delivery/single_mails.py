@@ -18,6 +18,11 @@ class Category(StrEnum):
     MARKETING = "marketing"  # with a link to leave by, and not to who has left
 
 
+OURS = "mailout"
+"""The company of the mails that mailout itself writes, to whoever looks after it: they leave also while
+everything is paused. No other company may have this name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleMail:
     """One message, ready for the outbox."""

@@ -60,7 +60,9 @@ class CountedStore:
         lost = self._store.reap(grace)
         return self._moved(State.UNKNOWN, lost)
 
-    def settle(self, mailout_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
+    def settle(
+        self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
+    ) -> int:
         return self._moved(to, self._store.settle(mailout_id, to, wait=wait, ids=ids))
 
     def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:

@@ -73,3 +73,8 @@ def settle(
     if not require_here(store.mailout(id)).ledger.unknown:
         raise UsageError("No message of it is in doubt: there is nothing to settle.")
     return store.settle(id, State(verdict.value.upper()), wait=timing.settle_wait, ids=messages)
+
+
+def settle_single_mails(store: QueueStore, verdict: Verdict, timing: Timing, messages: Sequence[str]) -> int:
+    """The same for mails without a mailout."""
+    return store.settle(None, State(verdict.value.upper()), wait=timing.settle_wait, ids=messages)

@@ -26,6 +26,7 @@ declare
     uncharged usage[];
     at timestamptz;
     halt text;
+    missing jsonb;
     reply jsonb;
 begin
     select * into sender from sender_sessions s
@@ -49,23 +50,32 @@ begin
     at := mailout_now();
 
     perform mailout_record(reports, at);
+    missing := mailout_without_row(reports, at);
     if fenced then
         perform mailout_charge(uncharged);
-        return jsonb_build_object('now', mailout_seconds(at), 'fenced', true);
+        return jsonb_build_object('now', mailout_seconds(at), 'fenced', true, 'missing', missing);
     end if;
     update sender_sessions s
     set step_no = (step ->> 'n')::integer,
         lease_until = at + make_interval(secs => (step ->> 'lease')::double precision),
         closed_at = case when (step ->> 'close')::boolean then at end
     where s.id = sender.id;
-    reply := jsonb_build_object('now', mailout_seconds(at), 'fenced', false,
+    reply := jsonb_build_object('now', mailout_seconds(at), 'fenced', false, 'missing', missing,
                                 'recovered', mailout_begun(sender.id, (step ->> 'recover')::boolean));
     if (step ->> 'close')::boolean then
         perform mailout_leave_nothing(sender.id, at);
     end if;
     halt := mailout_halt(mailout, lane, sender.stop_requested);
-    if halt is null and wants then
+    if halt = 'all_paused' and lane is null and exists (
+        select 1 from email_outbox o  -- a mail of our own that waits for its slot: a pause must not take it back
+        where o.session_id = sender.id and o.state = 'SENT_ATTEMPT' and o.company_id = 'mailout') then
+        halt := null;
+    end if;
+    if wants and (halt is null or (halt = 'all_paused' and lane is null)) then
         reply := reply || mailout_begin(step, sender, mailout, at, uncharged);
+        if reply -> 'rows' = '[]' then
+            reply := reply || jsonb_build_object('halt', halt);
+        end if;
     else
         reply := reply || jsonb_build_object('halt', halt);
         perform mailout_slow_down(step -> 'pace', at);
@@ -199,6 +209,25 @@ begin
 end $$;
 comment on function mailout_record is 'Results count by epoch alone, also from a sender that was given up.';
 
+create or replace function mailout_without_row(reports mailout_report[], at timestamptz) returns jsonb
+language plpgsql set search_path = public as $$
+declare
+    missing uuid[] := array(select distinct r.id from unnest(reports) r
+                            where not r.withdrawn and not exists (select 1 from email_outbox o where o.id = r.id));
+begin
+    if missing = '{}' then
+        return '[]';
+    end if;
+    insert into dead_letters (id, topic, payload, error, created_at)
+    select mailout_uuid('dead letter', 'outbox', r.id::text, r.epoch::text), 'outbox',
+           jsonb_build_object('message', r.id, 'epoch', r.epoch, 'state', r.state, 'ses_id', r.message_id),
+           'OUTBOX_NOT_FOUND', at
+    from unnest(reports) r where r.id = any(missing) and not r.withdrawn
+    on conflict do nothing;
+    return to_jsonb(missing);
+end $$;
+comment on function mailout_without_row is 'Results of messages that the outbox does not have: each a dead letter.';
+
 create or replace function mailout_remember(o email_outbox, at timestamptz, epoch integer, entry jsonb) returns jsonb
 language sql immutable set search_path = public as $$
     select coalesce(o.history, '[]') || (jsonb_build_object(
@@ -248,8 +277,8 @@ comment on function mailout_leave_nothing is 'A closing session leaves no attemp
 create or replace function mailout_halt(mailout campaign_queue, lane uuid, stop boolean) returns text
 language sql stable set search_path = public as $$
     select case
-        when exists (select 1 from switches where name = 'all_paused') then 'all_paused'
         when stop then 'stop'
+        when exists (select 1 from switches where name = 'all_paused') then 'all_paused'
         when lane is null or mailout.id is null then null
         when mailout.status = 'CANCELLED' then 'cancelled'
         when mailout.defer_reason = 'paused' then 'paused'
@@ -351,6 +380,18 @@ begin
 end $$;
 comment on function mailout_due_in_turn is 'Single mails that are due: one of each company, then the second of each; first whoever has waited longest for a turn.';
 
+create or replace function mailout_paused_companies() returns text[]
+language plpgsql stable set search_path = public as $$
+begin
+    if not exists (select 1 from switches where name = 'all_paused') then
+        return '{}';
+    end if;
+    return array(select distinct o.company_id from email_outbox o
+                 where o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED')
+                   and o.company_id <> 'mailout');
+end $$;
+comment on function mailout_paused_companies is 'Whose single mails wait while everything is paused: all but mailout''s own, to its administrator.';
+
 create or replace function mailout_claim(
     step jsonb, sender sender_sessions, mailout campaign_queue, at timestamptz, companies jsonb,
     free integer, first_slot double precision, gap double precision,
@@ -362,7 +403,8 @@ declare
     due bigint[];
 begin
     if sender.campaign_id is null then
-        due := mailout_due_in_turn(at, sender.transport = 'folder', mailout_full(companies), free);
+        due := mailout_due_in_turn(
+            at, sender.transport = 'folder', mailout_full(companies) || mailout_paused_companies(), free);
     else
         due := array(
             select o.seq from email_outbox o

@@ -94,13 +94,21 @@ begin
         from (
             select given.id from jsonb_array_elements_text(ids) as given (id)
             where not exists (select 1 from email_outbox o
-                              where o.id = mailout_to_uuid(given.id) and o.campaign_id = mailout_to_uuid($1)
-                                and o.state = of_state)
+                              where o.id = mailout_to_uuid(given.id) and o.state = of_state
+                                and o.campaign_id is not distinct from mailout_to_uuid($1))
             limit 5
         ) left_over;
         if strangers is not null then
-            raise exception 'Not a message in state % of this mailout: %.', of_state, strangers using errcode = 'PT404';
+            raise exception 'Not a message in state % %: %.', of_state,
+                case when $1 is null then 'without a mailout' else 'of this mailout' end, strangers
+                using errcode = 'PT404';
         end if;
+    end if;
+    if $1 is null then  -- single mails, which are always named
+        select array_agg(o.seq) into seqs from email_outbox o
+        where o.id in (select mailout_to_uuid(given.id) from jsonb_array_elements_text(ids) as given (id));
+        perform 1 from email_outbox o where o.seq = any(seqs) order by o.id for update;
+        return seqs;
     end if;
     select array_agg(o.seq) into seqs from (
         select c.seq from email_outbox c
@@ -126,8 +134,8 @@ declare
     moved integer;
 begin
     select count(*), max(o.unknown_at) into early, since from email_outbox o
-    where o.campaign_id = mailout_to_uuid($1) and o.state = 'UNKNOWN' and to_state = 'PENDING'
-      and o.unknown_at > at - make_interval(secs => wait) and (ids is null or o.seq = any(seqs));
+    where ($1 is null or o.campaign_id = mailout_to_uuid($1)) and o.state = 'UNKNOWN' and to_state = 'PENDING'
+      and o.unknown_at > at - make_interval(secs => wait) and ((ids is null and $1 is not null) or o.seq = any(seqs));
     if early > 0 then
         raise exception '% messages became unknown too recently to be sent again.', early
             using errcode = 'PT400', hint = format('Their outcome may still arrive: wait %s minutes more.',

@@ -70,16 +70,58 @@ def _wait_for(port: int) -> None:
     raise TimeoutError("the gateway does not listen")
 
 
+def burst(posts: int = 4_000, at_once: int = 200) -> dict[str, Any]:
+    """So many clients at once. SNS waits 15 seconds for an answer; a 503 with Retry-After is one, too."""
+    with tempfile.TemporaryDirectory() as made:
+        home = Path(made)
+        bodies = _signed(home, posts)
+        answers: list[tuple[float, int, bool]] = []
+
+        def client(port: int, mine: list[bytes]) -> None:
+            for body in mine:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                started = time.perf_counter()
+                connection.request("POST", "/ses-events", body, {"Content-Type": "text/plain; charset=UTF-8"})
+                answer = connection.getresponse()
+                answer.read()
+                connection.close()
+                took = time.perf_counter() - started
+                answers.append((took, answer.status, answer.getheader("Retry-After") is not None))
+
+        with gateway(home) as port:
+            started = time.perf_counter()
+            threads = [
+                threading.Thread(target=client, args=(port, bodies[n::at_once])) for n in range(at_once)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            took = time.perf_counter() - started
+    good = sum(1 for _, status, _ in answers if status == 200)
+    later = sum(1 for _, status, retry in answers if status == 503 and retry)
+    return {
+        "a_second": posts / took,
+        "answered_later": later,
+        "unanswered": posts - good - later,
+        "slowest_seconds": max(took for took, _, _ in answers),
+    }
+
+
+def _signed(home: Path, posts: int) -> list[bytes]:
+    """Posts that the gateway of this home can verify."""
+    signer = Signer.make(valid_from=time.time() - 3600)
+    (home / "certs").mkdir()
+    (home / "certs" / CERTIFICATE_URL.rpartition("/")[2]).write_bytes(signer.pem)
+    message = ses_event("Delivery", attempt=Attempt(uuid_of("bench"), 1))
+    return [Topic(signer=signer).notification(message) for _ in range(posts)]
+
+
 def posts_per_second(posts: int) -> tuple[float, int]:
     """Signed beforehand, sent over a few connections as SNS does; and how many the store then holds."""
     with tempfile.TemporaryDirectory() as made:
         home = Path(made)
-        signer = Signer.make(valid_from=time.time() - 3600)
-        (home / "certs").mkdir()
-        (home / "certs" / CERTIFICATE_URL.rpartition("/")[2]).write_bytes(signer.pem)
-        attempt = Attempt(uuid_of("bench"), 1)
-        message = ses_event("Delivery", attempt=attempt)
-        bodies = [Topic(signer=signer).notification(message) for _ in range(posts)]
+        bodies = _signed(home, posts)
         with gateway(home) as port:
             _post(port, bodies[:CONNECTIONS])  # warm: the certificate is read, the routes are built
             started = time.perf_counter()
@@ -166,4 +208,7 @@ def run(posts: int = 2_000, events: int = 20_000, rounds: int = 5) -> dict[str, 
             raise AssertionError(f"{posts - kept} posts are lost")
         found["posts_a_second"].append(rate)
         found["events_a_second"].append(events / seconds_to_ingest(events))
-    return found
+    many = burst()
+    if many["unanswered"]:
+        raise AssertionError(f"{many['unanswered']} of many posts at once got no answer")
+    return found | {"burst_slowest_seconds": many["slowest_seconds"]}

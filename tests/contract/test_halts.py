@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from mailout.content.model import Content
 from mailout.delivery.protocol import Halt
+from mailout.delivery.single_mails import OURS, SingleMail
 from mailout.delivery.states import State
+from mailout.ids import transactional_id
 from mailout.queue.mailout import DeferReason
 from mailout.store import Store
 from tests.clocks import NOON
@@ -66,6 +71,38 @@ def test_a_deferred_mailout_begins_nothing(
     store.resume(id)
     store.start(id, "worker")
     assert [row.email for row in sender.begin()] == [BOB]
+
+
+def test_when_everything_is_paused_only_mails_of_our_own_leave(store: Store) -> None:
+    """Whoever looks after it hears of trouble; nobody else gets anything."""
+
+    def hand_in(company: str) -> str:
+        content = Content("News", "<p>News</p>", "News")
+        id = transactional_id(company, "a")
+        mail = SingleMail(id=id, company_id=company, request_id="a", email=ANN, content=content)
+        store.accept_single_mails([replace(mail, is_rehearsal=True)])
+        return id
+
+    hand_in("acme")
+    own = hand_in(OURS)
+    store.pause_all(True)
+    sender = Sender(store, None)
+    reply = sender.step(want=5)
+    assert ([row.attempt.id for row in reply.rows], reply.halt) == ([own], None)
+    held = sender.step(want=5)  # it waits for its slot, and is not taken back
+    assert (list(held.rows), held.halt) == ([], None)
+    reply = sender.step(want=5, results=[result(reply.rows[0])])
+    assert (list(reply.rows), reply.halt) == ([], Halt.ALL_PAUSED)
+    store.pause_all(False)
+    assert [row.company_id for row in sender.begin(5)] == ["acme"]
+
+
+def test_a_sender_is_asked_to_stop_also_while_everything_is_paused(store: Store) -> None:
+    """Else it would wait for the end of the pause, and be killed."""
+    sender = Sender(store, None, worker="web-1")
+    store.pause_all(True)
+    store.stop_machine("web")
+    assert sender.step(want=1).halt is Halt.STOP
 
 
 def test_when_everything_is_paused_nobody_begins(store: Store) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from mailout.content.model import Content
+from mailout.delivery.protocol import Attempt
 from mailout.delivery.single_mails import Category, SingleMail, Verdict
 from mailout.delivery.states import State
-from mailout.errors import NotFound
+from mailout.errors import NotFound, StoreError
 from mailout.ids import transactional_id, uuid_of
 from mailout.intake.companies import KnownRecipient, Scope, hash_of, new_token, recipient_id
 from mailout.store import Store
@@ -99,6 +100,47 @@ def test_a_message_is_found_by_any_of_its_ids(store: Store) -> None:
         assert list(store.find_messages(name)) == [a]
     assert list(store.find_messages("batch")) == [b, c]
     assert list(store.find_messages("nothing")) == list(store.find_messages(NOWHERE)) == []
+
+
+# ── what went wrong ──
+
+
+def test_a_single_mail_in_doubt_is_settled_by_a_person(store: Store, factory: StoreFactory) -> None:
+    store.accept_single_mails([mail("a"), mail("b")])
+    sender = Sender(store, None)
+    sender.step(results=[result(row, State.UNKNOWN) for row in sender.begin(2)])
+    a, b = (transactional_id("acme", key) for key in "ab")
+    assert store.settle(None, State.SENT, wait=900) == 0  # each is named: there is no "all of them"
+    with pytest.raises(NotFound):
+        store.settle(None, State.SENT, wait=900, ids=[a, NOWHERE])
+    assert store.settle(None, State.SENT, wait=900, ids=[a]) == 1
+    assert [event["type"] for event in store.message_events(a)][-2:] == ["UNKNOWN", "SENT"]
+    with pytest.raises(StoreError, match="too recently"):
+        store.settle(None, State.PENDING, wait=900, ids=[b])
+    factory.set_now(NOON + 900)
+    assert store.settle(None, State.PENDING, wait=900, ids=[b]) == 1
+    assert (state_of(store, a), state_of(store, b)) == (State.SENT, State.PENDING)
+    other = mailout(store, "a@example.org")
+    sender = Sender(store, other)
+    row = sender.begin_one()
+    sender.step(results=[result(row, State.UNKNOWN)])
+    with pytest.raises(NotFound):  # it has a mailout, whose ledger would not know
+        store.settle(None, State.SENT, wait=900, ids=[row.attempt.id])
+
+
+def test_a_result_without_a_row_is_a_dead_letter(store: Store) -> None:
+    """Somebody restored a backup, or deleted rows: what was called must not vanish without a word."""
+    gone = Attempt(uuid_of("gone"), 3)
+    store.accept_single_mails([mail("a")])
+    sender = Sender(store, None)
+    told = result(gone, provider_message_id="ses-9")
+    reply = sender.step(results=[told, result(sender.begin_one())], withdraw=[Attempt(uuid_of("never"), 1)])
+    assert list(reply.missing) == [gone.id]
+    assert list(sender.step(results=[told]).missing) == [gone.id]  # told again, kept once
+    (letter,) = store.dead_letters()
+    assert (letter["topic"], letter["error"]) == ("outbox", "OUTBOX_NOT_FOUND")
+    assert letter["payload"] == {"message": gone.id, "epoch": 3, "state": "SENT", "ses_id": "ses-9"}
+    assert state_of(store, transactional_id("acme", "a")) is State.SENT
 
 
 # ── recipients ──

@@ -171,6 +171,16 @@ def test_an_import_is_shown_first_and_a_wrong_column_can_be_set_right(dashboard:
     assert list((dashboard.home / "imports").iterdir()) == []
 
 
+def test_a_file_with_too_many_columns_for_a_form_is_told_so(dashboard: Site) -> None:
+    dashboard.sign_in()
+    names = [f"Field {n}" for n in range(500)]
+    text = ",".join(["Email", *names]) + "\n" + ",".join(["zoe@example.org", *names]) + "\n"
+    file = upload(dashboard, "wide.csv", text)
+    shown = dashboard.client.get("/people/import/preview", params={"file": file})
+    assert shown.status_code == 200
+    assert "too many for a form" in shown.text
+
+
 def test_a_long_name_in_any_script_is_shortened_to_what_a_disk_takes(dashboard: Site) -> None:
     dashboard.sign_in()
     file = upload(dashboard, f"{'名' * 120}.csv", "Email\na@example.org\n")

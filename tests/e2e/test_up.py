@@ -19,6 +19,7 @@ import httpx
 from cli.cut_off import found_cut_off
 from cli.processes.prefect_api import headers
 from mailout import wiring
+from mailout.intake.companies import Scope, new_token
 from mailout.queue.mailout import Status
 from mailout.settings import load_settings
 from tests.e2e.conftest import Commands
@@ -105,6 +106,19 @@ def letters(mailout: Commands) -> list[str]:
     return [mail.name.split("--")[0] for mail in mailout.mails() if mail.parent.name != "single"]
 
 
+def a_single_mail_is_sent(gateway: str, token: str, server: PrefectServer) -> None:
+    """A run of drain_outbox is there for it without anybody's doing."""
+    with httpx.Client(base_url=gateway, trust_env=False, timeout=60) as client:
+        client.headers["Authorization"] = f"Bearer {token}"
+        mail = {"to": "gil@example.org", "subject": "Your receipt", "html": "<p>Thank you.</p>"}
+        answer = client.post("/v1/email/send", json=mail)
+        assert answer.status_code == 202, answer.text
+        story = f"/v1/email/{answer.json()['outboxId']}"
+        wait_for(lambda: client.get(story).json()["status"] == "SENT", "the single mail is sent")
+    (drain,) = [one["id"] for one in server.find("deployments") if one["name"] == "drain_outbox"]
+    assert any(run["deployment_id"] == drain for run in server.find("flow_runs"))
+
+
 @needs_proc
 def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     """Stopped in the middle of a mailout, it leaves neither a process nor a message in doubt."""
@@ -114,6 +128,9 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     port, prefect_port = free_port(), free_port()
     gateway = f"http://127.0.0.1:{port}"
     log = mailout.folder / "up.log"
+    token, known = new_token("shop", tuple(Scope), None)
+    with closing(mailout.store()) as store:
+        store.add_token(known)
     with up(mailout, port, prefect_port, "--workers", "3") as process:
         assert answers(f"{gateway}/health")
         server = server_of(mailout, prefect_port)
@@ -127,6 +144,7 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
         wait_for(lambda: answers(f"{gateway}/health"), "the gateway answers again")
 
         wait_for(lambda: notified(mailout, server), "the producer's notification, by one long run")
+        a_single_mail_is_sent(gateway, token, server)
         ask(port, mailout.letter())
         wait_for(lambda: started_by_event(server), "the gateway's event starts the flow")
         wait_for(lambda: letters(mailout), "the first letter")

@@ -12,6 +12,7 @@ import pytest
 from gateway.looks import needs_a_sender
 from mailout.adapters.sqlite import SqliteStore
 from mailout.delivery.single_mails import SingleMailsWaiting
+from mailout.delivery.states import State
 from mailout.ids import uuid_of
 from mailout.intake.companies import Scope, new_token
 from tests.contract.scenes import Sender, result
@@ -229,6 +230,18 @@ def test_the_whole_story_and_only_to_its_company(api: Api, company: Company, sto
     assert problem(company("zoo").call("GET", f"/v1/email/{id}"))[:2] == (404, "OUTBOX_NOT_FOUND")
     for nothing in (uuid_of("nothing"), "no-uuid"):
         assert problem(api.call("GET", f"/v1/email/{nothing}"))[:2] == (404, "OUTBOX_NOT_FOUND")
+
+
+def test_what_nobody_knows_is_told_and_so_is_what_a_person_says_of_it(api: Api, store: SqliteStore) -> None:
+    id = api.send("k").json()["outboxId"]
+    sender = Sender(store, None)
+    sender.step(results=[result(sender.begin_one(), State.UNKNOWN, message="no answer came")])
+    told = api.call("GET", f"/v1/email/{id}").json()
+    assert (told["status"], told["errorReason"]) == ("UNKNOWN", "no answer came")
+    store.settle(None, State.SENT, wait=900, ids=[id])
+    told = api.call("GET", f"/v1/email/{id}").json()
+    assert told["status"] == "SENT"
+    assert [one["type"] for one in told["history"]][-2:] == ["UNKNOWN", "SENT"]
 
 
 def test_marketing_gets_a_link_to_leave_by(api: Api, store: SqliteStore) -> None:

@@ -80,9 +80,9 @@ def begin(
     return ready, len(gone), len(wrong)
 
 
-def full_companies(capacity: Mapping[str, int]) -> str:
-    """Those that may begin none, as JSON."""
-    return json.dumps([company for company, left in capacity.items() if not left])
+def full_companies(capacity: Mapping[str, int], others: Sequence[str] = ()) -> str:
+    """Those that may begin none, and these others, as JSON."""
+    return json.dumps([*others, *(company for company, left in capacity.items() if not left)])
 
 
 def _within(capacity: Mapping[str, int], rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:

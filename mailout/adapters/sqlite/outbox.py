@@ -91,7 +91,9 @@ class SqliteOutbox:
             move.write()
             return len(rows)
 
-    def settle(self, mailout_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
+    def settle(
+        self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
+    ) -> int:
         if to not in (State.SENT, State.FAILED, State.PENDING):
             raise StoreError(f"An unknown message can be settled as SENT, FAILED or PENDING, not {to}.")
         with self.db.write() as tx:
@@ -190,19 +192,20 @@ class SqliteOutbox:
 
 
 def _chosen(
-    tx: sqlite3.Connection, mailout_id: str, state: State, ids: Sequence[str] | None
+    tx: sqlite3.Connection, mailout_id: str | None, state: State, ids: Sequence[str] | None
 ) -> list[sqlite3.Row]:
     rows = tx.execute(
-        "SELECT * FROM email_outbox INDEXED BY email_outbox_failed WHERE campaign_id = ? AND state = ?"
+        "SELECT * FROM email_outbox INDEXED BY email_outbox_failed WHERE campaign_id IS ? AND state = ?"
         " AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN') ORDER BY seq",
         (mailout_id, state),
     ).fetchall()
     if ids is None:
-        return rows
+        return rows if mailout_id is not None else []
     found = {row["id"]: row for row in rows}
     strangers = [id for id in ids if id not in found]
     if strangers:
-        raise NotFound(f"Not a message in state {state} of this mailout: {', '.join(strangers[:5])}.")
+        whose = "of this mailout" if mailout_id else "without a mailout"
+        raise NotFound(f"Not a message in state {state} {whose}: {', '.join(strangers[:5])}.")
     return [found[id] for id in dict.fromkeys(ids)]
 
 

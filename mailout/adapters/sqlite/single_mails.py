@@ -9,7 +9,7 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.delivery.port import REHEARSING
-from mailout.delivery.single_mails import Acceptance, SingleMail, SingleMailsWaiting, Verdict
+from mailout.delivery.single_mails import OURS, Acceptance, SingleMail, SingleMailsWaiting, Verdict
 from mailout.delivery.states import State
 from mailout.intake.companies import recipient_id
 
@@ -40,6 +40,22 @@ def due_in_turn(tx: sqlite3.Connection, now: float, rehearsal: bool, full: str, 
     """The due messages, by `seq`. `full`: companies that may begin none, as JSON."""
     rows = tx.execute(IN_TURN, {"now": now, "rehearsal": rehearsal, "full": full, "most": most})
     return [row["seq"] for row in rows]
+
+
+def all_but_ours(tx: sqlite3.Connection) -> list[str]:
+    """The companies that wait while everything is paused."""
+    rows = tx.execute(f"SELECT DISTINCT i.company_id {DUE} AND i.company_id <> ?", (OURS,))
+    return [company for (company,) in rows]
+
+
+def holds_ours(tx: sqlite3.Connection, session: str) -> bool:
+    """Whether a mail of our own waits in its hands for its slot: a pause must not take it back."""
+    row = tx.execute(
+        "SELECT 1 FROM email_outbox INDEXED BY email_outbox_doubt WHERE session_id = ?"
+        " AND state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT' AND company_id = ?",
+        (session, OURS),
+    ).fetchone()
+    return row is not None
 
 
 def had_turn(tx: sqlite3.Connection, companies: Iterable[str], now: float) -> None:

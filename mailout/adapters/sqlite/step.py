@@ -17,7 +17,7 @@ from mailout.adapters.sqlite.capacity import (
 )
 from mailout.adapters.sqlite.claiming import begin, claimed, full_companies, next_due
 from mailout.adapters.sqlite.ledger import Charges
-from mailout.adapters.sqlite.single_mails import due_in_turn, had_turn, is_served
+from mailout.adapters.sqlite.single_mails import all_but_ours, due_in_turn, had_turn, holds_ours, is_served
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.pacing import reserve
 from mailout.delivery.port import REHEARSING
@@ -29,6 +29,7 @@ from mailout.delivery.protocol import (
     StepReply,
 )
 from mailout.delivery.states import DOUBTFUL, State
+from mailout.ids import uuid_of
 
 MOVED = "seq, id, epoch, state, campaign_id, attempt_at"
 """All that nearly every result needs of its row: reading the others, too, would take most of the time."""
@@ -51,9 +52,10 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     ).fetchone()
     move = Transitions(tx, now)
     _record(tx, move, step)
+    missing = _without_row(tx, step, now)
     if session is None:
         move.write()
-        return StepReply(now=now, fenced=True)
+        return StepReply(now=now, fenced=True, missing=missing)
 
     mailout_id: str | None = session["campaign_id"]
     mailout = _mailout_row(tx, mailout_id)
@@ -61,13 +63,15 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     if step.close:
         _leave_nothing(tx, move, step.session)
     halt = _halt(tx, mailout, bool(session["stop_requested"]))
-    if halt is not None or step.want <= 0 or step.close:
+    paused = halt is Halt.ALL_PAUSED and mailout_id is None  # only mails of our own leave
+    if paused and holds_ours(tx, step.session):
+        halt = None
+    if (halt is not None and not paused) or step.want <= 0 or step.close:
         if step.pace.throttled:
             slow_down(tx, step.pace, now)
         move.write()
-        return StepReply(
-            now=now, halt=halt, recovered=recovered, ledger=_ledger(tx, mailout_id, now, step.close)
-        )
+        ledger = _ledger(tx, mailout_id, now, step.close)
+        return StepReply(now=now, halt=halt, recovered=recovered, ledger=ledger, missing=missing)
 
     rehearsal = session["transport"] == REHEARSING
     if mailout_id is not None and (ahead := _single_mails_ahead(tx, step, now, rehearsal, move.charges)):
@@ -77,7 +81,9 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     reservation = reserve(read_pace(tx, step.pace.scope), step.pace, now, min(step.want, capacity))
     companies = company_room(tx, step, now, move.charges) if mailout_id is None else {}
     grant = reservation.slots_free
-    turns = due_in_turn(tx, now, rehearsal, full_companies(companies), grant) if mailout_id is None else None
+    others = all_but_ours(tx) if paused else []
+    full = full_companies(companies, others)
+    turns = due_in_turn(tx, now, rehearsal, full, grant) if mailout_id is None else None
     rows, left, wrong = begin(tx, move, step, mailout, mailout_id, now, grant, companies, turns)
     slots = reservation.take(len(rows))
     write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
@@ -90,6 +96,7 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     next_slot = reservation.next_at if capacity and not reservation.slots_free else None
     return StepReply(
         now=now,
+        halt=None if rows else halt,
         recovered=recovered,
         rows=[claimed(row, slot) for row, slot in zip(rows, slots, strict=True)],
         limited=limited if capacity == 0 else None,
@@ -98,6 +105,7 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
         ledger=_ledger(tx, mailout_id, now, False),
         suppressed=left,
         refused=wrong,
+        missing=missing,
     )
 
 
@@ -121,6 +129,26 @@ def _record(tx: sqlite3.Connection, move: Transitions, step: Step) -> None:
         move.result(row, others[_attempt(row)])
     for row in _in_doubt(tx, "*", step.withdraw):
         move.withdraw(row)
+
+
+def _without_row(tx: sqlite3.Connection, step: Step, now: float) -> Sequence[str]:
+    """Results of messages that the outbox does not have: kept, each once, where a person sees them."""
+    if not step.results:
+        return ()
+    known = {result.attempt.id: result for result in step.results}
+    rows = tx.execute(
+        "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM email_outbox WHERE id = value)",
+        (json.dumps(list(known)),),
+    )
+    missing = [id for (id,) in rows]
+    for result in (known[id] for id in missing):
+        id, epoch = result.attempt.id, result.attempt.epoch
+        told = {"message": id, "epoch": epoch, "state": result.state, "ses_id": result.provider_message_id}
+        tx.execute(
+            "INSERT INTO dead_letters VALUES (?, 'outbox', ?, 'OUTBOX_NOT_FOUND', ?) ON CONFLICT DO NOTHING",
+            (uuid_of("dead letter", "outbox", id, str(epoch)), json.dumps(told), now),
+        )
+    return missing
 
 
 def _in_doubt(tx: sqlite3.Connection, columns: str, attempts: Iterable[Attempt]) -> Sequence[sqlite3.Row]:
@@ -169,11 +197,10 @@ def _leave_nothing(tx: sqlite3.Connection, move: Transitions, session: str) -> N
 
 
 def _halt(tx: sqlite3.Connection, mailout: sqlite3.Row | None, stop: bool) -> Halt | None:
-    paused = tx.execute("SELECT 1 FROM switches WHERE name = 'all_paused'").fetchone()
-    if paused is not None:
-        return Halt.ALL_PAUSED
     if stop:
         return Halt.STOP
+    if tx.execute("SELECT 1 FROM switches WHERE name = 'all_paused'").fetchone() is not None:
+        return Halt.ALL_PAUSED
     if mailout is None:
         return None
     if mailout["status"] == "CANCELLED":

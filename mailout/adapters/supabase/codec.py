@@ -100,6 +100,7 @@ def step_reply(values: Mapping[str, Any]) -> StepReply:
         ledger=Ledger(**ledger) if ledger else None,
         suppressed=values.get("suppressed", 0),
         refused=values.get("refused", 0),
+        missing=values.get("missing", ()),
     )
 
 

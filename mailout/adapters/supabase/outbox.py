@@ -48,10 +48,12 @@ class SupabaseOutbox:
     def reap(self, grace: float) -> int:
         return int(self.rpc("mailout_reap", {"grace": grace}))
 
-    def settle(self, mailout_id: str, to: State, *, wait: float, ids: Sequence[str] | None = None) -> int:
+    def settle(
+        self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
+    ) -> int:
         if to not in (State.SENT, State.FAILED, State.PENDING):
             raise StoreError(f"An unknown message can be settled as SENT, FAILED or PENDING, not {to}.")
-        chosen = None if ids is None else list(ids)
+        chosen = None if ids is None and mailout_id is not None else list(ids or ())
         params = {"campaign_id": mailout_id, "to_state": to.value, "wait": wait, "ids": chosen}
         if chosen is not None:
             return int(self.rpc("mailout_settle", {**params, "after": 0, "most": len(chosen)})["moved"])

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from mailout import wiring
 from mailout.adapters.ses import SesMode
 from mailout.adapters.sqlite import SqliteStore
 from mailout.alerts.conditions import EVENTS_UNHEARD
 from mailout.alerts.model import Alert, AlertKind
 from mailout.alerts.sender import AlertSender
+from mailout.delivery.provider_limits import ASK_EVERY
 from mailout.feedback.model import Received
 from mailout.queue.mailout import DeferReason
-from mailout.settings import Settings
+from mailout.settings import Settings, load_settings
+from mailout.single_mail_run import send_what_waits
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, enqueue, mailout, result
 
@@ -37,13 +40,26 @@ def store(tmp_path: Path, clock: FakeClock) -> Iterator[SqliteStore]:
     made.close()
 
 
+def engine_with(store, transport, clock, folder):
+    settings = load_settings(
+        env={
+            "MAILOUT_HOME": str(folder),
+            "FROM_EMAIL": "news@example.org",
+            "ADMIN_EMAIL": "admin@example.org",
+            "SES_CONFIGURATION_SET": "main",
+        }
+    )
+    return wiring.build(settings, clock, store=store, transport=transport, inline=True)
+
+
 @BOTH
-def test_an_alert_leaves_in_both_modes(mode, stub, open_transport, store):
+def test_an_alert_leaves_in_both_modes(mode, stub, open_transport, store, clock, tmp_path):
     id = enqueue(store)
     store.defer(id, DeferReason.DUPLICATE_CONTENT, None, "It went out as {{another}} page.")
-    alert_sender = AlertSender(store, open_transport(mode, configuration_set="main"), SETTINGS, UTC)
-    alert_sender.send_alerts(lambda alert: None)
-    alert_sender.send_alerts(lambda alert: None)
+    engine = engine_with(store, open_transport(mode, configuration_set="main"), clock, tmp_path)
+    for _ in range(2):
+        engine.alert_sender.send_alerts(lambda alert: None)
+        send_what_waits(engine.sending)
     (message,) = stub.messages()
     assert (message["to"], message["from"]) == ("admin@example.org", "mailout <news@example.org>")
     assert message["subject"] == "Waits for you: “News”"
@@ -52,21 +68,25 @@ def test_an_alert_leaves_in_both_modes(mode, stub, open_transport, store):
     assert "List-Unsubscribe" not in message["headers"]
 
 
-def test_at_a_spent_quota_the_event_goes_out_and_the_mail_when_it_can(stub, open_transport, store, clock):
+def test_at_a_spent_quota_the_event_goes_out_and_the_mail_when_it_can(
+    stub, open_transport, store, clock, tmp_path
+):
     stub.script(quota=0)
     transport = open_transport(configuration_set="main")
     allowance = transport.allowance()
     assert (allowance.available, allowance.most) == (0, 0)
     store.set_quota(transport.scope, allowance.available, store.now(), most=200)
     told: list[Alert] = []
-    alert_sender = AlertSender(store, transport, SETTINGS, UTC)
-    assert alert_sender.send_alerts(told.append) == ()
+    engine = engine_with(store, transport, clock, tmp_path)
+    engine.alert_sender.send_alerts(told.append)
+    send_what_waits(engine.sending)
     assert [alert.subject for alert in told] == ["The provider's quota is spent"]
     assert stub.messages() == []
     stub.script(quota=200)
     assert transport.allowance().most == 200
-    clock.sleep(60)
-    alert_sender.send_alerts(told.append)
+    clock.sleep(ASK_EVERY)
+    engine.alert_sender.send_alerts(told.append)
+    send_what_waits(engine.sending)
     assert len(told) == len(stub.messages()) == 1
 
 

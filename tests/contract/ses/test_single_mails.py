@@ -1,0 +1,85 @@
+"""Single mails through SES: as they were handed in, headers and all, and what SES then tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailout import wiring
+from mailout.adapters.ses import SesMode
+from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.delivery.single_mails import Category, SingleMail
+from mailout.engine import Engine
+from mailout.ids import transactional_id
+from mailout.settings import load_settings
+from mailout.single_mail_run import send_what_waits
+from tests.clocks import FakeClock
+from tests.contract.ses.conftest import Open
+from tests.stubs.ses_control import SesStub
+
+
+@pytest.fixture(params=list(SesMode))
+def engine(request: Any, stub: SesStub, open_transport: Open, tmp_path: Path) -> Iterator[Engine]:
+    env = {
+        "MAILOUT_HOME": str(tmp_path / "home"),
+        "FROM_EMAIL": "shop@example.org",
+        "FROM_NAME": "The Shop",
+        "ORG_NAME": "The Harbour",
+        "ORG_ADDRESS": "1 Quay",
+        "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
+        "UNSUBSCRIBE_SECRET": "a secret of some length",
+    }
+    transport = open_transport(request.param, from_email="shop@example.org")
+    built = wiring.build(load_settings(env=env), FakeClock(), transport=transport, inline=True)
+    yield built
+    built.store.close()
+
+
+def hand_in(engine: Engine, key: str = "a", **changes: Any) -> str:
+    fields: dict[str, Any] = {
+        "id": transactional_id("shop", key),
+        "company_id": "shop",
+        "request_id": f"request {key}",
+        "email": f"{key}@example.org",
+        "content": Content("Your receipt", "<p>Thank you, {{ name }}</p>", "Thank you, {{ name }}"),
+    }
+    (acceptance,) = engine.store.accept_single_mails([SingleMail(**fields | changes)])
+    return acceptance.id
+
+
+def test_it_leaves_as_it_was_handed_in(engine: Engine, stub: SesStub) -> None:
+    """Marks of other template engines included: SES would otherwise take them for its own."""
+    id = hand_in(engine, from_name="Ana's Shop", reply_to="help@example.org", headers={"X-Order": "7"})
+    send_what_waits(engine.sending)
+    (message,) = stub.messages()
+    assert (message["to"], message["from"]) == ("a@example.org", "Ana's Shop <shop@example.org>")
+    assert (message["subject"], message["text"].strip()) == ("Your receipt", "Thank you, {{ name }}")
+    assert message["headers"]["X-Order"] == "7"
+    assert "List-Unsubscribe" not in message["headers"]
+    row = engine.store.message(id)
+    assert row["state"] == "SENT"
+    assert engine.store.find_messages(row["ses_message_id"]) == [id]
+
+
+@pytest.mark.parametrize("n", [14])
+def test_all_its_headers_arrive(engine: Engine, stub: SesStub, n: int) -> None:
+    headers = {f"X-Number-{i}": f"value {i}" for i in range(n - 2)}
+    headers |= {"References": "<a@example.org> <b@example.org>", "In-Reply-To": "<b@example.org>"}
+    hand_in(engine, headers=headers)
+    send_what_waits(engine.sending)
+    (message,) = stub.messages()
+    assert {name: message["headers"].get(name) for name in headers} == headers
+
+
+def test_marketing_has_its_link_and_headers(engine: Engine, stub: SesStub) -> None:
+    link = mark(UNSUBSCRIBE_URL)
+    content = Content("News", f"<p>News</p><a href='{link}'>Unsubscribe</a>", f"News {link}")
+    hand_in(engine, category=Category.MARKETING, content=content, headers={"X-Order": "7"})
+    send_what_waits(engine.sending)
+    (message,) = stub.messages()
+    assert message["headers"]["List-Unsubscribe"].startswith("<https://mail.example.org/unsubscribe?token=")
+    assert message["headers"]["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert "https://mail.example.org/unsubscribe?token=" in message["text"]
