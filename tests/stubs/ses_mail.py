@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from dataclasses import dataclass
+from email import policy
+from email.parser import BytesParser
 from typing import Any
 
 ADDRESS = re.compile(r"[\x21-\x7e]+@[A-Za-z0-9.-]+")
@@ -66,6 +69,8 @@ class Accepted:
 
     def _simple(self) -> dict[str, Any]:
         assert self.request is not None
+        if "Raw" in self.request["Content"]:
+            return _read(base64.b64decode(self.request["Content"]["Raw"]["Data"]))
         simple = self.request["Content"]["Simple"]
         body = simple.get("Body", {})
         return {
@@ -116,6 +121,8 @@ def fault_of_request(request: dict[str, Any], size: int, *, bulk: bool) -> str |
         if any(len(_replacement(entry)) > MAX_DATA_BYTES for entry in entries):
             return "ReplacementTemplateData is too long"
         return None if 0 < len(entries) <= 50 else "Between 1 and 50 entries are allowed"
+    if "Raw" in request.get("Content", {}):
+        return fault_of_mail(request["Destination"]["ToAddresses"], None, request.get("EmailTags"))
     simple = request.get("Content", {}).get("Simple", {})
     if re.search(r"[\r\n]", simple.get("Subject", {}).get("Data", "")):
         return "Illegal subject"
@@ -126,12 +133,27 @@ def fault_of_request(request: dict[str, Any], size: int, *, bulk: bool) -> str |
     )
 
 
+def _read(raw: bytes) -> dict[str, Any]:
+    """A whole message, as its sender wrote it."""
+    message = BytesParser(policy=policy.default).parsebytes(raw)
+    parts = {kind: message.get_body((kind,)) for kind in ("html", "plain")}
+    shown = {kind: part.get_content() if part is not None else None for kind, part in parts.items()}
+    return {
+        "subject": str(message["Subject"]),
+        "html": shown["html"],
+        "text": shown["plain"],
+        "headers": {name: str(value) for name, value in message.items()},
+    }
+
+
 def fault_of_mail(
     to: list[str], headers: list[dict[str, str]] | None, tags: list[dict[str, str]] | None
 ) -> str | None:
     """Why SES would refuse this one mail."""
     if len(to) != 1 or not ADDRESS.fullmatch(to[0]) or re.search(r"[,;<>]", to[0]):
         return "Illegal address"
+    if len(headers or []) > 15:
+        return "Too many headers"
     for header in headers or []:
         if not (HEADER_NAME.fullmatch(header["Name"]) and HEADER_VALUE.fullmatch(header["Value"])):
             return f"Illegal header {header['Name']}"
