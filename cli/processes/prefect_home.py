@@ -97,9 +97,9 @@ def start_server(home: Path) -> None:
     if url:
         _require_answer(environment() | {"PREFECT_API_URL": url})
         return
-    watchman = OrphanGuard()
-    atexit.register(watchman.dismiss)  # the last of three: before it, Prefect's own stops the server
-    atexit.register(watchman.tell, [])
+    orphan_guard = OrphanGuard()
+    atexit.register(orphan_guard.dismiss)  # the last of three: before it, Prefect's own stops the server
+    atexit.register(orphan_guard.set_stages, [])
 
     class OutOfReach(SubprocessASGIServer):
         """The same server in a session of its own: Ctrl-C in a terminal reaches every process of the
@@ -119,7 +119,7 @@ def start_server(home: Path) -> None:
                 },
                 start_new_session=True,
             )
-            watchman.tell([[server.pid]])  # who kills us does not get at another session
+            orphan_guard.set_stages([[server.pid]])  # who kills us does not get at another session
             return server
 
     # Prefect keeps one embedded server a process and finds this one when it looks for its own.

@@ -161,7 +161,7 @@ class MailoutIntake:
                     source_mailout.ref, str(abort), already_sent=already_sent, rehearsed=rehearsed
                 )
             else:
-                self.pages.tell_errors()
+                self.pages.report_errors()
             raise
 
     def _known(self, reading: Reading) -> Mailout | None:
@@ -240,7 +240,7 @@ class MailoutIntake:
             [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in reading.findings]
         )
         if source_mailout.kind is Kind.NOTION:
-            self.pages.tell_findings(source_mailout.ref, reading.findings)
+            self.pages.show_findings(source_mailout.ref, reading.findings)
         return self.store.set_content(mailout.id, content.hash, as_written(content.subject))
 
     def _time_to_take_it_back(self) -> float | None:

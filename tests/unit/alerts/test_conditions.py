@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mailout.alerts.conditions import (
     DAY,
-    DOUBT_PATIENCE,
+    DOUBT_GRACE,
     EVENTS_UNHEARD,
     EVENTS_WAIT,
     QUOTA_OVER,
@@ -80,7 +80,7 @@ def test_messages_in_doubt_are_told_with_both_ways_to_settle_them(
     assert (alert.kind, alert.subject) == (AlertKind.UNKNOWN, f"3 messages in doubt: “{one.subject}”")
     assert f"\n  mailout queue settle {one.id} --as sent" in alert.text
     assert f"\n  mailout queue settle {one.id} --as pending" in alert.text
-    assert alert.patience == DOUBT_PATIENCE
+    assert alert.grace == DOUBT_GRACE
     assert "An event from SES would settle them" not in alert.text
     assert "An event from SES would settle them" in found(one, expects_events=True)[0].text
 
