@@ -13,9 +13,11 @@ end $$;
 comment on type mailout_report is 'What a sender says of one attempt: a result, or that it surely never left.';
 
 -- Planning its statements again takes longer than running them: their plans are kept, and (made while a table
--- was small) never read a whole table. Both hold for all that it calls, triggers too.
+-- was small) read no whole table if there is another way. Where there is none, such a plan looks so costly that
+-- it would be compiled each time. All three hold for what it calls, triggers too.
 create or replace function mailout_step(step jsonb) returns jsonb
-language plpgsql set search_path = public set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql set search_path = public
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     sender sender_sessions;
     mailout campaign_queue;
