@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +18,27 @@ from tests.producer.database import ProducerDatabase
 SHORT, LONG, MEASURED = 1_000, 100_000, 1_000
 
 
-@dataclass
-class Measured:
-    per_second: float  # of CPU
-    transactions: list[float] = field(default_factory=list)  # seconds each, on the producer's database
-
-    @property
-    def longest_ms(self) -> float:
-        return round(1000 * max(self.transactions), 1)
-
-    @property
-    def p99_ms(self) -> float:
-        return round(1000 * sorted(self.transactions)[int(len(self.transactions) * 0.99)], 1)
-
-
-def run() -> dict[str, Any]:
+def run(rounds: int = 5, long: int = LONG) -> dict[str, Any]:
+    transactions: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        first = measure(Path(folder) / "short", SHORT)
-        later = measure(Path(folder) / "long", LONG)
+        pairs = [
+            (
+                _measured(Path(folder) / f"short-{n}", SHORT, transactions),
+                _measured(Path(folder) / f"long-{n}", long, transactions),
+            )
+            for n in range(rounds)
+        ]
+    transactions.sort()
     return {
-        "notifications a second of CPU": round(first.per_second),
-        f"the same behind {LONG:,} that are done": round(later.per_second),
-        "ratio (flat is 1)": round(later.per_second / first.per_second, 2),
-        "transactions on the producer's database": len(first.transactions) + len(later.transactions),
-        "the longest, ms": max(first.longest_ms, later.longest_ms),
-        "p99, ms": max(first.p99_ms, later.p99_ms),
+        "a_second": [short for short, _ in pairs],
+        "growth": [behind / short for short, behind in pairs],
+        "transactions": len(transactions),
+        "longest_ms": 1000 * transactions[-1],
+        "p99_ms": 1000 * transactions[int(len(transactions) * 0.99)],
     }
 
 
-def measure(home: Path, rows: int) -> Measured:
+def _measured(home: Path, rows: int, transactions: list[float]) -> float:
     """The last thousand of so many rows, the others having been sent."""
     settings = {"NOTIFY_SOURCE": "bench", "NOTIFY_BASE_URL": "https://app.example.org"}
     engine, _ = engine_with(home, 0, **settings)
@@ -58,20 +49,20 @@ def measure(home: Path, rows: int) -> Measured:
         rows - MEASURED,
     )
     worker = notification_wiring.notification_worker(engine, producer.path, in_place=True)
-    transactions = _timed(worker)
+    _time_transactions(worker, transactions)
     worker.round()  # imports, templates
     began = time.process_time()
     counts = worker.run()
     took = time.process_time() - began
     worker.close()
     engine.store.close()
-    return Measured((counts.sent - 100) / took, transactions)
+    return (counts.sent - 100) / took
 
 
-def _timed(worker: NotificationWorker) -> list[float]:
-    """How long each transaction takes, as the producer would have to wait for it."""
+def _time_transactions(worker: NotificationWorker, found: list[float]) -> None:
+    """For how long each keeps the producer from writing."""
     producer: Any = worker._producer
-    transaction, found = producer._transaction, []
+    transaction = producer._transaction
 
     @contextmanager
     def timed() -> Iterator[None]:
@@ -81,4 +72,3 @@ def _timed(worker: NotificationWorker) -> list[float]:
         found.append(time.perf_counter() - began)
 
     producer._transaction = timed
-    return found

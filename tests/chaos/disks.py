@@ -80,7 +80,7 @@ def on_tmpfs(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place
 
 
 def power_cut(place: Place, dose: int) -> int:
-    """All that was not synced is gone, of the journal, of SQLite and of the producer's file; then a new start."""
+    """All that was not synced is gone, of journal, SQLite and the producer's file; then a new start."""
     for hits in range(dose):
         process = place.start()
         if not place.reach(place.chance.randint(1, 15), process):

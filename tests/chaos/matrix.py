@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from tests.chaos import disks, neighbours, scenes
+from tests.chaos import disks, neighbours, scenes, up
 from tests.chaos.jobs import MODES
 from tests.chaos.places import Place, Stage, Verdict, clear
 from tests.chaos.scenes import Scene, answers
@@ -44,9 +44,14 @@ class Row:
     modes: Sequence[str] = MODES
     stores: Sequence[str] = STORES
     people: int = 150
+    pairs: Sequence[tuple[str, str]] = ()  # of mode and store; empty: each with each
     place: Callable[[Stage, str, str, int], AbstractContextManager[Place]] = plain
     doubt: int | None = None  # so many messages may be unknown after each strike; None: as many as it takes
     possible: Callable[[], bool] = lambda: True
+
+    @property
+    def played(self) -> Sequence[tuple[str, str]]:
+        return self.pairs or [(mode, store) for mode in self.modes for store in self.stores]
 
     def play(self, stage: Stage, mode: str, store: str, dose: int | None = None) -> Verdict:
         """Until it has struck so often; each mailout is finished and judged."""
@@ -56,6 +61,8 @@ class Row:
                 hits = self.scene(place, wanted - total.hits)
                 place.finish()
                 total += place.judge(hits)
+                if not self.is_good(total):
+                    print(place.said())
             if total.hits >= wanted or not total.is_good:
                 break
         return total
@@ -80,6 +87,12 @@ BUSY = {"status": 429, "headers": {"Retry-After": "0"}}
 OVERLOADED, GONE = {"status": 529}, {"drop": True}
 
 ROWS = (
+    Row("up", "`mailout up`: SIGKILL and SIGSTOP of flow run, worker, Prefect server, gateway",
+        up.parts_struck, 8,
+        place=up.under_up, pairs=(("single", "sqlite"), ("bulk", "supabase"), ("single mails", "sqlite"),
+                                  ("articles", "supabase"), ("notifications", "sqlite"))),
+    Row("prefect-lost", "everything killed, Prefect's database lost", up.prefect_lost, place=up.under_up,
+        pairs=(("folder", "sqlite"), ("single mails", "sqlite"), ("bulk", "supabase"))),
     Row("kill", "SIGKILL of the sender, anywhere", scenes.killed, 84, people=700, doubt=20),
     Row("stop", "SIGSTOP of the sender; another takes over; then it wakes", scenes.suspended, 3,
         place=short_lease),

@@ -68,8 +68,7 @@ def run_rows(rows: Sequence[Row], folder: Path, *, lanes: int = 3, dose: int | N
             pool.submit(play, row, mode, store)
             for row in rows
             if row not in run.impossible
-            for mode in row.modes
-            for store in row.stores
+            for mode, store in row.played
         ]
         run.scenes = [one.result() for one in asked]
     for stage in stages:

@@ -407,17 +407,17 @@ def test_freezing_goes_on_where_it_was_killed(
     mailout = world.engine.intake.articles.enqueue(order())
     assert mailout is not None
     parts = 0
-    freeze_part = store.freeze_part
+    freeze_recipients = store.freeze_recipients
 
     def dying(*arguments: Any) -> int:
         nonlocal parts
         parts += 1
         if parts > dies_after:
             raise StoreError("killed")
-        return freeze_part(*arguments)
+        return freeze_recipients(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "freeze_part", dying, raising=False)
+        patch.setattr(store, "freeze_recipients", dying, raising=False)
         if dies_after < 4:
             try:
                 world.engine.sending.freeze(mailout.id)
