@@ -40,7 +40,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 PROJECT = Path(__file__).resolve().parents[2]
 OURS = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
 LOOK_EVERY = 0.5
-START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 180.0, 60.0, 20.0
+START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 300.0, 60.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
