@@ -18,6 +18,8 @@ def write_settings(path: Path, values: Mapping[str, str], *, heading: str = "") 
     Nobody else may read the file: it holds secrets. It is whole at any time, whatever is killed when.
     """
     try:
+        if not values:
+            return
         before = path.read_text(encoding="utf-8-sig") if path.exists() else ""
         text = _with(before, values, heading)
         draft = path.with_name(f"{path.name}.new")
@@ -48,7 +50,7 @@ def _with(text: str, values: Mapping[str, str], heading: str) -> str:
     if text and not text.endswith("\n"):
         text += "\n"
     lines = [*([heading] if heading else []), *added]
-    return text + ("\n" if text else "") + "\n".join(lines) + "\n"
+    return text + ("\n" if text and heading else "") + "\n".join(lines) + "\n"
 
 
 def quoted(value: str) -> str:

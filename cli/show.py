@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from cli.tables import Table
 from mailout.engine import Engine
 from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
-from mailout.reporting.forecasts import forecast_dict, forecast_text
+from mailout.reporting.forecasts import forecast_text
 from mailout.reporting.phrases import mode, wait
 from mailout.reporting.plain import status_lines, summary_lines
 from mailout.reporting.reports import Reports
@@ -27,14 +26,14 @@ def show_reports(engine: Engine, reports: Reports) -> None:
     say()
     outbox = engine.settings.mailout_home / "outbox" / reports.summary.mailout.id
     if engine.settings.mailout_transport == "folder" and outbox.is_dir():
-        say(f"The mails as files:    {near(outbox)}")
+        say(f"  mails   {near(outbox)}")
     show_files(reports)
 
 
 def show_files(reports: Reports) -> None:
-    for name, path in (("One line a recipient: ", reports.csv), ("The report as a page: ", reports.html)):
+    for name, path in (("table ", reports.csv), ("report", reports.html)):
         if path.exists():  # else it was said why it could not be written
-            say(f"{name} {near(path)}")
+            say(f"  {name}  {near(path)}")
 
 
 def show_mailout(engine: Engine, mailout: Mailout) -> None:
@@ -110,22 +109,6 @@ def _state(engine: Engine, mailout: Mailout) -> str:
             return f"done, {mailout.ledger.failed:,} failed, {mailout.ledger.unknown:,} unknown"
         case Status.COMPLETED:
             return "done"
-
-
-def mailout_dict(mailout: Mailout, forecast: Forecast | None = None) -> dict[str, Any]:
-    """Every column under its name in the table; times in ISO 8601, UTC."""
-    times = (
-        "scheduled_at",
-        "deferred_until",
-        "locked_at",
-        "created_at",
-        "frozen_at",
-        "started_at",
-        "completed_at",
-        "archived_at",
-    )
-    moments = {name: iso(getattr(mailout, name)) for name in times}
-    return asdict(mailout) | moments | {"forecast": forecast_dict(forecast)}
 
 
 def message_dict(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 from cli.output import aside
 from flows.orphans import is_up
+from mailout.dotenv_file import DOTENV
 from mailout.errors import UsageError
-from mailout.settings import DOTENV, Settings
+from mailout.settings import Settings
 
 NEUTRAL = ("aws_", "log_")
 """Set for other programs too: they do not say that mailout was set up here."""

@@ -45,7 +45,10 @@ class Delivery:
         """Freeze it and start to send it; False: it has to wait."""
         letter = self._letter or self._know(use_rendered(load_queued(id)))
         resolve_recipients(letter)
-        return wiring.engine().sending.start(id).status is Status.PROCESSING
+        started = wiring.engine().sending.start(id).status is Status.PROCESSING
+        if started and flow_run.id:
+            wiring.engine().store.keep_run(id, str(flow_run.id))  # the dashboard links to it
+        return started
 
     def send(self, still_its_turn: Callable[[], bool]) -> bool:
         """Time slices for as long as it is its turn; True while there is more to do."""

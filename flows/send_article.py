@@ -11,7 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 from flows.delivery import Delivery, deliver
 from flows.heartbeats import heartbeats
 from mailout import wiring
-from mailout.intake.articles import DEFAULT_ACTOR, ArticleOrder
+from mailout.intake.article_order import DEFAULT_ACTOR, ArticleOrder
 from mailout.intake.requests import still_asked
 from mailout.queue.port import How, Request
 from tasks.articles import assemble_variants, load_slices

@@ -26,6 +26,7 @@ from gateway.dashboard.imports import MOST_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
+from gateway.refused_webhooks import RefusedWebhooks
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from gateway.watch import Watch
@@ -37,10 +38,13 @@ from mailout.store import Store
 
 class _App(FastAPI):
     answer_seconds = ANSWER_SECONDS
+    refused_webhooks: RefusedWebhooks | None = None
 
     def build_middleware_stack(self) -> ASGIApp:
         """The edge is outside of all that the framework has, its answer to an exception included."""
-        return Edge(super().build_middleware_stack(), RefusalLog(), seconds=self.answer_seconds)
+        return Edge(
+            super().build_middleware_stack(), RefusalLog(), self.refused_webhooks, seconds=self.answer_seconds
+        )
 
 
 def create_app(
@@ -60,6 +64,8 @@ def create_app(
     `page_lookup` a page that is not there is refused at once; `tools` are the dashboard's; `watch` tells
     Prefect what waits."""
 
+    refused = RefusedWebhooks(store)
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if emitter is not None and watch is not None:
@@ -67,6 +73,7 @@ def create_app(
         yield
         if watch is not None:
             await run_in_threadpool(watch.stop)
+        await refused.close()
         if emitter is not None:
             await emitter.close()
 
@@ -80,6 +87,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.answer_seconds = answer_seconds
+    app.refused_webhooks = refused
     more = {api.BATCH: MAX_BATCH_BODY, "/people/import": MOST_BYTES}
     app.add_middleware(ShortBodies, most=MAX_BODY, more=more)
     wrong = WrongTokens()

@@ -24,7 +24,8 @@ from gateway.server import site_of
 from mailout.audience.places import FilterError
 from mailout.delivery.port import REHEARSING
 from mailout.errors import Abort, UsageError
-from mailout.intake.articles import DEFAULT_ACTOR, ArticleIntake, ArticleOrder, BatchUsed
+from mailout.intake.article_order import DEFAULT_ACTOR, ArticleOrder
+from mailout.intake.articles import ArticleIntake, BatchUsed
 from mailout.queue.port import How
 from mailout.queue.port import Request as Asked
 from mailout.settings import Settings

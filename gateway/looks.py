@@ -24,6 +24,7 @@ SINGLE_MAILS_EVENT = "mailout.single_mails.waiting"
 
 STORE_SECONDS = 5.0
 NOTION_SECONDS = 60.0
+DRAFTS_SECONDS = 120.0
 SLOW_SECONDS = 60.0
 NOBODY_APPLIED_FOR = 15.0
 """An event that came by POST is told of at once, and its flow takes a few seconds to start."""
@@ -48,6 +49,7 @@ def looks(
         yield Look("pages to be told", QUEUE_EVENT, NOTION_SECONDS, lambda: _untold(store))
     if pages is not None and pages.finds_ready:
         yield Look("Ready pages", QUEUE_EVENT, NOTION_SECONDS, lambda: _ready(store, pages))
+        yield Look("drafts", QUEUE_EVENT, DRAFTS_SECONDS, lambda: _drafts(store, pages))
     if queue is not None:
         yield Look("SQS", EVENTS_EVENT, 0.0, _Sqs(settings, store, queue).find)
 
@@ -80,6 +82,12 @@ def _untold(store: Store) -> Found:
 
 def _ready(store: Store, pages: PageReporter) -> Found:
     return {} if store.all_paused() else {f"page {ref}": 0.0 for ref in pages.ready(store.now())}
+
+
+def _drafts(store: Store, pages: PageReporter) -> Found:
+    """For the dashboard alone: nobody is woken for a draft."""
+    store.keep_written_pages(pages.written())
+    return {}
 
 
 def needs_a_sender(waiting: SingleMailsWaiting) -> bool:

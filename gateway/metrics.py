@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Response
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from gateway.access import WrongTokens, token_needed
 from gateway.progress import REFUSALS
 from mailout.metrics.port import MetricsStore
 from mailout.metrics.scrape import scrape
-from mailout.metrics.text import CONTENT_TYPE
 from mailout.queue.snapshot import QueueForecast
 from mailout.settings import Settings
 
@@ -22,6 +22,6 @@ def router(
     def metrics() -> Response:
         """Counters and gauges in Prometheus's text format."""
         text = scrape(store, scope=queue_forecast.scope, rate=queue_forecast.rate)
-        return Response(text, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+        return Response(text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4, "Cache-Control": "no-store"})
 
     return routes

@@ -20,7 +20,7 @@ from mailout.queue import actions
 from mailout.queue.actions import Verdict
 from mailout.queue.port import QueueStore
 from mailout.queue.snapshot import QueueForecast
-from mailout.reporting.queue_json import mailout_state, snapshot_dict
+from mailout.reporting.queue_json import mailout_dict, snapshot_dict
 from mailout.settings import Settings
 
 Id = Annotated[str, Path(description="The mailout's id, as the poll shows it")]
@@ -88,7 +88,7 @@ def router(
         mailout = store.mailout(id)
         if mailout.kind is Kind.NOTION:
             store.ask_report(id)  # its page is told by the next run of the queue
-        return mailout_state(mailout, queue_forecast.forecast(id))
+        return mailout_dict(mailout, queue_forecast.forecast(id))
 
     @routes.post("/mailouts/{id}/cancel", responses=ACT_REFUSALS)
     def cancel(id: Id) -> dict[str, Any]:

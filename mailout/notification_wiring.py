@@ -9,15 +9,17 @@ from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.folder import safe_name
-from mailout.adapters.producer_queue import read_producer_queue
-from mailout.adapters.producer_sqlite import ProducerSqlite, copy_database
+from mailout.adapters.producer.database import copy_database
+from mailout.adapters.producer.overview import read_producer_queue
+from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.clock import SystemClock
 from mailout.content.notification_templates import NotificationTemplates
 from mailout.engine import Engine
 from mailout.errors import SettingsError
 from mailout.intake.notification_job import JobOptions
+from mailout.intake.notification_messages import WorkerOptions
 from mailout.intake.notification_port import ProducerQueue
-from mailout.intake.notifications import NotificationWorker, WorkerOptions
+from mailout.intake.notifications import NotificationWorker
 from mailout.private_files import make_home
 from mailout.settings import Settings
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from mailout.audience.addresses import LEFT_OUT
 from mailout.clock import Clock
 from mailout.content.from_settings import footer_of, from_email_of, tokens_of
-from mailout.content.languages import language
 from mailout.content.port import Kind
 from mailout.content.variables import attributes_of, variables_of
 from mailout.delivery.compose import Composer, SingleComposer
@@ -110,6 +109,7 @@ class Sending:
         require_same_transport(waiting, self.rehearses)
         if self.settings.require_test:
             self.render_again(waiting)
+            self.freeze(id)  # another content may need to know something else of its readers
         mailout = self.store.start(id, self.worker)
         self.pages.tell(id)
         if mailout.status is Status.PROCESSING:
@@ -234,7 +234,6 @@ class Sending:
             list_key=mailout.list_key,
             is_test=mailout.is_test,
             unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
-            test_word=language(self.settings.language or "en").test,
         )
 
     def _single_composer(self) -> SingleComposer:

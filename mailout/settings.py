@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from dotenv.parser import parse_stream
-from pydantic import Field, PrivateAttr, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, model_validator
 
+from mailout.dotenv_file import DOTENV, read_file
 from mailout.errors import SettingsError
 from mailout.setting_values import (
     Address,
@@ -34,17 +33,15 @@ from mailout.setting_values import (
     Window,
 )
 
-DOTENV = Path(".env")
 
-
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """What a person can set; a field's name is the setting's in lower case.
 
     Made directly it reads nothing but its arguments, so a test is the same on every machine; `load_settings`
     reads the environment.
     """
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     # The sender, as recipients see it
     from_email: Address | None = Field(None, examples=["news@example.org"])
@@ -192,13 +189,6 @@ class Settings(BaseSettings):
         """Both names are in use; boto3 itself reads only the second."""
         return self.aws_region or self.aws_default_region
 
-    @classmethod
-    def settings_customise_sources(
-        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *_: Any, **__: Any
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments alone: what is read besides is `load_settings`' to decide."""
-        return (init_settings,)
-
     @model_validator(mode="after")
     def _agree(self) -> Self:
         """Settings that are right alone and wrong together."""
@@ -231,7 +221,7 @@ def load_settings(env: Mapping[str, str] | None = None, env_file: Path | None = 
     """
     if env is not None and env_file == DOTENV:
         env_file = None
-    in_file, warnings = _read_file(env_file) if env_file else ({}, [])
+    in_file, warnings = read_file(env_file) if env_file else ({}, [])
     in_env = dict(os.environ if env is None else env)
     known = {name.upper(): name for name in Settings.model_fields}
     values: dict[str, Any] = {
@@ -250,30 +240,8 @@ def load_settings(env: Mapping[str, str] | None = None, env_file: Path | None = 
     return settings
 
 
-def dotenv() -> Mapping[str, str]:
-    """All that `.env` says, for what is not a setting of ours."""
-    return _read_file(DOTENV)[0]
-
-
 OURS = ("MAILOUT_", "NOTION_", "NOTIFY_", "SEND_", "SES_", "SUPABASE_", "UNSUBSCRIBE_")
 """Names that begin so are looked at in the environment too, where most names are no business of ours."""
-
-
-def _read_file(path: Path) -> tuple[dict[str, str], list[str]]:
-    """What a `.env` file says, letter by letter: `${…}` is not filled in, since a password may contain it."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            bindings = list(parse_stream(file))
-    except FileNotFoundError:
-        if path == DOTENV:
-            return {}, []
-        raise SettingsError(f"There is no file {path}.", remedy="Check the name and the folder.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}.", remedy="It has to be a UTF-8 file.") from None
-    unread = [
-        f"{path}, line {b.original.line}: is not NAME=value and was not read." for b in bindings if b.error
-    ]
-    return {b.key: b.value for b in bindings if b.key and b.value is not None}, unread
 
 
 def _misspelt(

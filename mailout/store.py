@@ -16,6 +16,7 @@ from mailout.delivery.single_mails import SingleMails
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorLog
 from mailout.feedback.port import Feedback
+from mailout.history.noticed import Noticed
 from mailout.history.port import History
 from mailout.intake.companies import Companies
 from mailout.intake.notification_port import Notifications
@@ -38,6 +39,7 @@ class Store(
     Counts,
     Archives,
     History,
+    Noticed,
     Notifications,
     Articles,
     SingleMails,

@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo
 from mailout.adapters.folder import FolderTransport, mails_to
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles, names_a_file
-from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
 from mailout.alerts.sender import AlertSender
 from mailout.archive.archiving import Archiving
@@ -42,6 +41,7 @@ from mailout.store import Store
 
 if TYPE_CHECKING:
     from mailout.adapters.notion import NotionDatabases, NotionPages
+    from mailout.adapters.parquet import ParquetArchive
     from mailout.adapters.sns_certificates import SnsCertificates
     from mailout.adapters.sns_topics import SnsTopics
     from mailout.adapters.sqs import SqsQueue
@@ -209,6 +209,8 @@ def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str
 
 def archive_folder(settings: Settings, out: Path | None = None) -> ParquetArchive:
     """`MAILOUT_HOME/archive`, or another folder."""
+    from mailout.adapters.parquet import ParquetArchive  # polars takes a quarter of a second to import
+
     home = make_home(settings.mailout_home)
     return ParquetArchive(out or home / "archive", home)
 

@@ -7,7 +7,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
-from mailout.intake.articles import ArticleOrder
+from mailout.intake.article_order import ArticleOrder
 from mailout.intake.requests import answer
 from mailout.queue.port import How, Request
 from mailout.reporting.census import census_lines, census_table

@@ -50,7 +50,7 @@ def archive(
     for one in archiving.run(older_than):
         if isinstance(one, Archived):
             done.append(one)
-            _say_unless(json, _line(one.mailout, one.messages, count(one.events, "event")))
+            _say_unless(json, f"Archived {one.mailout.id[:SHORT]} {titled(one.mailout)}.")
         else:
             stays.append(one)
     freed = archiving.give_space_back() if done else 0
@@ -68,14 +68,17 @@ def _say_unless(json: bool, text: str) -> None:
         say(text)
 
 
-def _line(mailout: Mailout, messages: int, more: str) -> str:
-    return f"  {mailout.id[:SHORT]}  {count(messages, 'message'):>18}  {more:>18}  {titled(mailout)}"
-
-
 def _sum_up(done: list[Archived], freed: int, folder: Path) -> None:
     if not done:
         say("Nothing to archive.")
         return
+    table = Table(
+        ("id", "messages", "events", "size", "subject"), right=frozenset({"messages", "events", "size"})
+    )
+    for one in done:
+        counts = (f"{one.messages:,}", f"{one.events:,}", _megabytes(one.size))
+        table.add(one.mailout.id[:SHORT], *counts, titled(one.mailout))
+    table.show()
     messages, size = sum(one.messages for one in done), sum(one.size for one in done)
     say(
         f"Archived {count(len(done), 'mailout')} with {count(messages, 'message')}:"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from datetime import tzinfo
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 import typer
 
 from cli.engine import read_settings
 from cli.output import Json, print_json, say
+from cli.tables import Table
 from mailout import wiring
 from mailout.errors import UsageError
 from mailout.intake.companies import Company
-from mailout.time_format import iso
+from mailout.time_format import day, iso
 
 app = typer.Typer(
     help="Companies that hand in single mails: add, list, limits.",
@@ -33,21 +37,24 @@ def add(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = False
         company = store.add_company(company_name(name))
     finally:
         store.close()
-    _show([company], json)
+    _show(company, json)
 
 
 @app.command("list", epilog="Example: mailout companies list")
 def list_companies(json: Json = False) -> None:
     """Every company with its own limits."""
-    store = wiring.open_store(read_settings())
+    settings = read_settings()
+    store = wiring.open_store(settings)
     try:
         companies = list(store.companies())
     finally:
         store.close()
-    if not companies and not json:
+    if json:
+        print_json([_as_data(company) for company in companies])
+    elif not companies:
         say("No companies yet. With its first token: mailout tokens create --company NAME")
-        return
-    _show(companies, json, many=True)
+    else:
+        _show_all(companies, ZoneInfo(settings.send_timezone))
 
 
 @app.command(epilog="Example: mailout companies limits shop --per-hour 1000 --per-day 10000")
@@ -63,7 +70,7 @@ def limits(
         company = store.set_company_limits(company_name(name), per_hour, per_day)
     finally:
         store.close()
-    _show([company], json)
+    _show(company, json)
 
 
 def company_name(written: str) -> str:
@@ -75,15 +82,32 @@ def company_name(written: str) -> str:
     return name
 
 
-def _show(companies: list[Company], json: bool, *, many: bool = False) -> None:
+def _show_all(companies: Sequence[Company], zone: tzinfo) -> None:
+    table = Table(
+        ("company", "since", "an hour", "a day"), right=frozenset({"an hour", "a day"}), gives_way="company"
+    )
+    for one in companies:
+        table.add(one.id, day(one.created_at, zone), _limit(one.limit_per_hour), _limit(one.limit_per_day))
+    table.show()
+    if any(None in (one.limit_per_hour, one.limit_per_day) for one in companies):
+        say("–: no limit of its own; LIMIT_PER_HOUR and LIMIT_PER_DAY hold, if they are set.")
+
+
+def _limit(limit: int | None) -> str:
+    return "–" if limit is None else f"{limit:,}"
+
+
+def _show(company: Company, json: bool) -> None:
     if json:
-        shown = [asdict(company) | {"created_at": iso(company.created_at)} for company in companies]
-        print_json(shown if many else shown[0])
+        print_json(_as_data(company))
         return
-    for company in companies:
-        own = [
-            f"{limit:,} {word}"
-            for limit, word in ((company.limit_per_hour, "an hour"), (company.limit_per_day, "a day"))
-            if limit is not None
-        ]
-        say(f"{company.id}  {', '.join(own) or 'no limits of its own'}")
+    own = [
+        f"{limit:,} {'mail' if limit == 1 else 'mails'} {span}"
+        for limit, span in ((company.limit_per_hour, "an hour"), (company.limit_per_day, "a day"))
+        if limit is not None
+    ]
+    say(f"{company.id}: {', '.join(own) or 'no limits of its own'}.")
+
+
+def _as_data(company: Company) -> dict[str, Any]:
+    return asdict(company) | {"created_at": iso(company.created_at)}

@@ -11,12 +11,13 @@ from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.names import SHORT
 from cli.output import Json, print_json, say
+from cli.tables import Table
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
 from mailout.queue import dead_letters
 from mailout.redact import redact
 from mailout.reporting.phrases import count
-from mailout.time_format import iso, spoken
+from mailout.time_format import day, iso
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, or the beginning of it.")]
@@ -39,12 +40,15 @@ def list_(
     if json:
         print_json([_as_data(letter) for letter in letters])
         return
-    for letter in letters:
-        when = spoken(letter["created_at"], engine.limits.timezone)
-        whom = redact(str(letter["payload"].get("email") or ""))
-        say(f"{letter['id'][:SHORT]}  {when}  {letter['topic']}  {whom}  {letter['error']}")
     if not letters:
-        say("There is none.")
+        say("No dead letters.")
+        return
+    table = Table(("id", "date", "kind", "to"), indent=SHORT + 2, gives_way="to")
+    for letter in letters:
+        when = day(letter["created_at"], engine.limits.timezone)
+        whom = redact(str(letter["payload"].get("email") or ""))
+        table.add(letter["id"][:SHORT], when, letter["topic"], whom, more=letter["error"])
+    table.show()
 
 
 @app.command()

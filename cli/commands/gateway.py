@@ -12,7 +12,7 @@ import typer
 from cli.engine import read_settings
 from cli.output import note
 from cli.processes.listening import listen
-from cli.processes.prefect_api import environment, headers
+from cli.processes.prefect_api import environment, headers, run_address
 from gateway.app import create_app
 from gateway.dashboard.desk import Tools
 from gateway.looks import looks
@@ -76,6 +76,7 @@ def _tools(settings: Settings) -> Tools:
         forget=partial(forgetting.forget_here, settings),
         producer_queue=partial(notification_wiring.producer_queue, settings),
         requeue_notification=partial(notification_wiring.requeue_notification, settings),
+        run_address=partial(run_address, environment(settings.mailout_home)),
     )
 
 

@@ -12,8 +12,9 @@ from cli.engine import read_settings
 from cli.env_file import write_settings
 from cli.output import Json, note, print_json, say
 from mailout import wiring
+from mailout.dotenv_file import DOTENV
 from mailout.errors import SettingsError
-from mailout.settings import DOTENV, Settings
+from mailout.settings import Settings
 
 app = typer.Typer(
     help="Make the databases to write in, in Notion.",
@@ -22,6 +23,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
+HEADING = "# Notion: where letters are written, and where errors are told (docs/notion.md)"
 MAILOUTS, ERRORS = "NOTION_DB_MAILOUTS", "NOTION_DB_ERRORS"
 
 
@@ -45,12 +47,12 @@ def init(
     First make an integration (notion.so/my-integrations) that may read, update and insert content
     and comment, and share the page with it: ••• → Connections. A database that .env names already stays.
     """
-    settings = read_settings()
-    settings = _with_token(settings)
+    settings, asked_for = _with_token(read_settings())
     made: dict[str, str] = {}
     databases = wiring.notion_databases(settings)
     try:
         parent = databases.parent(page)
+        write_settings(DOTENV, asked_for, heading=HEADING)  # a token that does not work is asked for again
         mailouts = settings.notion_db_mailouts
         if mailouts is None:
             mailouts = made[MAILOUTS] = databases.make_mailouts(parent)
@@ -68,18 +70,17 @@ def init(
         _tell(made)
 
 
-def _with_token(settings: Settings) -> Settings:
-    """Asked for on a terminal, and kept; never an option, which a shell would remember."""
+def _with_token(settings: Settings) -> tuple[Settings, dict[str, str]]:
+    """Asked for on a terminal, and then to be kept; never an option, which a shell would remember."""
     if settings.notion_token is not None:
-        return settings
+        return settings, {}
     if not sys.stdin.isatty():
         raise SettingsError(
             "NOTION_TOKEN: is missing.",
             remedy="Make an integration at notion.so/my-integrations and set its token.",
         )
     token = typer.prompt("The integration's token (it is not shown)", hide_input=True, err=True).strip()
-    write_settings(DOTENV, {"NOTION_TOKEN": token})
-    return settings.model_copy(update={"notion_token": SecretStr(token)})
+    return settings.model_copy(update={"notion_token": SecretStr(token)}), {"NOTION_TOKEN": token}
 
 
 def _tell(made: dict[str, str]) -> None:

@@ -63,6 +63,8 @@ def preview(
             from_name=from_name,
             reply_to=settings.reply_to,
             unsubscribe_url=link,
+            unsubscribe_mailbox=settings.unsubscribe_mailbox,
+            list_key=source_mailout.list_key,
             date=engine.clock.now(),
             refusals=[_refusal(error) for error in refusals],
         )

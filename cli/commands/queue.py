@@ -10,7 +10,7 @@ from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import ALL_PAUSED, mailout_dict, show_mailout, show_mailouts
+from cli.show import ALL_PAUSED, show_mailout, show_mailouts
 from mailout.delivery.protocol import Timing
 from mailout.delivery.states import State
 from mailout.engine import Engine
@@ -19,6 +19,7 @@ from mailout.queue import actions
 from mailout.queue.actions import Verdict
 from mailout.queue.mailout import Mailout
 from mailout.reporting.phrases import count
+from mailout.reporting.queue_json import mailout_dict
 
 app = typer.Typer(
     help="What waits and what was sent: list, pause, cancel, retry, settle.",

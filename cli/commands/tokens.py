@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
 from cli.commands.companies import company_name
 from cli.engine import read_settings
 from cli.output import Json, note, print_json, say
+from cli.tables import Table
 from mailout import wiring
 from mailout.errors import NotFound, UsageError
 from mailout.intake.companies import Scope, new_token
-from mailout.time_format import iso
+from mailout.time_format import day, iso
 
 app = typer.Typer(
     help="Tokens for programs that hand in single mails: create, list, revoke.",
@@ -58,7 +60,8 @@ def create(
 @app.command("list", epilog="Example: mailout tokens list --json")
 def list_tokens(json: Json = False) -> None:
     """Every token: whose it is and what it may do."""
-    store = wiring.open_store(read_settings())
+    settings = read_settings()
+    store = wiring.open_store(settings)
     try:
         tokens = store.tokens()
     finally:
@@ -80,10 +83,18 @@ def list_tokens(json: Json = False) -> None:
         return
     if not tokens:
         say("No tokens yet. The first one: mailout tokens create --company NAME")
+        return
+    table = Table(
+        ("id", "made on", "state", "may", "a minute", "company"),
+        right=frozenset({"a minute"}),
+        coloured="state",
+    )
     for token in tokens:
-        limit = f"{token.limit_per_minute:,} a minute" if token.limit_per_minute else "no limit"
-        state = "revoked" if token.revoked_at else limit
-        say(f"{token.id}  {token.company_id}  {','.join(token.scopes)}  {state}")
+        state, style = ("revoked", "red") if token.revoked_at else ("valid", "green")
+        limit = f"{token.limit_per_minute:,}" if token.limit_per_minute else "no limit"
+        made = day(token.created_at, ZoneInfo(settings.send_timezone))
+        table.add(token.id, made, state, ", ".join(token.scopes), limit, token.company_id, style=style)
+    table.show()
 
 
 @app.command(epilog="Example: mailout tokens revoke mo_Ab3dEf9h")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import signal
 import socket
 import sys
@@ -11,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -22,14 +20,13 @@ from cli.cut_off import found_cut_off
 from cli.deploy import POOL, deploy
 from cli.engine import read_settings
 from cli.output import note, say
-from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string, for_own_server
-from cli.processes import prefect_home
+from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import require_free
+from cli.processes.plan import PROJECT, Plan, parts_environment
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
 from cli.processes.stale_runs import clear_stale_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
-from flows.orphans import LOCK
 from mailout import notification_wiring, wiring
 from mailout.errors import MailoutError, SettingsError, UsageError
 from mailout.settings import Settings
@@ -37,39 +34,27 @@ from mailout.store import Store
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-PROJECT = Path(__file__).resolve().parents[2]
 OURS = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
 LOOK_EVERY = 0.5
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 300.0, 60.0, 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What runs where."""
-
-    workers: int
-    host: str
-    port: int
-    prefect_port: int
-    own_server: bool
-    only_workers: bool
-
-    @property
-    def gateway(self) -> str:
-        """Its address, seen from this machine."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
-
-
 @app.command(epilog="Example: mailout up --workers 2 --host 0.0.0.0 --port 8080")
 def up(
-    workers: Annotated[int, typer.Option("--workers", min=1, max=32, help="How many workers.")] = 1,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", min=1, max=32, help="How many workers.")
+    ] = 1,
     host: Annotated[
-        str, typer.Option("--host", help="The address that the gateway listens on.")
+        str, typer.Option("--host", metavar="ADDRESS", help="The address that the gateway listens on.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The gateway's port.")] = 8080,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=1, max=65535, help="The gateway's port.")
+    ] = 8080,
     prefect_port: Annotated[
-        int, typer.Option("--prefect-port", min=1, max=65535, help="The port of Prefect's pages and API.")
+        int,
+        typer.Option(
+            "--prefect-port", metavar="N", min=1, max=65535, help="The port of Prefect's pages and API."
+        ),
     ] = 4200,
     only_workers: Annotated[
         bool,
@@ -101,7 +86,7 @@ def up(
 
 def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
     """Until somebody ends it."""
-    supervisor = Supervisor(home / "logs", _environment(home, plan), note)
+    supervisor = Supervisor(home / "logs", parts_environment(home, plan), note)
     with _stopping() as stop:
         try:
             _start(supervisor, plan, stop, notify=settings.notify_db is not None)
@@ -113,34 +98,6 @@ def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
             note("\nStopping: what is in hand is finished first.")
         finally:
             _stop(supervisor, store)
-
-
-def _environment(home: Path, plan: Plan) -> dict[str, str]:
-    """What all parts are told. A setting of the environment stands."""
-    prefect_home.prepare(home)
-    for name in ("NO_PROXY", "no_proxy"):  # the parts speak to each other, whatever the way out is
-        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "::1"]))
-    paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    ours = {
-        "PREFECT_API_URL": f"http://127.0.0.1:{plan.prefect_port}/api",
-        "PREFECT_SERVER_UI_API_URL": "/api",
-        # Schedules make some hundred runs a day: without this their history would grow for ever.
-        "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
-        "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
-        # In its memory, a holder of a slot would be forgotten at a restart, and the slot stay taken for ever.
-        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
-        "PREFECT_WORKER_QUERY_SECONDS": "5",
-    }
-    told = {name: value for name, value in environment(home).items() if value}
-    if plan.own_server:
-        told |= for_own_server(home, told)
-        # Of the pages that it serves itself; a page from elsewhere must not even read an answer.
-        origins = [f"http://{host}:{plan.prefect_port}" for host in ("127.0.0.1", "localhost")]
-        ours["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = ",".join(origins)
-    told[LOCK] = str(home / UP_LOCK)
-    named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
-    logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
-    return ours | told | named | logged
 
 
 @contextmanager

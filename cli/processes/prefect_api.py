@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from base64 import b64encode
 from collections.abc import Mapping
@@ -13,8 +14,8 @@ import httpx
 
 from cli.prefect_auth import FILE, for_server_at
 from flows.orphans import is_up
+from mailout.dotenv_file import dotenv
 from mailout.errors import MailoutError
-from mailout.settings import dotenv
 
 UP_LOCK = "up.lock"
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -55,6 +56,20 @@ def headers(env: Mapping[str, str]) -> dict[str, str]:
     if key:
         return {"Authorization": f"Bearer {key}"}
     return {}
+
+
+def run_address(env: Mapping[str, str], run: str) -> str | None:
+    """Where a person sees a flow run; None: no server is known."""
+    pages = (env.get("PREFECT_UI_URL") or _pages_of(env.get("PREFECT_API_URL", ""))).rstrip("/")
+    return f"{pages}/runs/flow-run/{run}" if pages.startswith(("http://", "https://")) else None
+
+
+def _pages_of(api: str) -> str:
+    """A server has its pages beside its API; Prefect Cloud has them on another host, by other words."""
+    cloud = re.fullmatch(r"https://api\.prefect\.cloud/api/accounts/([^/]+)/workspaces/([^/]+)/?", api)
+    if cloud:
+        return f"https://app.prefect.cloud/account/{cloud[1]}/workspace/{cloud[2]}"
+    return api.rstrip("/").removesuffix("/api")
 
 
 def client(env: Mapping[str, str]) -> httpx.Client:

@@ -177,13 +177,36 @@ def moment(value: float | None) -> str | None:
     return datetime.fromtimestamp(value, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def body_of(model: type[BaseModel], **more: Any) -> dict[str, Any]:
-    """For an operation that reads its body itself. One schema: references would point nowhere."""
-    schema = model.model_json_schema()
-    schema = _inlined(schema, schema.pop("$defs", {}))
-    if more:
+_TEXT = {"type": "string"}
+_AUTHORIZATION = ("Authorization", "header", "Bearer <token>")
+_REQUEST_ID = ("X-Request-Id", "header", "Yours, or one is made; always returned")
+KEY = (
+    "Idempotency-Key",
+    "header",
+    "The same key with the same mail is one mail; with another, it is refused",
+)
+OUTBOX_ID = ("outboxId", "path", "As POST /v1/email/send answered")
+EXTERNAL_ID = ("externalId", "path", "Your own name for the recipient")
+
+
+def described(
+    *parameters: tuple[str, str, str], body: type[BaseModel] | None = None, **more: Any
+) -> dict[str, Any]:
+    """For an operation that reads its request itself: the framework would take longer than all the rest.
+
+    The body is one schema: references would point nowhere.
+    """
+    told: dict[str, Any] = {
+        "parameters": [
+            {"name": name, "in": place, "description": said, "required": place == "path", "schema": _TEXT}
+            for name, place, said in (_AUTHORIZATION, _REQUEST_ID, *parameters)
+        ]
+    }
+    if body is not None:
+        schema = schema_of(body)
         schema["properties"] |= more
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return told
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:

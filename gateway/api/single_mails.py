@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -16,6 +17,8 @@ from gateway.answers import MAX_BODY, read_body
 from gateway.api.callers import Callers
 from gateway.api.models import (
     BATCH_MOST,
+    KEY,
+    OUTBOX_ID,
     Accepted,
     Batch,
     BatchAccepted,
@@ -23,7 +26,7 @@ from gateway.api.models import (
     Mail,
     MailInBatch,
     Story,
-    body_of,
+    described,
     faults_of,
     moment,
     schema_of,
@@ -42,18 +45,6 @@ LONG = 20_000
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
-RequestId = Annotated[
-    str | None, Header(alias="X-Request-Id", description="Yours, or one is made; always returned")
-]
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        description="The same key with the same mail is one mail; with another one it is refused",
-    ),
-]
-Authorization = Annotated[str | None, Header(alias="Authorization", description="Bearer <token>")]
-
 
 def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRouter:
     routes = APIRouter(tags=["single mails"])
@@ -64,22 +55,16 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
         status_code=202,
         response_model=Accepted,
         responses=problems(400, 401, 403, 409, 413, 429, 503),
-        openapi_extra=body_of(Mail),
+        openapi_extra=described(KEY, body=Mail),
     )
-    async def send(
-        request: Request,
-        response: Response,
-        authorization: Authorization = None,
-        x_request_id: RequestId = None,
-        idempotency_key: Key = None,
-    ) -> Any:
+    async def send(request: Request) -> Response:
         """Hand in one e-mail. It is in the outbox when this answers 202, and leaves within seconds."""
         token = await callers.company(request, Scope.SEND)
-        key = idempotency_key
+        key = request.headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
             raise Problem(400, Code.INVALID_PAYLOAD, "Idempotency-Key: 1 to 255 ASCII characters.")
         callers.charge(request, token, 1)
-        raw = await _body(request, MAX_BODY)
+        raw = await body_of(request, MAX_BODY)
 
         def prepare() -> SingleMail:
             given = Mail.model_validate_json(raw).handed_in()
@@ -97,22 +82,23 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
         acceptance: Acceptance = await outbox.put(mail)
         if refusal := _refusal(acceptance):
             raise refusal
-        _add_headers(request, response)
+        headers = headers_for(request)
         if acceptance.verdict is Verdict.REPEATED:
-            response.headers["Idempotency-Replayed"] = "true"
-        return {
+            headers["Idempotency-Replayed"] = "true"
+        told = {
             "outboxId": acceptance.id,
             "requestId": acceptance.request_id,
             "status": acceptance.state.value,
         }
+        return JSONResponse(told, 202, headers)
 
     @routes.post(
         "/v1/email/send-batch",
         status_code=202,
         response_model=BatchAccepted,
         responses=problems(400, 401, 403, 413, 429, 503),
-        openapi_extra=body_of(
-            Batch,
+        openapi_extra=described(
+            body=Batch,
             messages={
                 "type": "array",
                 "minItems": 1,
@@ -121,15 +107,10 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
             },
         ),
     )
-    async def send_batch(
-        request: Request,
-        response: Response,
-        authorization: Authorization = None,
-        x_request_id: RequestId = None,
-    ) -> Any:
+    async def send_batch(request: Request, response: Response) -> Any:
         """Hand in up to 500 e-mails in one commit, each with its own key and its own verdict."""
         token = await callers.company(request, Scope.SEND)
-        raw = await _body(request, MAX_BATCH_BODY)
+        raw = await body_of(request, MAX_BATCH_BODY)
         try:
             batch = await run_in_threadpool(Batch.model_validate_json, raw)
         except ValidationError as error:
@@ -137,36 +118,34 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
         callers.charge(request, token, len(batch.messages))
         request_id = request.state.request_id
         results = await run_in_threadpool(_hand_in, store, intake, token, request_id, batch.messages)
-        _add_headers(request, response)
+        response.headers.update(headers_for(request))
         accepted = sum(1 for one in results if one.status == 202)
         return BatchAccepted(
             requestId=request_id, accepted=accepted, refused=len(results) - accepted, results=results
         )
 
     @routes.get(
-        "/v1/email/{outboxId}", response_model=Story, responses=problems(400, 401, 403, 404, 429, 503)
+        "/v1/email/{outboxId}",
+        response_model=Story,
+        responses=problems(400, 401, 403, 404, 429, 503),
+        openapi_extra=described(OUTBOX_ID),
     )
-    async def story(
-        request: Request,
-        response: Response,
-        outboxId: Annotated[str, Path(description="As POST /v1/email/send answered")],
-        authorization: Authorization = None,
-        x_request_id: RequestId = None,
-    ) -> Any:
+    async def story(request: Request, response: Response) -> Any:
         """What became of a mail of this company: its state, every step, and what SES reported."""
         token = await callers.company(request, Scope.READ)
-        found = None
-        if _UUID.fullmatch(outboxId):
-            found = await run_in_threadpool(_story, store, token.company_id, outboxId.lower())
+        found, id = None, request.path_params["outboxId"]
+        if _UUID.fullmatch(id):
+            found = await run_in_threadpool(_story, store, token.company_id, id.lower())
         if found is None:
             raise Problem(404, Code.OUTBOX_NOT_FOUND, "This company has no such message.")
-        _add_headers(request, response)
+        response.headers.update(headers_for(request))
         return found
 
     return routes
 
 
-async def _body(request: Request, most: int) -> bytes:
+async def body_of(request: Request, most: int) -> bytes:
+    """All of it, or Problem 400 or 413."""
     try:
         return await read_body(request, most)
     except HTTPException as error:
@@ -175,9 +154,9 @@ async def _body(request: Request, most: int) -> bytes:
         raise Problem(413, Code.INVALID_PAYLOAD, f"The body has more than {most:,} bytes.") from None
 
 
-def _add_headers(request: Request, response: Response) -> None:
-    response.headers["X-Request-Id"] = request.state.request_id
-    response.headers.update(getattr(request.state, "limit_headers", {}))
+def headers_for(request: Request) -> dict[str, str]:
+    """Of every answer to a caller that was let in."""
+    return {"X-Request-Id": request.state.request_id, **getattr(request.state, "limit_headers", {})}
 
 
 def _refusal(acceptance: Acceptance) -> Problem | None:

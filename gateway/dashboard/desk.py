@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, Never
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
@@ -55,6 +55,7 @@ class Tools:
     forget: Callable[[str], object] = _cannot_forget  # erases a normalised address; NotFound: nobody knows it
     producer_queue: Callable[[str | None], ProducerQueue] = _no_producer  # rows of one status, or of all
     requeue_notification: Callable[[int], object] = _no_producer  # by the number of its row
+    run_address: Callable[[str], str | None] = lambda run: None  # where Prefect shows a flow run, by its id
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,9 @@ class Desk:
         if not from_here(request):
             raise Instead(self.refuse(request, 403, "The request came from another site.", session))
         form = await read_form(request, most)
+        if any("\0" in value for _, value in form.fields):
+            said = "A field contains a character that cannot be stored (NUL). Go back and type it again."
+            raise Instead(self.refuse(request, 400, said, session))
         if not _same(form.get("csrf"), session.csrf):
             said = "The form is out of date or not ours. Go back, reload the page, and try again."
             raise Instead(self.refuse(request, 403, said, session))
@@ -134,7 +138,7 @@ class Desk:
         return self.views.page(request, "refused.html.j2", session, status, why=why, title=_TITLES[status])
 
 
-_TITLES = {403: "Not allowed", 404: "Not found", 503: "Not now"}
+_TITLES = {400: "Not understood", 403: "Not allowed", 404: "Not found", 503: "Not now"}
 
 
 def page_route(desk: Desk) -> type[APIRoute]:
@@ -147,7 +151,12 @@ def page_route(desk: Desk) -> type[APIRoute]:
             async def handler(request: Request) -> Response:
                 if desk.sessions.read(_cookie(request)) is not None:
                     await run_in_threadpool(desk.used.look)
+                return with_secure_cookies(request, await answered(request))
+
+            async def answered(request: Request) -> Response:
                 try:
+                    if "\0" in unquote(f"{request.url.path}?{request.url.query}"):
+                        return desk.refuse(request, 404, "There is no such page.")
                     return await handle(request)
                 except Instead as instead:
                     return instead.response
@@ -169,6 +178,18 @@ def from_here(request: Request) -> bool:
         return False
     origin = request.headers.get("origin")
     return origin in (None, "null") or urlsplit(origin).netloc == request.headers.get("host")
+
+
+def with_secure_cookies(request: Request, response: Response) -> Response:
+    """Over TLS no cookie of ours ever goes over plain HTTP. A proxy that is not trusted may say so, too: they
+    only get stricter."""
+    said = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+    if "https" in (request.url.scheme, said):
+        response.raw_headers = [
+            (name, value + b"; Secure" if name == b"set-cookie" else value)
+            for name, value in response.raw_headers
+        ]
+    return response
 
 
 def _same(given: str, expected: str) -> bool:

@@ -47,12 +47,12 @@ def router(desk: Desk) -> APIRouter:
             unheard=signs.unheard_since,
             transport=desk.settings.mailout_transport,
             acts=desk.store.acts(limit=50) if session.is_admin else [],
-            parts=checks.made() if checks_too else None,
+            parts=checks.made() if checks_too and session.is_admin else None,
         )
 
     @routes.get("/system/checks")
     def cards(request: Request) -> Response:
-        session = desk.visitor(request)
+        session = desk.visitor(request, admin=True)
         return desk.views.page(request, "checks.html.j2", session, parts=checks.made())
 
     return routes

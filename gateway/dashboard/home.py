@@ -11,6 +11,7 @@ from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
 from gateway.dashboard.people_counts import people_chart, people_now
 from mailout.feedback.rates import rates
+from mailout.history.noticed import WrittenPage
 from mailout.queue.mailout import Mailout, Status
 from mailout.queue.snapshot import QueueSnapshot, due_at
 from mailout.reporting.forecasts import forecast_text
@@ -35,6 +36,7 @@ def router(desk: Desk) -> APIRouter:
             "next_up": _next(snapshot),
             "all_paused": snapshot.all_paused,
             "asked": snapshot.asked,
+            "ready_pages": _ready_later(desk, snapshot.now),
             "due_at": due_at,
         }
 
@@ -81,6 +83,13 @@ def title(mailout: Mailout) -> str:
 def _next(snapshot: QueueSnapshot) -> Sequence[Mailout]:
     """What goes on by itself, soonest first."""
     return sorted((m for m in snapshot.queued if due_at(m) < float("inf")), key=due_at)[:5]
+
+
+def _ready_later(desk: Desk, now: float) -> Sequence[WrittenPage]:
+    """Pages in Notion that ask to be sent at a time to come; they are in no queue yet."""
+    read = desk.store.written_pages()
+    found = [one for one in read.pages if one.is_ready and (one.send_at or 0) > now] if read else []
+    return sorted(found, key=lambda one: one.send_at or 0)[:5]
 
 
 def _rate(active: Mailout | None, now: float) -> str:

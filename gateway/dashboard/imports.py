@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -35,7 +36,7 @@ _TOKEN = re.compile(r"[0-9a-f]{32}")
 
 def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
     routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
-    kept = _Kept(desk.settings.mailout_home / "imports", now)
+    kept = KeptFiles(desk.settings.mailout_home / "imports", now)
 
     @routes.get("/people/import")
     def choose(request: Request) -> Response:
@@ -102,6 +103,12 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
     return routes
 
 
+def in_a_while(seconds: float, do: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, do)
+    timer.daemon = True
+    timer.start()
+
+
 def _choices(form: Form) -> Choices:
     return Choices(
         fields={column: field for column, field in form.beginning("column:").items() if field in FIELDS},
@@ -144,15 +151,22 @@ def _for_this_page(error: MailoutError) -> str:
     return error.message if error.remedy and "--" in error.remedy else str(error)
 
 
-class _Kept:
+class KeptFiles:
     """Uploaded files, each in a folder of its own under its own name: the name may say who is in it."""
 
-    def __init__(self, folder: Path, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        now: Callable[[], float] = time.time,
+        later: Callable[[float, Callable[[], None]], None] = in_a_while,
+    ) -> None:
+        self._later = later
         self._folder = folder
         self._now = now
+        self._waits = False
+        self.clear_up()
 
     def keep(self, name: str, data: bytes) -> str:
-        self._clear_up()
         token = secrets.token_hex(16)
         place = self._folder / token
         place.mkdir(mode=0o700, parents=True)
@@ -160,6 +174,7 @@ class _Kept:
         path = place / (plain[-NAME_LENGTH:] or "people.csv")
         path.touch(mode=0o600)
         path.write_bytes(data)
+        self.clear_up()
         return token
 
     def path(self, token: str) -> Path | None:
@@ -172,9 +187,17 @@ class _Kept:
         if _TOKEN.fullmatch(token):
             shutil.rmtree(self._folder / token, ignore_errors=True)
 
-    def _clear_up(self) -> None:
-        if not self._folder.is_dir():
-            return
-        for place in self._folder.iterdir():
-            if _TOKEN.fullmatch(place.name) and place.stat().st_mtime < self._now() - KEPT_SECONDS:
+    def clear_up(self) -> None:
+        """What nobody has imported goes; what is too young for that is looked at again later."""
+        places = list(self._folder.iterdir()) if self._folder.is_dir() else []
+        kept = [place for place in places if _TOKEN.fullmatch(place.name)]
+        for place in kept:
+            if place.stat().st_mtime <= self._now() - KEPT_SECONDS:
                 shutil.rmtree(place, ignore_errors=True)
+        if any(place.exists() for place in kept) and not self._waits:
+            self._waits = True
+            self._later(KEPT_SECONDS, self._again)
+
+    def _again(self) -> None:
+        self._waits = False
+        self.clear_up()

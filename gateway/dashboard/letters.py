@@ -12,8 +12,10 @@ from fastapi.responses import StreamingResponse
 from markupsafe import Markup
 
 from gateway.dashboard.desk import Desk, page_route
-from gateway.dashboard.letter_numbers import events_chart, modes_shown, summary_of
+from gateway.dashboard.drafts import drafts
+from gateway.dashboard.letter_numbers import events_chart, is_counted, modes_shown, people_for, summary_of
 from gateway.dashboard.mail_view import findings, mail_page, mail_text
+from gateway.dashboard.people_counts import people_now
 from gateway.dashboard.sessions import Session
 from mailout import ids
 from mailout.content.notion.links import page_id_of
@@ -29,13 +31,18 @@ from mailout.reporting.rows import csv_lines
 from mailout.setting_values import SendWindow
 
 PAGE = 50
+MANY = 100_000
+"""So many people are counted after the page is there: that takes a moment."""
 VIEWS = ("desktop", "phone", "dark", "text")
+DRAFTS = "drafts"
 FILTERS: dict[str, tuple[str, Sequence[Status]]] = {
     "": ("All", ()),
+    DRAFTS: ("Drafts", ()),
     "waiting": ("Waiting", OPEN),
-    "sent": ("Over", (Status.COMPLETED, Status.CANCELLED)),
+    "sent": ("Sent", (Status.COMPLETED, Status.CANCELLED)),
     "trials": ("Tests and rehearsals", ()),
 }
+NAMES = {key: name for key, (name, _) in FILTERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class Offer:
     """What can be done with a letter's page or file."""
 
     ref: str | None  # what a request would name; None: a file that this machine cannot name
-    size: int  # how many people would get it
+    size: int  # how many people would get it, or get it
     real: Mailout | None  # it has been asked for already
 
 
@@ -54,6 +61,8 @@ def router(desk: Desk) -> APIRouter:
     def letters(request: Request, show: str = "", before: str = "") -> Response:
         session = desk.visitor(request)
         show = show if show in FILTERS else ""
+        if show == DRAFTS:
+            return drafts(desk, request, session, filters=NAMES)
         page = desk.store.letters(
             modes=_modes(desk, show), statuses=FILTERS[show][1], before=page_key(before), limit=PAGE + 1
         )
@@ -63,7 +72,7 @@ def router(desk: Desk) -> APIRouter:
             "letters.html.j2",
             session,
             letters=page[:PAGE],
-            filters={key: name for key, (name, _) in FILTERS.items()},
+            filters=NAMES,
             show=show,
             more=f"{more.created_at!r}~{more.id}" if more else "",
             first=not before,
@@ -71,22 +80,41 @@ def router(desk: Desk) -> APIRouter:
         )
 
     @routes.get("/letters/{id}")
-    def letter(request: Request, id: str, view: str = "desktop") -> Response:
+    def letter(request: Request, id: str, view: str = "desktop", count: bool = False) -> Response:
         session = desk.visitor(request)
         mailout = desk.store.mailout(id)
+        before = mailout.status in OPEN or mode(mailout) != "real"
+        quick = count or not is_counted(mailout) or sum(people_now(desk).values()) < MANY
+        offer = offer_for(desk, mailout) if before and quick else None
         return desk.views.page(
             request,
             "letter.html.j2",
             session,
             view=view if view in VIEWS else "desktop",
             views=VIEWS,
-            offer=offer_for(desk, mailout),
-            findings=findings(desk, mailout),
+            offer=offer,
+            before=before,
+            findings=findings(desk, mailout, offer.size) if offer else [],
+            run=_run(desk, mailout),
             text=mail_text(desk.store, mailout) if view == "text" else "",
             what_if=_what_if(desk, request, mailout),
             asked=request.query_params,
             **_numbers(desk, session, mailout),
             **_standing(desk, mailout),
+        )
+
+    @routes.get("/letters/{id}/before")
+    def before(request: Request, id: str) -> Response:
+        session = desk.visitor(request)
+        mailout = desk.store.mailout(id)
+        offer = offer_for(desk, mailout)
+        return desk.views.page(
+            request,
+            "letter_before.html.j2",
+            session,
+            mailout=mailout,
+            offer=offer,
+            findings=findings(desk, mailout, offer.size),
         )
 
     @routes.get("/letters/{id}/live")
@@ -121,7 +149,13 @@ def offer_for(desk: Desk, mailout: Mailout) -> Offer:
         real = None
     if real and real.status is Status.CANCELLED and not real.ledger.sent + real.ledger.unknown:
         real = None  # taken back before its first message: it may be sent after all
-    return Offer(mailout.ref if known else None, desk.store.audience_size(mailout.list_key), real)
+    return Offer(mailout.ref if known else None, people_for(desk.store, mailout), real)
+
+
+def _run(desk: Desk, mailout: Mailout) -> str | None:
+    """Where Prefect shows the run that sends it, or sent it last."""
+    run = desk.store.run_of(mailout.id)
+    return desk.tools.run_address(run) if run else None
 
 
 def _modes(desk: Desk, show: str) -> Sequence[str]:

@@ -55,7 +55,6 @@ def router(desk: Desk, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
             max_age=int(LASTS),
             httponly=True,
             samesite="lax",
-            secure=_over_tls(request),
         )
         return response
 
@@ -73,8 +72,3 @@ def local_path(written: str) -> str:
     """A page of ours: a link to the login must not lead elsewhere afterwards."""
     plain = written.startswith("/") and not written.startswith(("//", "/\\")) and written.isprintable()
     return written if plain and not written.startswith("/login") else "/"
-
-
-def _over_tls(request: Request) -> bool:
-    """A proxy that is not trusted may still say so: the cookie only gets stricter."""
-    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))

@@ -73,7 +73,7 @@ def with_own_pictures(html: str, media: Path) -> str:
     return _KEPT.sub(lambda found: f"/media/{found[1]}" if (media / found[1]).is_file() else found[0], html)
 
 
-def findings(desk: Desk, mailout: Mailout) -> Sequence[tuple[str, str]]:
+def findings(desk: Desk, mailout: Mailout, size: int) -> Sequence[tuple[str, str]]:
     """(level, sentence) of what to look at before it is sent."""
     found: list[tuple[str, str]] = []
     content = content_of(desk.store, mailout)
@@ -94,7 +94,6 @@ def findings(desk: Desk, mailout: Mailout) -> Sequence[tuple[str, str]]:
             if tested is not None
             else ("warn", "No test of exactly this content has gone out.")
         )
-    size = desk.store.audience_size(mailout.list_key)
-    whom = f"on the list {mailout.list_key}" if mailout.list_key else "in all"
-    found.append(("ok" if size else "fail", f"{count(size, 'person', 'people')} {whom} would get it."))
+    whom = f" on the list {mailout.list_key}" if mailout.list_key else ""
+    found.append(("ok" if size else "fail", f"{count(size, 'person', 'people')}{whom} would get it."))
     return found

@@ -39,6 +39,7 @@ def router(desk: Desk) -> APIRouter:
             "people.html.j2",
             session,
             people=found[:PAGE],
+            only_mail=_only_mail(desk, q) if q and not found else "",
             name_of=name_of,
             q=q,
             wanted=status,
@@ -54,16 +55,23 @@ def router(desk: Desk) -> APIRouter:
     def person(request: Request, email: str = "", message: str = "") -> Response:
         session = desk.visitor(request, admin=True)
         norm = address_of(email) or ""
-        known = desk.store.subscriber(norm)
         messages, single = desk.store.messages_to(norm), desk.store.single_mails_to(norm)
+        try:
+            known: Mapping[str, Any] | None = desk.store.subscriber(norm)
+        except NotFound:
+            if not messages and not single:
+                raise
+            known = None  # mail was handed in for them: they are on no list
         theirs = {str(one["id"]) for one in (*messages, *single)}
         story = desk.store.message_events(message) if message in theirs else ()
         return desk.views.page(
             request,
             "person.html.j2",
             session,
+            email=known["email"] if known else norm,
+            email_norm=norm,
             person=known,
-            name=name_of(known),
+            name=name_of(known) if known else "",
             messages=messages,
             single=single,
             events=desk.store.delivery_events(email=norm, limit=50),
@@ -158,6 +166,12 @@ def _find(desk: Desk, q: str, status: str | None, after: str, anywhere: bool) ->
     return [
         one for one in found if one["email_norm"].startswith(begins) or one["email_norm"] == address_of(q)
     ]
+
+
+def _only_mail(desk: Desk, q: str) -> str:
+    """Of somebody who is on no list and got mail all the same, the address."""
+    norm = address_of(q) or ""
+    return norm if norm and desk.store.single_mails_to(norm, limit=1) else ""
 
 
 def _as_listed(person: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,10 +10,16 @@ from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
 from mailout.error_log import ErrorRecord
-from mailout.errors import UsageError
+from mailout.errors import AbortCode, UsageError
+from mailout.history.noticed import Refusal
+from mailout.queue import dead_letters
 from mailout.redact import redact_text
+from mailout.reporting.codes import NOTES, STOPPED, remedy_of
 
 MOST = 200
+UNSUPPORTED = "content_block_unsupported"
+LATELY = 14 * 86_400.0
+"""How long a refused request is shown: an old one is nobody's problem any more."""
 
 
 def router(desk: Desk) -> APIRouter:
@@ -22,7 +28,8 @@ def router(desk: Desk) -> APIRouter:
     @routes.get("/problems")
     def problems(request: Request) -> Response:
         session = desk.visitor(request)
-        errors = desk.store.errors(limit=MOST)
+        errors = grouped(desk.store.errors(limit=MOST), hide=not session.is_admin)
+        since = desk.store.now() - LATELY
         return desk.views.page(
             request,
             "problems.html.j2",
@@ -30,7 +37,9 @@ def router(desk: Desk) -> APIRouter:
             for_you=desk.store.needing_a_person(),
             doubts=desk.store.doubts_open(),
             dead=[_dead(row) for row in desk.store.dead_letters(limit=50)] if session.is_admin else [],
-            errors=grouped(errors, hide=not session.is_admin),
+            refused=[_refused(one) for one in desk.store.refusals(limit=20) if one.last_at >= since],
+            blocks=[one for one in errors if one["code"] == UNSUPPORTED],
+            errors=[one for one in errors if one["code"] != UNSUPPORTED],
         )
 
     @routes.post("/problems/requeue")
@@ -40,11 +49,25 @@ def router(desk: Desk) -> APIRouter:
 
         def do() -> None:
             if not desk.store.requeue_dead_letter(id):
-                raise UsageError("It is not there any more, or it is nothing that can be read again.")
+                dead_letters.requeue(desk.store, id)
 
-        said = "It is back in the inbox and is read again within a minute."
+        said = "Put back: it is tried again within a minute."
         return await desk.do(
             request, session, do, what="requeued a dead letter", about=id, said=said, back="/problems"
+        )
+
+    @routes.post("/problems/drop")
+    async def drop(request: Request) -> Response:
+        session, form = await desk.acting(request)
+        id = form.get("id")
+
+        def do() -> None:
+            if not desk.store.drop_dead_letter(id):
+                raise UsageError("It is no longer on the list.")
+
+        said = "Removed from the list."
+        return await desk.do(
+            request, session, do, what="dropped a dead letter", about=id, said=said, back="/problems"
         )
 
     return routes
@@ -64,6 +87,7 @@ def grouped(errors: Sequence[ErrorRecord], *, hide: bool) -> Sequence[Mapping[st
                 "at": error.at,
                 "n": 0,
                 "mailout": "",
+                "remedy": remedy(error.code),
             },
         )
         group["n"] += 1
@@ -72,6 +96,46 @@ def grouped(errors: Sequence[ErrorRecord], *, hide: bool) -> Sequence[Mapping[st
     return list(groups.values())[:50]
 
 
+def remedy(code: str) -> str:
+    """What a person can do about it; empty where nobody knows."""
+    if code in NOTES:
+        return NOTES[code].remedy
+    return STOPPED[AbortCode(code)] if code in tuple(AbortCode) else remedy_of(code, failed=True)
+
+
 def _dead(row: Mapping[str, Any]) -> Mapping[str, Any]:
     shown = json.dumps(row["payload"], ensure_ascii=False, indent=1)
-    return {**row, "shown": shown[:4000], "again": row["topic"] == "ses-events"}
+    is_message = row["topic"] == dead_letters.SEND
+    what = "A message that failed for good" if is_message else "An event that could not be read"
+    return {
+        **row,
+        "shown": shown[:4000],
+        "what": what,
+        "again": is_message or row["topic"] == "ses-events",
+        "mailout": row["payload"].get("mailout", "") if is_message else "",
+    }
+
+
+REFUSED: Mapping[str, tuple[str, str]] = {
+    "/ses-events": (
+        "Delivery report (SNS)",
+        "Is it your own SNS topic? Add it to `SNS_TOPIC_ARNS`. If not, ignore it: a stranger knocked.",
+    ),
+    "/webhooks/notion": (
+        "Notion webhook",
+        "Did you set one up? Check `NOTION_WEBHOOK_TOKEN` or `NOTION_AUTOMATION_SECRET`. If not, ignore it.",
+    ),
+    "/send-mailout": (
+        "Request to send a letter",
+        "Is it your own program? Check its token against `API_TOKEN`. If not, ignore it.",
+    ),
+    "/articles/send": (
+        "Request to send an article",
+        "Is it your own program? Check its password against `ADMIN_PASSWORD`. If not, ignore it.",
+    ),
+}
+
+
+def _refused(one: Refusal) -> Mapping[str, Any]:
+    what, advice = REFUSED.get(one.path, (one.path, ""))
+    return {"what": what, "why": one.why, "n": one.n, "at": one.last_at, "remedy": advice}

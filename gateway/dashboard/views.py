@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from gateway.dashboard.sessions import Session
 from gateway.dashboard.static import address_of_asset
@@ -60,6 +61,7 @@ class Views:
             "share": share,
             "waiting": lambda mailout: waiting(mailout, zone),
             "when": self._when,
+            "marked": marked,
             "n": "{:,}".format,
         }
 
@@ -82,6 +84,15 @@ class Views:
 
     def _when(self, moment: float | None) -> str:
         return "" if moment is None else spoken(moment, self._zone)
+
+
+def marked(text: str) -> Markup:
+    """What stands in backticks, as code; everything is escaped."""
+    parts = str(escape(text)).split("`")
+    return Markup("").join(
+        Markup(f"<code>{part}</code>" if n % 2 else part)  # noqa: S704
+        for n, part in enumerate(parts)
+    )
 
 
 def go_to(path: str, said: str = "") -> RedirectResponse:

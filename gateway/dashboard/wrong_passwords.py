@@ -19,6 +19,7 @@ class WrongPasswords:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._ends = 0.0
+        self._total = 0
         self._counts: Counter[str] = Counter()
 
     def wait_of(self, site: str) -> float | None:
@@ -30,14 +31,25 @@ class WrongPasswords:
     def slow_by(self) -> float:
         """Before any password is looked at, also a right one: nobody learns from how long it took."""
         self._begin_again_if_over()
-        return SLOW_SECONDS if self._counts.total() >= MANY_OVER_ALL else 0.0
+        return SLOW_SECONDS if self._total >= MANY_OVER_ALL else 0.0
 
     def one_more(self, site: str) -> None:
         self._begin_again_if_over()
-        self._counts[site] += 1
+        self._total += 1
+        if site not in self._counts and len(self._counts) >= SITES_KEPT:
+            self._let_one_go()
+        if site in self._counts or len(self._counts) < SITES_KEPT:
+            self._counts[site] += 1
+
+    def _let_one_go(self) -> None:
+        """Whoever has many addresses fills the list: the one with the fewest tries goes, none that waits."""
+        fewest = min(self._counts, key=self._counts.__getitem__)
+        if self._counts[fewest] < MOST_FROM_ONE:
+            del self._counts[fewest]
 
     def _begin_again_if_over(self) -> None:
         now = self._monotonic()
-        if now >= self._ends or len(self._counts) > SITES_KEPT:
+        if now >= self._ends:
             self._ends = now + QUARTER
+            self._total = 0
             self._counts.clear()

@@ -16,6 +16,7 @@ import polars as pl
 
 from mailout.audience.addresses import TRIM
 from mailout.audience.encodings import Decoded, decode
+from mailout.audience.workbook_size import check_size
 from mailout.errors import UsageError
 
 SEPARATORS = ",;\t|"
@@ -25,7 +26,8 @@ FIRST_LINES = 20
 ESCAPED = r"^'('*[=+\-@\t\r])"
 """A `'` that keeps a spreadsheet from taking a value for a formula; our own exports have it."""
 
-WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # xlsx (a zip), xls
+ZIP = b"PK\x03\x04"
+WORKBOOKS = (ZIP, b"\xd0\xcf\x11\xe0")  # xlsx, xls
 
 IsHeader = Callable[[str], bool]
 """Whether this cell is the header of the column of addresses."""
@@ -68,7 +70,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _empty(path: Path) -> UsageError:
-    return UsageError(f"{path} is empty.", remedy="Its first line names the columns; `email` is one.")
+    return UsageError(f"{path} is empty.", remedy="Its first line names the columns.")
 
 
 # ── Text ──
@@ -165,6 +167,8 @@ def _has_escaped_quotes(text: str, separator: str) -> bool:
 
 
 def _workbook(path: Path, data: bytes, sheet: str | None, is_header: IsHeader) -> Table:
+    if data.startswith(ZIP):
+        check_size(path, data)
     try:
         names = fastexcel.read_excel(data).sheet_names
     except fastexcel.FastExcelError as error:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mailout.content.colors import readable_on, words_on
+from mailout.content.colors import SEEN, readable_on, words_on
 
 PAPER, DARK_PAPER = "#ffffff", "#211f1c"
-LINK, DARK_LINK = "#0b5c8a", "#8cc8ee"
+LINK = "#0b5c8a"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,13 @@ class Brand:
     def styles(self) -> str:
         """Links, buttons and quotes in the sender's colour, as far as they can be read in it."""
         button = self.color or LINK
+        lit = readable_on(DARK_PAPER, button, SEEN)
         rules = (
             f".card .button-in {{ background-color: {button}; }}\n"
             f".card .button-in a {{ color: {words_on(button)}; }}\n"
             "@media (prefers-color-scheme: dark) {\n"
-            f"  .card .button-in {{ background-color: {button} !important; }}\n"
-            f"  .card .button-in a {{ color: {words_on(button)} !important; }}\n}}\n"
+            f"  .card .button-in {{ background-color: {lit} !important; }}\n"
+            f"  .card .button-in a {{ color: {words_on(lit)} !important; }}\n}}\n"
         )
         if self.color is None:
             return rules
@@ -38,7 +39,8 @@ class Brand:
             f".card blockquote {{ border-left-color: {self.color}; }}\n"
             "@media (prefers-color-scheme: dark) {\n"
             f"  .card a {{ color: {readable_on(DARK_PAPER, self.color)} !important; }}\n"
-            f"  .card blockquote {{ border-left-color: {self.color} !important; }}\n}}\n"
+            f"  .card {{ border-top-color: {lit} !important; }}\n"
+            f"  .card blockquote {{ border-left-color: {lit} !important; }}\n}}\n"
         ) + rules
 
 

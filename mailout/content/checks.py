@@ -75,7 +75,10 @@ def check_content(content: Content, *, local_files: bool = True) -> tuple[Proble
         raise _invalid(f"{error}.") from None
     problems = []
     if size > GMAIL_CLIPS:
-        clipped = f"The HTML has {size:,} bytes; Gmail hides what comes after about {GMAIL_CLIPS:,}."
+        clipped = (
+            f"The HTML has {size:,} bytes; Gmail hides what comes after about {GMAIL_CLIPS:,}. Make it"
+            " shorter, or put its end on a page of its own and link to that."
+        )
         problems.append(Problem("html_clipped", clipped))
     problems += [
         Problem("picture_without_alt", "Readers who do not see it learn nothing of this picture.", source)

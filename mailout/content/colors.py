@@ -4,6 +4,8 @@ from __future__ import annotations
 
 READABLE = 4.5
 """The least contrast of words, by WCAG's count."""
+SEEN = 3.0
+"""The least of a button or a bar."""
 
 
 def contrast(one: str, other: str) -> float:
@@ -12,12 +14,12 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def readable_on(background: str, color: str) -> str:
-    """The colour itself, or as little darker or lighter as words need on this background."""
+def readable_on(background: str, color: str, least: float = READABLE) -> str:
+    """The colour itself, or as little darker or lighter as words (or less) need on this background."""
     target = 0 if _luminance(background) > 0.18 else 255
     for step in range(21):
         mixed = "#" + "".join(f"{round(c + (target - c) * step / 20):02x}" for c in _rgb(color))
-        if contrast(mixed, background) >= READABLE:
+        if contrast(mixed, background) >= least:
             return mixed
     return "#000000" if target == 0 else "#ffffff"
 

@@ -19,7 +19,7 @@ class Problem:
 
     code: str  # for example content_block_unsupported
     message: str
-    where: str | None = None  # a block's id, a line, an address
+    where: str | None = None  # the words it is about or stands behind, an address, a line
 
 
 def told(problem: Problem) -> str:
@@ -49,6 +49,7 @@ class Document:
     lang: str = "en"
     language: str | None = None  # asked for by its author; None: as LANGUAGE says
     date: date | None = None  # the letter's own, never the clock's
+    literals: frozenset[str] = frozenset()  # `{{ x }}` that its author wants to be read as it stands
     styles: str = ""  # CSS for what the layout knows no look for; it goes inline with the layout's own
 
 

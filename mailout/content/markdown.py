@@ -31,7 +31,7 @@ from mailout.content.document import (
 from mailout.content.media import media_ref
 from mailout.content.model import clean
 from mailout.content.plaintext import plain_text
-from mailout.content.variables import Hidden, marked
+from mailout.content.variables import Hidden, literal_braces, marked
 from mailout.errors import UsageError
 
 KEYS = ("id", "subject", "test", "from_name", "list", "preheader", "date", "language")
@@ -71,7 +71,7 @@ def parse_markdown(written: str, name: str) -> MarkdownMailout:
     hidden = Hidden()
     sieve = _Sieve(hidden)
     html = hidden.show(sieve.clean(_markdown().render(hidden.hide(body))).strip())
-    text = plain_text(html)
+    text = plain_text(BUTTON_QUOTE.sub(r'<p>→ <a href="\1">\2</a></p>', html))
     html = BUTTON_QUOTE.sub(lambda found: BUTTON.format(address=found[1], words=found[2]), html)
     document = Document(
         subject=marked(settings.subject),
@@ -83,6 +83,7 @@ def parse_markdown(written: str, name: str) -> MarkdownMailout:
         lang=language_of(text),
         language=settings.language,
         date=settings.date,
+        literals=literal_braces(settings.subject, settings.preheader, body),
     )
     return MarkdownMailout(settings, document)
 

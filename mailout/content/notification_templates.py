@@ -88,6 +88,7 @@ class NotificationTemplates:
             ) from None
         html = TEMPLATES.get_template("layout.html.j2").render(
             lang=locale,
+            asked=locale,
             subject=subject,
             preheader=preheader_of(text),
             padding=PADDING,

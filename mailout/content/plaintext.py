@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from html import unescape
 
 import nh3
 
@@ -21,12 +21,16 @@ VOID = frozenset(_VOID.split())
 MAX_DEPTH = 100
 """What lies deeper belongs to the last element that was not too deep: only its indentation is lost."""
 UNDERLINES = {"h1": "=", "h2": "-", "h3": "~", "h4": "~", "h5": "~", "h6": "~"}
-SILENT = frozenset({"noscript", "script", "style", "template", "title"})
+SILENT = {"noscript", "script", "style", "template", "title"}
 ATTRIBUTES = {"a": {"href"}, "img": {"alt"}, "ol": {"start"}, "td": {"align"}, "th": {"align"}}
-TAGS = nh3.ALLOWED_TAGS | BLOCKS
+TAGS = set(nh3.ALLOWED_TAGS | BLOCKS)
+SCHEMES = set(LINK_SCHEMES)
+_SPACES = re.compile(r"[ \t\r\n\f]+")
+_MORE_SPACES = re.compile(r" {2,}")
+_AROUND_BREAKS = re.compile(r" *\n *")
 
 
-@dataclass
+@dataclass(slots=True)
 class Element:
     """One element of the tree; text stands among its children as it is."""
 
@@ -38,45 +42,44 @@ class Element:
         return (child for child in self.children if isinstance(child, Element) and child.tag in tags)
 
 
-class _Tree(HTMLParser):
-    """Of well-formed HTML."""
+_TOKEN = re.compile(r'<(/?)([^\s/>]+)([^">]*(?:"[^"]*"[^">]*)*)>|([^<]+)')
+_ATTRIBUTE = re.compile(r'([^\s=]+)="([^"]*)"')
 
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.root = Element("div")
-        self.open = [self.root]
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        element = Element(tag, {name: value or "" for name, value in attributes})
-        self.open[-1].children.append(element)
-        if tag not in VOID and len(self.open) < MAX_DEPTH:
-            self.open.append(element)
-
-    def handle_endtag(self, tag: str) -> None:
-        for depth in range(len(self.open) - 1, 0, -1):
-            if self.open[depth].tag == tag:
-                del self.open[depth:]
-                return
-
-    def handle_data(self, data: str) -> None:
-        self.open[-1].children.append(data)
+def _tree(well_formed: str) -> Element:
+    """Of what nh3 wrote: every quote is in its place, so it need not be looked for as in people's HTML."""
+    root = Element("div")
+    stack = [root]
+    for end, tag, attributes, text in _TOKEN.findall(well_formed):
+        if text:
+            stack[-1].children.append(unescape(text) if "&" in text else text)
+        elif not end:
+            element = Element(tag)
+            if attributes:
+                element.attributes = {name: unescape(value) for name, value in _ATTRIBUTE.findall(attributes)}
+            stack[-1].children.append(element)
+            if tag not in VOID and len(stack) < MAX_DEPTH:
+                stack.append(element)
+        else:
+            for depth in range(len(stack) - 1, 0, -1):
+                if stack[depth].tag == tag:
+                    del stack[depth:]
+                    break
+    return root
 
 
 def plain_text(html: str) -> str:
     """The text of some HTML: lists marked and counted, tables aligned, links with their addresses."""
-    tree = _Tree()
     # Broken HTML is put right first, as browsers would: what is left open is closed, what is silent is gone.
     well_formed = nh3.clean(
         html,
-        tags=set(TAGS),
-        clean_content_tags=set(SILENT),
+        tags=TAGS,
+        clean_content_tags=SILENT,
         attributes=ATTRIBUTES,
         link_rel=None,
-        url_schemes=set(LINK_SCHEMES),
+        url_schemes=SCHEMES,
     )
-    tree.feed(well_formed)
-    tree.close()
-    return "\n".join(line.rstrip() for line in _block(tree.root).strip("\n").split("\n"))
+    return "\n".join(line.rstrip() for line in _block(_tree(well_formed)).strip("\n").split("\n"))
 
 
 def _block(element: Element) -> str:
@@ -183,7 +186,7 @@ def _rows(element: Element) -> Iterable[Element]:
 def _inline(node: Element | str) -> str:
     """Words within a line; `\\n` only where a person broke it."""
     if isinstance(node, str):
-        return re.sub(r"[ \t\r\n\f]+", " ", node)
+        return _SPACES.sub(" ", node)
     if node.tag == "br":
         return "\n"
     if node.tag == "img":
@@ -215,8 +218,8 @@ def _raw(node: Element | str) -> str:
 
 def _tidy(words: str) -> str:
     """One space between words, none around line breaks. A hard space stays what it is."""
-    words = re.sub(r" {2,}", " ", words)
-    return re.sub(r" *\n *", "\n", words).strip(" \n")
+    words = _MORE_SPACES.sub(" ", words)
+    return _AROUND_BREAKS.sub("\n", words).strip(" \n")
 
 
 def _indent(text: str, first: str, rest: str) -> str:

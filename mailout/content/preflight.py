@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
@@ -16,6 +16,8 @@ from mailout.content.plaintext import VOID
 from mailout.content.variables import as_written
 
 LONG_SUBJECT = 60
+BESIDE_A_LINK = "n-where"
+"""Words in small print that only say where the link above them leads."""
 FEW_WORDS = 20
 """Fewer than these beside a picture: whoever does not see it, and every spam filter, sees an empty letter."""
 
@@ -39,10 +41,10 @@ def findings(document: Document, content: Content) -> tuple[Problem, ...]:
     found = (
         *document.problems,
         *(problem for problem in check_content(content) if problem.code != "picture_without_alt"),
-        *_subject(content),
+        *_subject(content, document.literals),
         *_links(letter),
         *_pictures(letter),
-        *_words(letter),
+        *_words(letter, document.literals),
         *_contrast(letter),
     )
     return tuple(dict.fromkeys(found))
@@ -95,7 +97,7 @@ class _Letter(HTMLParser):
                 tag,
                 colors.get("color", above.color).lower(),
                 colors.get("background-color", above.background).lower(),
-                above.linked or tag == "a",
+                above.linked or tag == "a" or BESIDE_A_LINK in given.get("class", "").split(),
                 above.is_code or tag in ("code", "pre"),
             )
         )
@@ -124,7 +126,7 @@ def _without_marks(text: str) -> str:
     return _MARKS.sub("…", text)
 
 
-def _subject(content: Content) -> Iterator[Problem]:
+def _subject(content: Content, literals: Collection[str]) -> Iterator[Problem]:
     subject = as_written(content.subject)
     if len(subject) > LONG_SUBJECT:
         yield Problem(
@@ -133,7 +135,7 @@ def _subject(content: Content) -> Iterator[Problem]:
             " important thing first, or make it shorter.",
             subject,
         )
-    yield from _unfilled(subject)
+    yield from _unfilled(_without_marks(content.subject), literals)
 
 
 def _links(letter: _Letter) -> Iterator[Problem]:
@@ -176,7 +178,7 @@ def _pictures(letter: _Letter) -> Iterator[Problem]:
         )
 
 
-def _words(letter: _Letter) -> Iterator[Problem]:
+def _words(letter: _Letter, literals: Collection[str]) -> Iterator[Problem]:
     for words in letter.seen.words:
         if words.is_code:
             continue
@@ -186,11 +188,13 @@ def _words(letter: _Letter) -> Iterator[Problem]:
                 f"“{found[0]}” looks like something that was still to be written. Write it, or take it out.",
                 cut(words.text, 80),
             )
-        yield from _unfilled(words.text)
+        yield from _unfilled(words.text, literals)
 
 
-def _unfilled(text: str) -> Iterator[Problem]:
+def _unfilled(text: str, literals: Collection[str]) -> Iterator[Problem]:
     for found in _UNFILLED.finditer(text):
+        if " ".join(found[0].split()) in literals:
+            continue
         yield Problem(
             "variable_unfilled",
             "This goes out as it stands: it is no variable. Write {{ name }} in one style, with a name of"

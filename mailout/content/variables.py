@@ -21,6 +21,7 @@ _WRITTEN = re.compile(rf"\\\{{\{{|\{{\{{[ \t]*({_NAME}?)[ \t]*(?:\|([^{{}}\n]*))
 _IN_ADDRESS = re.compile(
     rf"(?:\{{\{{|%7B%7B)(?:%20|\s)*({_NAME}?)(?:%20|\s)*(?:\}}\}}|%7D%7D)", re.IGNORECASE
 )
+_LITERAL = re.compile(r"\\(\{\{[^{}]{0,80}\}\})")
 _HIDDEN = re.compile(rf"{MARK_OPEN}(\d+){MARK_CLOSE}")
 _HIDDEN_IN_ADDRESS = re.compile(rf"(?:{MARK_OPEN}|%EE%80%80)(\d+)(?:{MARK_CLOSE}|%EE%80%81)")
 _TAG = re.compile(r'(<[a-zA-Z/][^<>"]*(?:"[^"]*"[^<>"]*)*>)')
@@ -78,6 +79,11 @@ def marked(written: str) -> str:
 def marked_address(address: str) -> str:
     """A link with its variables as marks. They are percent-encoded, so they cannot change where it leads."""
     return _IN_ADDRESS.sub(lambda found: mark(Variable(found[1].strip(), None, Place.ADDRESS).key), address)
+
+
+def literal_braces(*written: str) -> frozenset[str]:
+    r"""What stands behind `\{{`, with its braces: meant to be read, so nobody need be told of it."""
+    return frozenset(" ".join(found.split()) for text in written for found in _LITERAL.findall(text))
 
 
 def marked_for_html(html: str) -> str:

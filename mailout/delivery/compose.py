@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from mailout.content.footer import Footer
+from mailout.content.languages import FALLBACK, language
+from mailout.content.layout import language_asked_for
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.tokens import Tokens
 from mailout.content.variables import filled, placeholders, variables_of
@@ -37,12 +39,9 @@ class Composer:
         reply_to: str | None,
         list_key: str | None,
         is_test: bool = False,
-        test_word: str = "Test",
         unsubscribe_mailbox: str | None = None,
     ) -> None:
-        self._content = lru_cache(CONTENTS_KEPT)(
-            partial(_as_test, contents, test_word) if is_test else contents
-        )
+        self._content = lru_cache(CONTENTS_KEPT)(partial(_as_test, contents) if is_test else contents)
         self._footer = footer
         self._tokens = tokens
         self._from_email = from_email
@@ -128,7 +127,8 @@ def list_id(list_key: str | None, from_email: str) -> str:
     return f"{label[:60]}.{domain if domain.isascii() else domain.encode('idna').decode()}"
 
 
-def _as_test(contents: Callable[[str], Content], word: str, hash: str) -> Content:
+def _as_test(contents: Callable[[str], Content], hash: str) -> Content:
     """Nobody should take a test for the letter. Added here, so that a test has the hash of what it tests."""
     content = contents(hash)
+    word = language(language_asked_for(content) or FALLBACK).test
     return replace(content, subject=f"[{word}] {content.subject}")

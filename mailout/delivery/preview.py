@@ -12,6 +12,7 @@ from mailout.content.document import Document, Problem
 from mailout.content.model import Content
 from mailout.content.preflight import findings
 from mailout.content.variables import as_written
+from mailout.delivery.compose import list_id
 from mailout.delivery.mime import Envelope
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt
@@ -28,12 +29,18 @@ def write_preview(
     from_name: str = "",
     reply_to: str | None = None,
     unsubscribe_url: str | None = None,
+    unsubscribe_mailbox: str | None = None,
+    list_key: str | None = None,
     date: float = 0.0,
     refusals: Sequence[Problem] = (),
 ) -> dict[str, Any]:
     """Writes `message.html`, `.txt`, `.eml` and `problems.json`; returns what there is to say of them."""
     attempt = Attempt("preview", 0)
-    mail = Mail(attempt, None, to, from_email, from_name, reply_to, content, values, unsubscribe_url)
+    mail = Mail(
+        *(attempt, None, to, from_email, from_name, reply_to, content, values, unsubscribe_url),
+        unsubscribe_mailbox=unsubscribe_mailbox,
+        list_id=list_id(list_key, from_email),
+    )
     message = Envelope(content).splice(mail, date)
     problems = [asdict(problem) for problem in findings(document, content)]
     refused = [asdict(problem) for problem in refusals]

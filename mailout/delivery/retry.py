@@ -49,7 +49,9 @@ def decide(
         case OutcomeKind.QUOTA | OutcomeKind.STOP:
             return result(State.PENDING, give_back=True)
         case OutcomeKind.TRANSIENT | OutcomeKind.THROTTLED:
-            if claimed.is_notification or claimed.number >= plan.max_attempts:
+            if claimed.is_notification:  # its producer tries again, not before the provider wants it
+                return result(State.FAILED, retry_in=outcome.retry_after, uncharge=True)
+            if claimed.number >= plan.max_attempts:
                 return result(State.FAILED, uncharge=True)
             return result(
                 State.RETRY_SCHEDULED,

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from uuid import UUID
+from dataclasses import asdict
 
 from mailout import ids
 from mailout.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
 from mailout.content.article import document_of
-from mailout.content.checks import GMAIL_CLIPS, check_content
 from mailout.content.from_settings import footer_of, from_email_of
 from mailout.content.layout import render
 from mailout.content.model import Content
@@ -22,6 +19,8 @@ from mailout.content.slices import Article, Missing, Slice, live
 from mailout.delivery.protocol import ARTICLE_RETRIES
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, NotFound, UsageError
+from mailout.intake.article_order import ArticleOrder
+from mailout.intake.census import Census, counted, problems
 from mailout.intake.port import ArticleBatch, IntakeStore, Member
 from mailout.intake.variants import Variants
 from mailout.queue.mailout import Mailout, NewMailout
@@ -31,97 +30,6 @@ from mailout.settings import Settings
 log = logging.getLogger("mailout.articles")
 
 CHUNK = 20_000
-KEY = re.compile(r"[a-z0-9-]+")
-DEFAULT_ACTOR = "admin"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArticleOrder:
-    """Who asks for which article to be sent to whom. The tag and the batch id together name one mailout."""
-
-    campaign_tag: str
-    article_key: str
-    send_batch_id: str
-    audience_filter: Mapping[str, str] = field(default_factory=dict)
-    actor: str = DEFAULT_ACTOR
-
-    @classmethod
-    def checked(
-        cls,
-        campaign_tag: str,
-        article_key: str,
-        send_batch_id: str,
-        audience_filter: Mapping[str, str] | None = None,
-        actor: str | None = None,
-    ) -> ArticleOrder:
-        """UsageError names the first field that is wrong."""
-        for name, value in (("campaign_tag", campaign_tag), ("article_key", article_key)):
-            if not KEY.fullmatch(value):
-                raise UsageError(
-                    f"{name} {value!r} is no key.", remedy="Use small letters, digits and hyphens."
-                )
-        try:
-            batch = str(UUID(send_batch_id))
-        except ValueError:
-            raise UsageError(
-                f"send_batch_id {send_batch_id!r} is no UUID.", remedy="Make one with: uuidgen"
-            ) from None
-        return cls(
-            campaign_tag=campaign_tag,
-            article_key=article_key,
-            send_batch_id=batch,
-            audience_filter={key: value.strip() for key, value in sorted((audience_filter or {}).items())},
-            actor=actor or DEFAULT_ACTOR,
-        )
-
-    def to_ref(self) -> str:
-        """As a request keeps it. Whoever asks again for the same is the same request."""
-        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
-
-    @classmethod
-    def from_ref(cls, ref: str) -> ArticleOrder:
-        return cls(**json.loads(ref))
-
-
-@dataclass(frozen=True, slots=True)
-class VariantCount:
-    """One variant in the census."""
-
-    key: str
-    recipients: int
-    title: str
-    html_bytes: int
-    content_hash: str
-    slices: Sequence[str]  # section and scope of each, in the order of the body
-
-    @property
-    def is_clipped(self) -> bool:
-        return self.html_bytes > GMAIL_CLIPS
-
-
-@dataclass(frozen=True, slots=True)
-class Census:
-    """Who would get what, before anything is sent."""
-
-    article_key: str
-    audience: Mapping[str, str]
-    variants: Sequence[VariantCount]  # the one with the most recipients first
-    no_slices: int  # people who match nothing: they are skipped
-    headline_missing: int  # people whose slices have no title: they are skipped, too
-
-    @property
-    def recipients(self) -> int:
-        return sum(variant.recipients for variant in self.variants)
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "article_key": self.article_key,
-            "audience_filter": dict(self.audience),
-            "recipients": self.recipients,
-            "variants": [asdict(one) | {"over_102_kb": one.is_clipped} for one in self.variants],
-            "no_slices": self.no_slices,
-            "headline_missing": self.headline_missing,
-        }
 
 
 class ArticleIntake:
@@ -200,7 +108,7 @@ class ArticleIntake:
             census=census.to_dict(),
         )
         mailout = self._store.enqueue_article(self._new(id, order, audience, census), batch)
-        self._store.record_errors(list(_problems(census, id)))
+        self._store.record_errors(list(problems(census, id)))
         return mailout
 
     def known(self, order: ArticleOrder) -> Mailout | None:
@@ -250,9 +158,9 @@ class ArticleIntake:
                 for member, key in zip(members, keys, strict=True)
                 if (content_hash := contents[key]) is not None
             ]
-            self._store.freeze_part(mailout.id, recipients, members[-1].email)
+            self._store.freeze_recipients(mailout.id, recipients, members[-1].email)
             log.info("%d recipients are in the outbox", self._store.mailout(mailout.id).ledger.recipients)
-        self._store.freeze_part(mailout.id, [], None)
+        self._store.freeze_recipients(mailout.id, [], None)
 
     def render(self, article: Article) -> Content:
         """Its layout and footer around it."""
@@ -301,7 +209,7 @@ class ArticleIntake:
                 continue
             content = self.render(article)
             keep(content)
-            found.append(_counted(key, n, article, content))
+            found.append(counted(key, n, article, content))
         return Census(
             article_key,
             audience.written,
@@ -329,22 +237,6 @@ class ArticleIntake:
 
 class BatchUsed(UsageError):
     """A batch id stands for one article and one audience."""
-
-
-def _counted(key: str, recipients: int, article: Article, content: Content) -> VariantCount:
-    check_content(content)
-    places = [f"{one.section_order} {one.scope_ocd_id or 'everywhere'}" for one in article.slices]
-    return VariantCount(key, recipients, content.subject, len(content.html.encode()), content.hash, places)
-
-
-def _problems(census: Census, id: str) -> Iterator[ErrorRecord]:
-    if census.headline_missing:
-        message = f"{census.headline_missing} people are skipped: none of their slices has a title."
-        yield ErrorRecord(Missing.HEADLINE_MISSING, message, "content", mailout=id)
-    if clipped := [one for one in census.variants if one.is_clipped]:
-        people = sum(one.recipients for one in clipped)
-        message = f"{len(clipped)} variants for {people} people are over 102 KB: Gmail cuts them off."
-        yield ErrorRecord("html_clipped", message, "content", mailout=id)
 
 
 def _shown(audience: Mapping[str, str]) -> str:

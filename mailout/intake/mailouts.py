@@ -13,25 +13,24 @@ from mailout.content.layout import render
 from mailout.content.media import keep_media
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind, MediaStore, Source, SourceMailout
-from mailout.content.variables import as_written, required_of, variables_of
+from mailout.content.variables import as_written
 from mailout.delivery.protocol import RetryPlan
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
 from mailout.intake.articles import ArticleIntake
 from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.port import IntakeStore
+from mailout.intake.readiness import Readiness
 from mailout.intake.reading import Announcement, LoadedMailout, Reading, Rendered
 from mailout.intake.refusals import (
     AlreadyRehearsed,
     already_rehearsed,
     already_sent,
     cancelled,
-    variable_missing,
 )
 from mailout.page_status.updates import PageReports
 from mailout.queue.holds import needs_a_test
 from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
-from mailout.setting_values import is_of_this_machine
 from mailout.settings import Settings
 
 
@@ -56,7 +55,7 @@ class MailoutIntake:
         self._settings = settings
         self._media = media
         self._source_of = source_of
-        self._test_emails = test_emails
+        self._ready = Readiness(settings, store, test_emails, rehearses=rehearses)
         self._validated: dict[str, Reading] = {}
         self.articles = ArticleIntake(settings, store, rehearses=rehearses)
 
@@ -91,12 +90,12 @@ class MailoutIntake:
         is_test = reading.is_test(test)
         with self._aborts_recorded(reading.source):
             if self.rehearses and not is_test:
-                self._check_ready(is_test, reading.source.list_key)
-                self._check_variables(reading)
+                self._ready.check_setup(is_test, reading.source.list_key)
+                self._ready.check_variables(reading)
                 return self._rehearsal(reading)[0]
             if is_test or self._known(reading) is None:
-                self._check_ready(is_test, reading.source.list_key)
-                self._check_variables(reading, is_test)  # what cannot be rendered is refused now
+                self._ready.check_setup(is_test, reading.source.list_key)
+                self._ready.check_variables(reading, is_test)  # what cannot be rendered is refused now
         return self._id(reading.source, is_test)
 
     def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
@@ -125,8 +124,8 @@ class MailoutIntake:
         return Reading(self.source_mailout(ref), self._rendered, again)
 
     def _rehearse(self, reading: Reading) -> Mailout:
-        self._check_ready(False, reading.source.list_key)
-        self._check_variables(reading)
+        self._ready.check_setup(False, reading.source.list_key)
+        self._ready.check_variables(reading)
         id, known = self._rehearsal(reading)
         return known or self._enqueue(id, reading, is_test=False)
 
@@ -200,6 +199,7 @@ class MailoutIntake:
             return mailout
         content = reading.content
         if content.hash != mailout.content_hash:
+            self._ready.check_variables(reading)
             self.store.put_content(content)
             mailout = self.store.set_content(
                 mailout.id, content.hash, as_written(content.subject), replace=True
@@ -210,9 +210,9 @@ class MailoutIntake:
         return mailout
 
     def _enqueue_new(self, reading: Reading, id: str, is_test: bool) -> Mailout:
-        self._check_ready(is_test, reading.source.list_key)
+        self._ready.check_setup(is_test, reading.source.list_key)
         reading.render()  # before the queue knows of it
-        self._check_variables(reading, is_test)
+        self._ready.check_variables(reading, is_test)
         self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
         mailout = self._enqueue(id, reading, is_test=is_test)
         if mailout.status is Status.CANCELLED:
@@ -247,43 +247,6 @@ class MailoutIntake:
         delay = self._settings.send_delay
         return self.store.now() + delay if delay else None
 
-    def _check_ready(self, is_test: bool, list_key: str | None) -> None:
-        """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
-        from_email_of(self._settings)
-        if is_test:
-            self._test_emails.recipients()
-            return
-        self._require_way_out()
-        self.store.normalise_addresses()
-        if not self.store.subscriber_counts()["active"]:
-            raise UsageError(
-                "There is nobody to send it to: the store has no active subscriber.",
-                remedy="Import some first: mailout subscribers import FILE.csv",
-            )
-        if list_key is not None and not self.store.anybody_on(list_key):
-            raise UsageError(
-                f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
-                remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
-            )
-
-    def _check_variables(self, reading: Reading, is_test: bool = False) -> None:
-        """Everybody has what the content's variables need. A test shows their names instead."""
-        variables = variables_of(reading.content)
-        for attribute in () if is_test else required_of(variables):
-            lacking = self.store.lacking(attribute, reading.source.list_key)
-            if lacking.people:
-                known = self.store.subscriber(lacking.examples[0])["attributes"]
-                raise variable_missing(lacking, tuple(known))
-
-    def _require_way_out(self) -> None:
-        """People must be able to leave: an address of this machine is for trying things out."""
-        if not self.rehearses and is_of_this_machine(self._settings.unsubscribe_base_url or ""):
-            raise Abort(
-                AbortCode.FOOTER_ENV_MISSING,
-                "UNSUBSCRIBE_BASE_URL is an address of this machine: nobody who gets the letter could leave.",
-                remedy="Set it to the gateway's /unsubscribe, as the world reaches it.",
-            )
-
     def _id(self, source_mailout: SourceMailout, is_test: bool) -> str:
         if not is_test:
             return ids.mailout_id(source_mailout.ref)
@@ -304,8 +267,8 @@ class MailoutIntake:
         reading = Reading(source_mailout, self._rendered, again=False)
         checks: tuple[Callable[[], object], ...] = (
             lambda: self._known(reading) if not (source_mailout.is_test or self.rehearses) else None,
-            lambda: self._check_ready(source_mailout.is_test, source_mailout.list_key),
-            lambda: self._check_variables(reading, source_mailout.is_test),
+            lambda: self._ready.check_setup(source_mailout.is_test, source_mailout.list_key),
+            lambda: self._ready.check_variables(reading, source_mailout.is_test),
         )
         for check in checks:
             try:

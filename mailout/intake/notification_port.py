@@ -23,6 +23,23 @@ class KnownMessage:
     code: str | None = None
     category: str | None = None
     message: str | None = None
+    retry_after: float | None = None  # seconds that the provider asked for when the attempt failed
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> KnownMessage | None:
+        """From the outbox's columns; None: the row has no message."""
+        if row["id"] is None:
+            return None
+        return cls(
+            row["id"],
+            State(row["state"]),
+            row["epoch"],
+            row["ses_message_id"],
+            row["error_code"],
+            row["error_category"],
+            row["error_message"],
+            row["retry_after"],
+        )
 
     @property
     def may_be_tried_again(self) -> bool:

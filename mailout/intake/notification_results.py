@@ -43,7 +43,7 @@ def _tried(
     error = {"code": message.code, "message": message.message, "status": "retryable", **whose}
     if attempts >= policy.max_attempts:
         return RowResult(row=row, status="failed", error=error, event="notify_failed")
-    delay = policy.delay_after(attempts)
+    delay = round(policy.delay_after(attempts, message.retry_after), 3)
     return RowResult(row=row, status="pending", error={**error, "retryAfterSeconds": delay}, pick_in=delay)
 
 

@@ -11,18 +11,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
-from zoneinfo import ZoneInfo
 
-from mailout import ids
-from mailout.audience.addresses import normalise
 from mailout.clock import Clock
-from mailout.content.model import UNSUBSCRIBE_URL, Content
-from mailout.content.notification_templates import MANAGE_URL, NotificationTemplates, TemplateProblem
+from mailout.content.model import Content
+from mailout.content.notification_templates import NotificationTemplates
 from mailout.content.port import Contents
 from mailout.delivery.options import Ended, RunReport
 from mailout.delivery.states import WAITING, State
-from mailout.errors import Abort, SourceUnavailable
-from mailout.intake.notification_job import BrokenJob, JobOptions, MailJob, build_job, read_job
+from mailout.errors import SourceUnavailable
+from mailout.intake.notification_job import MailJob
+from mailout.intake.notification_messages import NotificationMessages, WorkerOptions
 from mailout.intake.notification_port import (
     Counts,
     Known,
@@ -48,20 +46,6 @@ WRITE_TRIES = 30
 
 class NotificationStore(Notifications, Contents, Protocol):
     """What the worker reads and writes on our side."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """Whose rows, and how they are treated."""
-
-    source: str
-    provider: str
-    zone: ZoneInfo
-    job: JobOptions
-    batch: int = 100
-    rehearsal: bool = False  # written to a folder: ids of its own
-    on_a_copy: bool = False  # every run begins with the producer's rows as they are: none was requeued
-    leave_other_channels: bool = False
 
 
 @dataclass(slots=True)
@@ -92,7 +76,7 @@ class NotificationWorker:
     ) -> None:
         self._producer = producer
         self._store = store
-        self._templates = templates
+        self._messages = NotificationMessages(templates, options)
         self._send = send
         self._clock = clock
         self._options = options
@@ -118,7 +102,7 @@ class NotificationWorker:
         picked = self._producer.lock(self._options.batch)
         if not picked:
             return 0
-        keys = {self._key(row): row for row in picked}
+        keys = {self._messages.key(row): row for row in picked}
         known = self._store.recall_notifications(list(keys), requeue=not self._options.on_a_copy)
         if any(one.message and one.message.state is State.SENT_ATTEMPT for one in known.values()):
             self._send(SEND_SECONDS)  # a sender that begins reads the journals of dead ones: they may know
@@ -132,9 +116,6 @@ class NotificationWorker:
         self._deliver(batch)
         self._tell(batch)
         return len(picked)
-
-    def _key(self, row: ProducerRow) -> str:
-        return ids.notification_key(self._options.source, *_named(row), rehearsal=self._options.rehearsal)
 
     # ── what each row asks for ──
 
@@ -177,13 +158,15 @@ class NotificationWorker:
         )
         made: tuple[MailJob, Content] | None = None
         if why is None:
-            made_or_why = self._make(row)
+            made_or_why = self._messages.make(row)
             if isinstance(made_or_why, Fail):
                 why = made_or_why
             else:
                 made = made_or_why
         if made is not None:
-            batch.new.append(self._message(batch, key, requeues, *made))
+            job, content = made
+            batch.contents[content.hash] = content
+            batch.new.append(self._messages.message(key, requeues, job, content))
             return
         if message is not None and message.state in WAITING:
             after = self._store.take_back_notifications({key: message.id}).get(message.id)
@@ -195,45 +178,6 @@ class NotificationWorker:
         elif isinstance(why, Wait | Leave):
             limit = float(options.job.policy.lock_ttl_seconds)
             batch.delays[row.notification_id] = limit if isinstance(why, Leave) else min(why.seconds, limit)
-
-    def _make(self, row: ProducerRow) -> tuple[MailJob, Content] | Fail:
-        try:
-            job = read_job(build_job(row, self._options.job))
-        except BrokenJob as error:
-            return Fail("broken_payload", str(error))
-        try:
-            return job, self._templates.render(
-                job.template_id, job.template_version, job.locale, job.variables
-            )
-        except TemplateProblem as problem:
-            return Fail(problem.code, str(problem))
-        except Abort as abort:
-            return Fail("invalid_template", str(abort))
-
-    def _message(
-        self, batch: _Round, key: str, requeues: int, job: MailJob, content: Content
-    ) -> NewNotification:
-        batch.contents[content.hash] = content
-        rehearsed = content.hash if self._options.rehearsal else None
-        values = {
-            "notification_id": str(job.notification_id),
-            MANAGE_URL: job.manage_url,
-            UNSUBSCRIBE_URL: job.unsubscribe_url,
-            "traceId": job.trace_id,
-            **job.metadata,
-        }
-        return NewNotification(
-            key=key,
-            id=ids.notification_id(
-                self._options.source, job.dedupe_key, str(job.subscription_id), requeues, rehearsed
-            ),
-            email=normalise(job.email),
-            content_hash=content.hash,
-            variables={name: value for name, value in values.items() if value is not None},
-            dedupe_key=job.dedupe_key,
-            request_id=job.trace_id,
-            is_rehearsal=self._options.rehearsal,
-        )
 
     # ── sending ──
 
@@ -330,10 +274,18 @@ class NotificationWorker:
                         result.row.notification_id,
                         result.error["code"],
                         result.error["message"],
+                        extra=_named_in_logs(result.row),
                     )
                 case _:
                     self.counts.retried += 1
 
 
-def _named(row: ProducerRow) -> tuple[str, str]:
-    return str(row.notification["dedupe_key"]), str(row.notification["subscription_id"])
+def _named_in_logs(row: ProducerRow) -> Mapping[str, object]:
+    event = row.event or {}
+    return {
+        "traceId": event.get("trace_id"),
+        "subscriptionId": row.notification.get("subscription_id"),
+        "openEventId": row.notification.get("open_event_id"),
+        "term": event.get("term_id"),
+        "campus": event.get("campus_code"),
+    }

@@ -16,7 +16,7 @@ from mailout.errors import (
     SourceUnavailable,
     StoreError,
 )
-from mailout.intake.articles import ArticleOrder
+from mailout.intake.article_order import ArticleOrder
 from mailout.intake.mailouts import MailoutIntake
 from mailout.page_status.port import PageReporter
 from mailout.queue.mailout import Mailout

@@ -7,7 +7,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mailout.audience.addresses import Dropped, normalise
@@ -26,6 +26,7 @@ MAX_HEADER = 900
 MAX_NAME = 200
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+SHOWABLE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 _HEADER_NAME = re.compile(r"X-[A-Za-z0-9-]{1,70}|References|In-Reply-To", re.IGNORECASE | re.ASCII)
 _END = re.compile(r"</body", re.IGNORECASE)
@@ -81,7 +82,8 @@ class HandedIn:
     @property
     def fingerprint(self) -> str:
         """The same for the same mail, however its JSON was written."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        given = {name: getattr(self, name) for name in self.__slots__}
+        return hashlib.sha256(json.dumps(given, sort_keys=True, default=dict).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,6 @@ def _text_faults(given: HandedIn) -> Iterator[Fault]:
         "subject": given.subject,
         "from_name": given.from_name,
         "recipient.name": given.recipient_name,
-        "recipient.externalId": given.external_id,
     }
     for place, value in lines.items():
         if value and _CONTROL.search(value):
@@ -177,6 +178,16 @@ def _text_faults(given: HandedIn) -> Iterator[Fault]:
         yield _payload("subject", "is empty")
     if given.text is not None and len(given.text.encode(errors="replace")) > MAX_TEXT:
         yield _payload("text", f"has more than {MAX_TEXT:,} bytes")
+
+
+def external_id_fault(given: str) -> str | None:
+    """What is wrong with a company's own name for somebody: it has to fit into the address of a request.
+
+    U+FFFD stands there for what was no UTF-8: two names would become one.
+    """
+    if not 1 <= len(given) <= MAX_NAME or not SHOWABLE.fullmatch(given) or {"/", "\ufffd"} & set(given):
+        return f"has 1 to {MAX_NAME} visible characters, without a slash and U+FFFD"
+    return None
 
 
 def _address_faults(given: HandedIn) -> Iterator[Fault]:
@@ -195,6 +206,8 @@ def _recipient_faults(given: HandedIn) -> Iterator[Fault]:
         return
     if given.recipient_id is None and given.external_id is None:
         yield _payload("recipient", "needs recipientId or externalId")
+    if given.external_id is not None and (fault := external_id_fault(given.external_id)):
+        yield _payload("recipient.externalId", fault)
     if given.recipient_email is not None:
         named, to = normalise(given.recipient_email), normalise(given.to)
         if named != to and not isinstance(named, Dropped) and not isinstance(to, Dropped):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from mailout.content.slices import Article, Missing, Slice, compose
 from mailout.intake.port import Member
+
+if TYPE_CHECKING:
+    import polars as pl
 
 EVERYWHERE = ""
 """The key of who gets only the slices that are for everybody."""
@@ -27,6 +29,8 @@ class Variants:
 
     def keys(self, members: Sequence[Member]) -> pl.Series:
         """Of each member, the key of their variant."""
+        import polars as pl  # a quarter of a second: commands that touch no article need not wait for it
+
         rows = pl.select(row=pl.int_range(len(members), dtype=pl.UInt32))
         counts = pl.Series([len(one.ocd_ids) for one in members], dtype=pl.UInt32)
         flat = list(chain.from_iterable(one.ocd_ids for one in members))  # a Series of lists takes far longer
@@ -54,5 +58,7 @@ class Variants:
 
     @cached_property
     def _numbered(self) -> pl.DataFrame:
+        import polars as pl
+
         numbers = pl.Series(range(len(self._scopes)), dtype=pl.UInt32)
         return pl.DataFrame({"place": pl.Series(self._scopes, dtype=pl.String), "scope": numbers})

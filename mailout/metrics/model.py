@@ -9,7 +9,7 @@ from enum import StrEnum
 from mailout.delivery.pacing import PaceState
 
 Sample = tuple[str, str]
-"""A name, and its labels as Prometheus writes them between the braces: what the store counts by."""
+"""A name and the values of its labels, with a space between: what the store counts by."""
 
 
 class Counter(StrEnum):
@@ -53,12 +53,3 @@ class Vitals:
     oldest_event_at: float | None = None  # in the inbox, not applied yet
     sessions: int = 0  # senders that are alive
     pace: PaceState = field(default_factory=PaceState)
-
-
-def labels(**values: str) -> str:
-    """As the text format wants them: a backslash, a quote and a line break are written with a backslash."""
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in values.items())
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from mailout.delivery import error_codes
 from mailout.delivery.states import Column, State
-from mailout.metrics.model import DURATION, ENDS, LABEL_OF, VALIDATION_OF, Counter, Sample, labels
+from mailout.metrics.model import DURATION, ENDS, LABEL_OF, VALIDATION_OF, Counter, Sample
 from mailout.metrics.port import MetricsStore
-from mailout.metrics.text import Family, exposition
 from mailout.queue.mailout import DeferReason, Status
 
 FINAL_STATES = (State.SENT, State.FAILED, State.VALIDATION_FAILED, State.SUPPRESSED)
@@ -29,53 +32,69 @@ _KNOWN: Mapping[Counter, Sequence[str]] = {
 """Shown as 0 before the first: a counter that appears with its first count hides it from `increase`."""
 
 
-def scrape(store: MetricsStore, *, scope: str, rate: float) -> str:
+class _Families(Collector):
+    """What the client library writes out: the store has counted, no process."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = [family for family in families if family.samples]
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def scrape(store: MetricsStore, *, scope: str, rate: float) -> bytes:
     """`scope`: whose pace and quota; `rate`: what the settings allow, 0 for no limit."""
-    return exposition([*_counted(store.counts()), *_gauges(store, scope, rate)])
+    return generate_latest(_Families([*_counted(store.counts()), *_gauges(store, scope, rate)]))
 
 
-def _counted(counts: Mapping[Sample, float]) -> Iterator[Family]:
+def _counted(counts: Mapping[Sample, float]) -> Iterator[Metric]:
     for counter in Counter:
-        label = LABEL_OF[counter]
-        known = {(counter.value, labels(**{label: value})): 0.0 for value in _KNOWN[counter]}
-        found = {sample: n for sample, n in counts.items() if sample[0] == counter}
-        yield Family(counter, "counter", _HELP[counter], known | found)
-    final = "pipeline_final_state_total"
-    ends = {
-        (final, state): counts.get((Counter.TRANSITIONS.value, state), 0.0)
-        for state in (labels(state=state) for state in FINAL_STATES)
-    }
-    yield Family(final, "counter", "Messages that came to an end, by the state that it was.", ends)
-    durations = {sample: counts[sample] for sample in _histogram() if sample in counts}
-    yield Family(DURATION, "histogram", "How long the provider took, by the state it led to.", durations)
-
-
-def _histogram() -> Iterator[Sample]:
-    """In the order in which they are shown: a state's buckets from the smallest, then its sum and count."""
+        found = {label: n for (name, label), n in counts.items() if name == counter}
+        yield _counter(
+            counter, _HELP[counter], LABEL_OF[counter], dict.fromkeys(_KNOWN[counter], 0.0) | found
+        )
+    ends = {str(state): counts.get((Counter.TRANSITIONS.value, str(state)), 0.0) for state in FINAL_STATES}
+    said = "Messages that came to an end, by the state that it was."
+    yield _counter("pipeline_final_state_total", said, "state", ends)
+    took = HistogramMetricFamily(
+        DURATION, "How long the provider took, by the state it led to.", labels=["state"]
+    )
     for state in State:
-        for end in ENDS:
-            yield f"{DURATION}_bucket", labels(state=state, le=end)
-        yield f"{DURATION}_sum", labels(state=state)
-        yield f"{DURATION}_count", labels(state=state)
+        if (f"{DURATION}_count", str(state)) in counts:
+            buckets = [(end, counts.get((f"{DURATION}_bucket", f"{state} {end}"), 0.0)) for end in ENDS]
+            took.add_metric([state], buckets, counts[f"{DURATION}_sum", str(state)])
+    yield took
 
 
-def _gauges(store: MetricsStore, scope: str, rate: float) -> Iterator[Family]:
+def _counter(name: str, help: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = CounterMetricFamily(name, help, labels=[label])
+    for value, n in values.items():
+        family.add_metric([value], n)
+    return family
+
+
+def _gauges(store: MetricsStore, scope: str, rate: float) -> Iterator[Metric]:
     now, vitals, quota = store.now(), store.vitals(scope), store.quota(scope)
 
-    def gauge(name: str, help: str, samples: Mapping[str, float | None]) -> Family:
-        """By labels; what nobody can tell is left out."""
-        told = {(name, label): float(value) for label, value in samples.items() if value is not None}
-        return Family(name, "gauge", help, told)
+    def gauge(name: str, help: str, samples: Mapping[str, float | None], label: str | None = None) -> Metric:
+        """By the label's value; what nobody can tell is left out."""
+        family = GaugeMetricFamily(name, help, labels=[label] if label else [])
+        for value, n in samples.items():
+            if n is not None:
+                family.add_metric([value] if label else [], n)
+        return family
 
     yield gauge(
         "mailout_queue_depth",
         "Mailouts that are not done, by status.",
-        {labels(status=s): vitals.queue.get(s, 0) for s in (Status.PENDING, Status.PROCESSING)},
+        {s: vitals.queue.get(s, 0) for s in (Status.PENDING, Status.PROCESSING)},
+        "status",
     )
     yield gauge(
         "mailout_messages",
         "Messages of mailouts that are not done, as the ledger has them.",
-        {labels(state=column): vitals.messages.get(column, 0) for column in Column},
+        {column: vitals.messages.get(column, 0) for column in Column},
+        "state",
     )
     lag = None if vitals.oldest_event_at is None else max(0.0, now - vitals.oldest_event_at)
     yield gauge("mailout_event_lag_seconds", "The age of the oldest event not applied yet.", {"": lag or 0.0})

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mailout.delivery.protocol import Result, Step, StepReply
 from mailout.delivery.states import State
-from mailout.metrics.model import BUCKETS, DURATION, ENDS, LABEL_OF, VALIDATION_OF, Counter, Sample, labels
+from mailout.metrics.model import BUCKETS, DURATION, ENDS, VALIDATION_OF, Counter, Sample
 
 OTHER = "OTHER"
 THROTTLED = "QUOTA_ERROR"
@@ -83,7 +83,7 @@ class Tally:
             taken: dict[Sample, float] = collections.defaultdict(float, self._returned)
             for (counter, label), n in self._counts.items():
                 if n:
-                    taken[counter.value, labels(**{LABEL_OF[counter]: label})] += n
+                    taken[counter.value, str(label)] += n
             for sample, value in self._histogram():
                 taken[sample] += value
             self._counts.clear()
@@ -104,6 +104,6 @@ class Tally:
             below = 0
             for end, n in zip(ENDS, places, strict=True):
                 below += n
-                yield (f"{DURATION}_bucket", labels(state=state, le=end)), below
-            yield (f"{DURATION}_sum", labels(state=state)), self._seconds[state]
-            yield (f"{DURATION}_count", labels(state=state)), below
+                yield (f"{DURATION}_bucket", f"{state} {end}"), below
+            yield (f"{DURATION}_sum", str(state)), self._seconds[state]
+            yield (f"{DURATION}_count", str(state)), below

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from mailout.delivery.port import Outbox
 from mailout.error_log import ErrorLog, ErrorRecord
+from mailout.history.noticed import WrittenPage
 from mailout.page_status.state import PageState
 from mailout.queue.port import Queue
 
@@ -27,6 +28,10 @@ class PageReporter(Protocol):
 
     def done_by_hand(self, since: float) -> Sequence[str]:
         """Pages edited since then that say they are done and were never sent, by their ref."""
+        ...
+
+    def written(self) -> Sequence[WrittenPage]:
+        """Drafts, and pages that ask to be sent, the last edited first."""
         ...
 
     def note(self, ref: str, text: str) -> None:

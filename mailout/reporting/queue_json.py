@@ -1,4 +1,4 @@
-"""The queue as JSON: what the poll answers and the stream sends."""
+"""A mailout and the queue as JSON: one shape for commands, reports and HTTP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,22 @@ from mailout.queue.snapshot import QueueSnapshot, due_at
 from mailout.reporting.forecasts import forecast_dict
 from mailout.reporting.phrases import WHY, mode
 from mailout.time_format import iso
+
+TIMES = (
+    *("scheduled_at", "deferred_until", "locked_at", "created_at"),
+    *("frozen_at", "started_at", "completed_at", "archived_at"),
+)
+
+
+def mailout_dict(mailout: Mailout, forecast: Forecast | None = None) -> dict[str, Any]:
+    """Every column under its name in the table, and what people ask of it; times in ISO 8601, UTC."""
+    return {
+        **asdict(mailout),
+        **{name: iso(getattr(mailout, name)) for name in TIMES},
+        "mode": mode(mailout),
+        "reason": _why(mailout),
+        "forecast": forecast_dict(forecast),
+    }
 
 
 def snapshot_dict(snapshot: QueueSnapshot) -> dict[str, Any]:
@@ -36,32 +52,8 @@ def snapshot_dict(snapshot: QueueSnapshot) -> dict[str, Any]:
     }
 
 
-def mailout_state(mailout: Mailout, forecast: Forecast | None = None) -> dict[str, Any]:
-    """One mailout, as the API shows it."""
-    return {
-        "id": mailout.id,
-        "subject": mailout.subject,
-        "status": mailout.status.value,
-        "outcome": mailout.outcome.value if mailout.outcome else None,
-        "mode": mode(mailout),
-        "company_id": mailout.company_id,
-        "list": mailout.list_key,
-        "priority": mailout.priority,
-        "scheduled_at": iso(mailout.scheduled_at),
-        "reason_code": mailout.defer_reason.value if mailout.defer_reason else None,
-        "reason": _why(mailout),
-        "note": mailout.defer_note,
-        "deferred_until": iso(mailout.deferred_until),
-        "seen_at": iso(mailout.locked_at),
-        "started_at": iso(mailout.started_at),
-        "completed_at": iso(mailout.completed_at),
-        "counts": asdict(mailout.ledger),
-        "forecast": forecast_dict(forecast),
-    }
-
-
 def _of(mailout: Mailout | None, snapshot: QueueSnapshot) -> dict[str, Any] | None:
-    return None if mailout is None else mailout_state(mailout, snapshot.forecasts.get(mailout.id))
+    return None if mailout is None else mailout_dict(mailout, snapshot.forecasts.get(mailout.id))
 
 
 def _why(mailout: Mailout | None) -> str | None:

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from mailout.content.port import Kind
 from mailout.delivery.states import COLUMN_OF, Column, State
@@ -17,10 +15,13 @@ from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import Mailout
 from mailout.queue.port import QueueStore
 from mailout.redact import redact_text
-from mailout.reporting.forecasts import forecast_dict
-from mailout.reporting.phrases import mode, next_steps
+from mailout.reporting.phrases import next_steps
+from mailout.reporting.queue_json import mailout_dict
 from mailout.reporting.rows import pages
 from mailout.time_format import iso
+
+if TYPE_CHECKING:
+    import polars as pl
 
 BUCKETS = 60
 FIRST_ADDRESSES = 5
@@ -104,43 +105,24 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: times in ISO 8601, UTC."""
-        mailout, timeline = self.mailout, self.timeline
+        timeline = self.timeline
         return {
-            "id": mailout.id,
-            "kind": mailout.kind.value,
-            "ref": mailout.ref,
-            "subject": mailout.subject,
-            "list": mailout.list_key,
-            "mode": mode(mailout),
-            "status": mailout.status.value,
-            "outcome": mailout.outcome.value if mailout.outcome else None,
-            "defer_reason": mailout.defer_reason.value if mailout.defer_reason else None,
-            "defer_note": mailout.defer_note,
-            "deferred_until": iso(mailout.deferred_until),
+            **mailout_dict(self.mailout, self.forecast),
             "as_of": iso(self.as_of),
-            "created_at": iso(mailout.created_at),
-            "started_at": iso(mailout.started_at),
-            "completed_at": iso(mailout.completed_at),
-            "archived_at": iso(mailout.archived_at),
-            "archived_to": mailout.archived_to,
             "first_sent_at": iso(timeline.start) if timeline else None,
             "last_sent_at": iso(timeline.end) if timeline else None,
             "duration_seconds": self.duration,
             "rate_per_second": self.rate,
             "transport": self.transport,
-            "content_hash": mailout.content_hash,
             "goes_on_by": iso(self.goes_on_by),
-            "ledger": asdict(mailout.ledger),
-            "failures": [asdict(group) | {"addresses": list(group.addresses)} for group in self.failures],
+            "failures": [asdict(group) for group in self.failures],
             "unknown_addresses": list(self.unknown_addresses),
             "suppressed": dict(self.suppressed),
             "dropped": dict(self.dropped),
             "census": self.census,
             "sent_over_time": list(timeline.counts) if timeline else [],
-            "metrics": dict(mailout.metrics),
-            "forecast": forecast_dict(self.forecast),
             "note": self.note,
-            "next_steps": [asdict(step) for step in next_steps(mailout)],
+            "next_steps": [asdict(step) for step in next_steps(self.mailout)],
         }
 
 
@@ -164,6 +146,8 @@ def summarise(
     tally = _Tally()
     for page in pages(store, mailout_id):
         tally.add(page)
+    import polars as pl  # a quarter of a second: only for whoever counts
+
     moments = pl.Series("at", tally.sent_at, dtype=pl.Float64)
     return Summary(
         mailout=mailout,
@@ -230,7 +214,7 @@ def timeline_of(moments: pl.Series, buckets: int = BUCKETS) -> Timeline | None:
     start, end = float(ordered[0]), float(ordered[-1])
     if start == end:
         return Timeline(start, end, (len(ordered),))
-    places = ((ordered - start) / (end - start) * buckets).floor().clip(0, buckets - 1).cast(pl.Int64)
+    places = ((ordered - start) / (end - start) * buckets).floor().clip(0, buckets - 1).cast(int)
     counts = [0] * buckets
     for place, count in places.value_counts().iter_rows():
         counts[place] = count
@@ -242,7 +226,8 @@ def rate_of(moments: pl.Series) -> float | None:
 
     Those recorded first are left out: when their sending began is not known.
     """
-    batches = moments.value_counts().sort("at").with_columns(gap=pl.col("at").diff())
-    working = batches.filter(pl.col("gap") <= PAUSE)
+    batches = moments.value_counts().sort("at")
+    batches = batches.with_columns(gap=batches["at"].diff())
+    working = batches.filter(batches["gap"] <= PAUSE)
     seconds, messages = float(working["gap"].sum()), int(working["count"].sum())
     return messages / seconds if seconds else None

@@ -173,14 +173,27 @@ $$;
 comment on function mailout_last_turns is 'When each company last sent.';
 
 create or replace function mailout_set_content(id text, content_id text, subject text, instead boolean) returns jsonb
-language plpgsql set search_path = public as $$
+language plpgsql set search_path = public set statement_timeout = '60s' as $$
+declare
+    before text;
 begin
+    if instead then
+        perform 1 from email_outbox o where o.campaign_id = mailout_to_uuid($1) order by o.id for update;
+    end if;
+    select q.content_hash into before from campaign_queue q where q.id = mailout_to_uuid($1) for update;
     update campaign_queue q set content_hash = content_id, subject = $3
     where q.id = mailout_to_uuid($1) and (q.content_hash is null or (
-        instead and q.status = 'PENDING' and q.in_flight + q.sent + q.failed + q.unknown = 0));
+        instead and q.status = 'PENDING' and q.in_flight + q.sent + q.failed + q.unknown = 0
+        and not exists (select 1 from email_outbox o where o.campaign_id = q.id and o.epoch > 0)));
+    if found and before <> content_id then
+        delete from email_outbox o where o.campaign_id = mailout_to_uuid($1);
+        update campaign_queue q set frozen_at = null, freeze_started_at = null, freeze_cursor = '',
+            recipients = 0, pending = 0, suppressed = 0
+        where q.id = mailout_to_uuid($1);
+    end if;
     return mailout_get($1);
 end $$;
-comment on function mailout_set_content is 'What is sent; the first one stays, or (instead) until a message of it has been tried.';
+comment on function mailout_set_content is 'What is sent; the first one stays, or (instead) until a message of it has been tried. Another one needs other attributes of its readers: the audience is written again.';
 
 create or replace function mailout_last_test(ref text, content_hash text) returns double precision
 language sql stable set search_path = public as $$
@@ -222,7 +235,9 @@ declare
     added integer;
 begin
     perform mailout_get($1);
-    update campaign_queue q set freeze_started_at = coalesce(q.freeze_started_at, at)
+    -- Whoever is there when it begins, also if the clock has gone back since they came.
+    update campaign_queue q set freeze_started_at = coalesce(
+        q.freeze_started_at, greatest(at, (select max(s.created_at) from subscribers s)))
     where q.id = mailout_to_uuid($1) returning * into mailout;
     if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
         return null;
@@ -280,7 +295,8 @@ begin
            r.from_name, r.content_id, r.variables, at
     from jsonb_to_recordset(audience) as r (
         email text, from_name text, content_id text, variables jsonb, recipient_id text)
-    order by r.email collate "C"
+    -- Those with the same content stand together: neighbours fill one bulk call.
+    order by coalesce(r.content_id, '') collate "C", r.email collate "C"
     on conflict do nothing;
     get diagnostics added = row_count;
     if is_last then

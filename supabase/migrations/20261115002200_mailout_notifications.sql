@@ -26,7 +26,8 @@ begin
         select coalesce(jsonb_agg(jsonb_build_object(
             'key', n.key, 'requeues', n.requeues, 'told_epoch', n.told_epoch, 'id', o.id, 'state', o.state,
             'epoch', o.epoch, 'ses_message_id', o.ses_message_id, 'error_code', o.error_code,
-            'error_category', o.error_category, 'error_message', o.error_message)), '[]')
+            'error_category', o.error_category, 'error_message', o.error_message,
+            'retry_after', extract(epoch from o.next_attempt_at - o.failed_at)::double precision)), '[]')
         from notifications n left join email_outbox o on o.id = n.message_id
         where n.key in (select jsonb_array_elements_text(keys)));
 end $$;
@@ -51,7 +52,7 @@ begin
     set message_id = excluded.message_id, told_epoch = -1, ended = false, noted_at = excluded.noted_at
     where notifications.message_id is distinct from excluded.message_id;
     update email_outbox o
-    set state = 'PENDING', attempts = 0, attempt_at = null, failed_at = null, sent_at = null,
+    set state = 'PENDING', attempts = 0, attempt_at = null, failed_at = null, sent_at = null, next_attempt_at = null,
         history = mailout_remember(o, o.failed_at, o.epoch, jsonb_build_object(
             'type', 'FAILED', 'errorCode', o.error_code, 'errorCategory', o.error_category,
             'errorMessage', o.error_message, 'originalCode', o.original_code, 'willRetry', false,

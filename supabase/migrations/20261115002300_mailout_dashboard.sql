@@ -47,7 +47,7 @@ language sql stable set search_path = public as $$
                               order by page.mailout_created_at desc, page.campaign_id desc), '[]')
     from (
         select o.*, q.subject, q.is_test, q.is_rehearsal, q.created_at as mailout_created_at
-        from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, $1)
+        from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, $1) and o.email = $1
         order by q.created_at desc, q.id desc limit most
     ) page
 $$;
@@ -175,3 +175,74 @@ begin
     return true;
 end $$;
 comment on function mailout_requeue_dead_letter is 'An event that could not be read goes back into the inbox.';
+
+create table if not exists dashboard_notes (
+    name  text primary key,
+    at    timestamptz not null,
+    value jsonb not null
+);
+comment on table dashboard_notes is 'What was read elsewhere and is shown with its time: the pages in Notion.';
+
+create table if not exists refused_requests (
+    path     text not null,
+    why      text not null,
+    n        bigint not null,
+    first_at timestamptz not null,
+    last_at  timestamptz not null,
+    primary key (path, why)
+);
+comment on table refused_requests is 'What the gateway refused, counted by reason; the latest kinds.';
+
+create table if not exists mailout_runs (
+    campaign_id uuid primary key,
+    run_id      text not null
+);
+comment on table mailout_runs is 'Which of Prefect''s flow runs sent a mailout last.';
+
+create or replace function mailout_keep_note(name text, value jsonb) returns void
+language sql volatile set search_path = public as $$
+    insert into dashboard_notes (name, at, value) values ($1, mailout_now(), $2)
+    on conflict (name) do update set at = excluded.at, value = excluded.value
+$$;
+comment on function mailout_keep_note is 'Keeps a note in place of the one before.';
+
+create or replace function mailout_note(name text) returns jsonb
+language sql stable set search_path = public as $$
+    select jsonb_build_object('at', mailout_seconds(d.at), 'value', d.value) from dashboard_notes d where d.name = $1
+$$;
+comment on function mailout_note is 'A note, and when it was made.';
+
+create or replace function mailout_keep_refusals(refused jsonb, most integer) returns void
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
+    insert into refused_requests as r (path, why, n, first_at, last_at)
+    select e.path, e.why, e.n, mailout_now(), mailout_now()
+    from jsonb_to_recordset($1) as e (path text, why text, n bigint)
+    on conflict (path, why) do update set n = r.n + excluded.n, last_at = excluded.last_at;
+    delete from refused_requests d where (d.path, d.why) not in (
+        select k.path, k.why from refused_requests k
+        order by k.last_at desc, k.path collate "C", k.why collate "C" limit $2);
+end $$;
+comment on function mailout_keep_refusals is 'Counts refusals by reason, and keeps the latest kinds.';
+
+create or replace function mailout_refusals(most integer) returns jsonb
+language sql stable set search_path = public as $$
+    select coalesce(jsonb_agg(to_jsonb(page) order by page.last_at desc, page.path collate "C", page.why collate "C"), '[]')
+    from (select * from refused_requests r
+          order by r.last_at desc, r.path collate "C", r.why collate "C" limit most) page
+$$;
+comment on function mailout_refusals is 'What was refused, the latest first.';
+
+create or replace function mailout_keep_run(id text, run_id text) returns void
+language sql volatile set search_path = public as $$
+    insert into mailout_runs (campaign_id, run_id) values (mailout_to_uuid($1), $2)
+    on conflict (campaign_id) do update set run_id = excluded.run_id
+$$;
+comment on function mailout_keep_run is 'Which flow run sends a mailout.';
+
+create or replace function mailout_run_of(id text) returns text
+language sql stable set search_path = public as $$
+    select r.run_id from mailout_runs r where r.campaign_id = mailout_to_uuid($1)
+$$;
+comment on function mailout_run_of is 'The flow run that sent a mailout last.';

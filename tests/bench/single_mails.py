@@ -17,12 +17,11 @@ from mailout.settings import load_settings
 from mailout.single_mail_run import SingleMailRun
 from tests.bench.feedback import CONNECTIONS, gateway
 
-REQUESTS = 4_000
 LATENCIES = 100
 MAIL = {"to": "ana@example.org", "subject": "Your receipt", "html": "<p>Thank you for your order.</p>" * 5}
 
 
-def run(requests: int = REQUESTS) -> dict[str, Any]:
+def run(requests: int = 1_600, rounds: int = 5) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="mailout-bench-") as folder:
         home = Path(folder) / "home"
         env = {"MAILOUT_HOME": str(home), "FROM_EMAIL": "shop@example.org", "SEND_RATE_PER_SEC": "0"}
@@ -30,13 +29,14 @@ def run(requests: int = REQUESTS) -> dict[str, Any]:
         text, token = new_token("shop", tuple(Scope), None)
         engine.store.add_token(token)
         with gateway(home) as port:
-            accepted = _accepted_a_second(port, text, requests)
+            _accepted_a_second(port, text, 160)  # to warm up
+            accepted = [_accepted_a_second(port, text, requests) for _ in range(rounds)]
             waits = _waits(engine, port, text)
         engine.store.close()
     return {
-        "accepted a second, one core": round(accepted),
-        "to the transport, median s": round(statistics.median(waits), 2),
-        "to the transport, 99th s": round(sorted(waits)[int(len(waits) * 0.99) - 1], 2),
+        "accepted_a_second": accepted,
+        "median_seconds": statistics.median(waits),
+        "p99_seconds": sorted(waits)[int(len(waits) * 0.99) - 1],
     }
 
 

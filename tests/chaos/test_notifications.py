@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
-from tests.chaos.senders import PATIENCE, PROJECT, end, wait_for
+from tests.chaos.forks import FORKS
+from tests.chaos.senders import PATIENCE
 from tests.clocks import FakeClock
 from tests.contract.stores import FACTORIES, StoreFactory
 from tests.producer.database import ProducerDatabase
+from tests.producer.process import work
 
 LONG = bool(os.environ.get("MAILOUT_LONG_CHAOS"))
 """`MAILOUT_LONG_CHAOS=1`: 30 kills over 500 notifications, instead of a few over 100."""
@@ -40,26 +40,29 @@ class Place:
         self._home = home
         self._address = factory.address()
 
-    def start(self, rate: int) -> subprocess.Popen[str]:
-        arguments = [self._address, str(self.producer.path), str(self._home), str(rate)]
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.producer.process", *arguments],
-            cwd=PROJECT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+    def start(self, rate: int) -> BaseProcess:
+        process = FORKS.Process(target=work, args=(self._address, self.producer.path, self._home, rate))
+        process.start()
+        return process
 
     def accepted(self) -> Counter[str]:
         files = (self._home / "outbox").glob("*/[!.]*.eml")
         return Counter(path.name.split("--")[0] for path in files)
 
-    def finish(self) -> None:
-        self.producer.free_locks()
-        process = self.start(0)
-        output, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, output
+    def finish(self, *processes: BaseProcess) -> None:
+        for process in processes:
+            process.join(PATIENCE)
+        assert {process.exitcode for process in processes} == {0}
+
+    def reaches(self, target: int, process: BaseProcess) -> bool:
+        """Until so many were accepted; False if the process ended first."""
+        until = time.monotonic() + PATIENCE
+        while self.accepted().total() < target:
+            if not process.is_alive():
+                return False
+            assert time.monotonic() < until, "it never came to that"
+            time.sleep(0.005)
+        return True
 
 
 def test_killed_again_and_again(factory: StoreFactory, tmp_path: Path) -> None:
@@ -70,14 +73,15 @@ def test_killed_again_and_again(factory: StoreFactory, tmp_path: Path) -> None:
     while kills < KILLS:
         process = place.start(rate=150)
         target = place.accepted().total() + chance.randint(1, PEOPLE // KILLS - 3)
-        alive = wait_for(lambda: place.accepted().total() >= target, process)  # noqa: B023 (asked at once)
+        alive = place.reaches(target, process)
         time.sleep(chance.uniform(0, 0.03))
         kills += alive
-        end(process, signal.SIGKILL)
+        process.kill()
+        process.join(PATIENCE)
+        place.producer.free_locks()
         if not alive:
             break
-        place.producer.free_locks()
-    place.finish()
+    place.finish(place.start(rate=0))
     assert kills == KILLS
     accepted, rows = place.accepted(), place.producer.rows()
     assert max(accepted.values()) == 1
@@ -94,10 +98,7 @@ def test_killed_again_and_again(factory: StoreFactory, tmp_path: Path) -> None:
 def test_two_workers_on_one_file(factory: StoreFactory, tmp_path: Path) -> None:
     place = Place(factory, tmp_path)
     place.producer.many(f"p{n:04}@example.org" for n in range(60))
-    both = [place.start(rate=100), place.start(rate=100)]
-    for process in both:
-        output, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, output
+    place.finish(place.start(rate=100), place.start(rate=100))
     rows = place.producer.rows()
     assert {(row["fanout_status"], row["fanout_attempts"]) for row in rows} == {("sent", 1)}
     assert set(place.accepted().values()) == {1}

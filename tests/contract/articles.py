@@ -11,7 +11,7 @@ from mailout import wiring
 from mailout.audience.port import SubscriberRow
 from mailout.content.slices import PublishStatus, Slice, slice_id
 from mailout.engine import Engine
-from mailout.intake.articles import ArticleOrder
+from mailout.intake.article_order import ArticleOrder
 from mailout.settings import Settings
 from mailout.store import Store
 from tests.clocks import FakeClock

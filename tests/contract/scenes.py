@@ -40,9 +40,9 @@ def enqueue(store: Store, ref: str = "page", **fields: Any) -> str:
     return id
 
 
-def freeze(store: Store, id: str, *, chunk: int = 20_000) -> int:
+def freeze(store: Store, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()) -> int:
     added = 0
-    while (part := store.freeze_subscribers(id, chunk=chunk)) is not None:
+    while (part := store.freeze_subscribers(id, chunk=chunk, attributes=attributes)) is not None:
         added += part
     return added
 

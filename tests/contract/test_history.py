@@ -7,6 +7,7 @@ from mailout.content.model import Content
 from mailout.content.port import Kind
 from mailout.delivery.states import State
 from mailout.feedback.model import Reading, Received
+from mailout.history.noticed import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
 from mailout.history.port import Act
 from mailout.ids import transactional_id, uuid_of
 from mailout.intake.notification_port import NewNotification, Told
@@ -165,3 +166,37 @@ def test_a_dead_letter_goes_back_into_the_inbox_once(store: Store) -> None:
     assert [(one.id, one.payload) for one in store.waiting_events(10)] == [("sns-1", '{"odd": 1}')]
     assert store.dead_letters() == []
     assert not store.requeue_dead_letter(str(dead["id"]))
+
+
+def test_written_pages_are_replaced_whole_and_have_their_time(store: Store, factory: StoreFactory) -> None:
+    """Else a page that was sent or deleted stays among the drafts."""
+    assert store.written_pages() is None
+    first = WrittenPage("page-1", "Spring", "Draft", is_ready=False, list_key="weekly", edited_at=NOON)
+    second = WrittenPage("page-2", "Summer", "Ready", is_ready=True, is_test=True, send_at=NOON + 60)
+    store.keep_written_pages([first, second])
+    factory.set_now(NOON + 90)
+    store.keep_written_pages([second])
+    assert store.written_pages() == WrittenPages(NOON + 90, [second])
+
+
+def test_refusals_are_counted_by_reason_and_only_the_latest_kinds_are_kept(
+    store: Store, factory: StoreFactory
+) -> None:
+    """Anybody can make a request that is refused: it must not fill the store."""
+    store.keep_refusals({("/ses-events", "not JSON"): 2})
+    factory.set_now(NOON + 5)
+    store.keep_refusals({("/ses-events", "not JSON"): 3, ("/webhooks/notion", "no signature"): 1})
+    one, other = store.refusals()
+    assert (one, other.path) == (Refusal("/ses-events", "not JSON", 5, NOON, NOON + 5), "/webhooks/notion")
+    factory.set_now(NOON + 9)
+    store.keep_refusals({("/ses-events", f"reason {n:03}"): 1 for n in range(REFUSALS_KEPT)})
+    kept = store.refusals(limit=1000)
+    assert (len(kept), kept[0].why, kept[-1].why) == (REFUSALS_KEPT, "reason 000", "reason 099")
+
+
+def test_the_last_run_of_a_mailout_is_known(store: Store) -> None:
+    id = enqueue(store, "page")
+    assert store.run_of(id) is None
+    store.keep_run(id, "run-1")
+    store.keep_run(id, "run-2")
+    assert (store.run_of(id), store.run_of("nothing")) == ("run-2", None)

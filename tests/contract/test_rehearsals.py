@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mailout.audience.port import SubscriberRow
 from mailout.delivery.protocol import REHEARSED
 from mailout.delivery.states import State
 from mailout.ids import mailout_id, rehearsal_id
@@ -87,11 +88,27 @@ def test_content_can_be_replaced_until_a_message_was_tried(store: Store) -> None
     store.put_content(edited)
     assert store.set_content(id, edited.hash, "News").content_hash == LETTER.hash
     assert store.set_content(id, edited.hash, "News", replace=True).content_hash == edited.hash
-    store.import_subscribers([])
-    freeze(store, id)
     begun = mailout(store, ANN, ref="begun")
-    Sender(store, begun).begin_one()
+    sender = Sender(store, begun)
+    sender.step(withdraw=[sender.begin_one().attempt], close=True)
+    store.release(begun)
     assert store.set_content(begun, edited.hash, "News", replace=True).content_hash == LETTER.hash
+
+
+def test_another_content_may_know_something_else_of_its_readers(store: Store) -> None:
+    store.import_subscribers([SubscriberRow(ANN, ANN, attributes={"name": "Ann", "city": "Porto"})])
+    id = enqueue(store)
+    freeze(store, id, attributes=["name"])
+    edited = replace(LETTER, text="Hello again")
+    store.put_content(edited)
+    replaced = store.set_content(id, edited.hash, "News", replace=True)
+    assert (replaced.frozen_at, replaced.ledger.recipients, replaced.ledger.pending) == (None, 0, 0)
+    freeze(store, id, attributes=["name", "city"])
+    assert store.mailout(id).ledger.pending == 1
+    store.start(id, "worker")
+    assert Sender(store, id).begin_one().variables == {"name": "Ann", "city": "Porto"}
+    again = store.set_content(id, edited.hash, "News", replace=True)
+    assert again.frozen_at is not None, "the same content: nothing changes"
 
 
 def test_a_mailout_that_was_cancelled_before_it_began_may_be_sent_after_all(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -73,7 +73,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def site(filled: Path, home: Path, **changes: Any) -> Iterator[Site]:
+def site(
+    filled: Path, home: Path, *, run_address: Callable[[str], str | None] = lambda run: None, **changes: Any
+) -> Iterator[Site]:
     shutil.copytree(filled, home)
     store = SqliteStore(home / "mailout.db", SystemClock())
     ids = json.loads((home / "ids.json").read_text())
@@ -97,6 +99,7 @@ def site(filled: Path, home: Path, **changes: Any) -> Iterator[Site]:
             partial(forgetting.forget_here, settings),
             partial(notification_wiring.producer_queue, settings),
             partial(notification_wiring.requeue_notification, settings),
+            run_address,
         ),
     )
     with served(app) as client:

@@ -17,7 +17,13 @@ from gateway.dashboard.login import local_path
 from gateway.dashboard.sessions import COOKIE, LASTS, Role, Sessions
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import Views
-from gateway.dashboard.wrong_passwords import MANY_OVER_ALL, MOST_FROM_ONE, QUARTER, WrongPasswords
+from gateway.dashboard.wrong_passwords import (
+    MANY_OVER_ALL,
+    MOST_FROM_ONE,
+    QUARTER,
+    SITES_KEPT,
+    WrongPasswords,
+)
 from mailout.errors import SettingsError
 from mailout.settings import Settings, load_settings
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
@@ -37,7 +43,13 @@ PAGES = (
 )
 ACTS = (
     *("/logout", "/letters", "/pause-all", "/people/add", "/person/unsubscribe", "/person/forget"),
-    *("/people/import", "/people/import/confirm", "/problems/requeue", "/notifications/requeue"),
+    *(
+        "/people/import",
+        "/people/import/confirm",
+        "/problems/requeue",
+        "/problems/drop",
+        "/notifications/requeue",
+    ),
 )
 LETTER_ACTS = ("pause", "resume", "cancel", "retry", "settle", "test", "send")
 
@@ -85,6 +97,11 @@ def test_behind_tls_the_cookie_never_goes_over_plain_http(dashboard: Site) -> No
     headers = {"x-forwarded-proto": "https"}
     answer = dashboard.client.post("/login", data={"password": ADMIN}, headers=headers)
     assert "secure" in answer.headers["set-cookie"].lower()
+    # The sentence for the next page is a cookie, too.
+    dashboard.sign_in()
+    act = {"csrf": dashboard.csrf(), "paused": "yes"}
+    acted = dashboard.client.post("/pause-all", data=act, headers=headers)
+    assert "; secure" in acted.headers["set-cookie"].lower()
 
 
 def test_ten_wrong_passwords_and_the_address_waits(dashboard: Site) -> None:
@@ -131,6 +148,18 @@ def test_many_wrong_ones_from_everywhere_slow_everybody_and_lock_nobody_out() ->
     assert wrong.wait_of("198.51.100.1") is None
     clock[0] = QUARTER
     assert wrong.slow_by == 0
+
+
+def test_whoever_has_many_addresses_frees_nobody_who_has_to_wait() -> None:
+    """A network of its own has 65,536 of them: it must not make us forget its own, nor that we are slow."""
+    wrong = WrongPasswords(lambda: 0.0)
+    for _ in range(MOST_FROM_ONE):
+        wrong.one_more("192.0.2.1")
+    for n in range(SITES_KEPT + 20):
+        wrong.one_more(f"site {n}")
+    assert wrong.wait_of("192.0.2.1") is not None
+    assert wrong.slow_by > 0
+    assert len(wrong._counts) == SITES_KEPT
 
 
 def test_a_session_ends_after_twelve_hours_and_with_its_password() -> None:
@@ -181,13 +210,21 @@ def test_an_editor_sees_letters_and_tests_and_nothing_more(dashboard: Site) -> N
         "/people",
         "/person?email=odd@example.org",
         "/people/import",
+        "/system/checks",
         f"/letters/{id}/recipients.csv",
     ):
         assert dashboard.client.get(page).status_code == 403, page
     open_to_editors = {"/logout", "/letters", f"/letters/{dashboard.ids['going']}/test"}
     for act in set(all_acts(dashboard)) - open_to_editors:
         assert dashboard.client.post(act, data={"csrf": token}).status_code == 403, act
-    for page in ("/", "/letters", f"/letters/{id}", "/problems", "/system"):
+    for page in (
+        "/",
+        "/letters",
+        "/letters?show=drafts",
+        f"/letters/{id}",
+        "/problems",
+        "/system?checks_too=1",
+    ):
         text = dashboard.client.get(page).text
         assert "@example.org" not in text, page
     tested = dashboard.act(f"/letters/{dashboard.ids['test']}/test")

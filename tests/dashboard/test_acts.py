@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
 
+from gateway.dashboard.imports import KEPT_SECONDS, KeptFiles
+from mailout.audience.port import SubscriberRow
+from mailout.delivery.states import State
+from mailout.history.noticed import WrittenPage
 from mailout.queue.mailout import Status
 from mailout.queue.port import How, Request
-from tests.dashboard.conftest import Site
-from tests.dashboard.scene import PAGE
+from mailout.time_format import spoken
+from tests.contract.test_single_mails import mail
+from tests.dashboard.conftest import Site, site
+from tests.dashboard.scene import PAGE, SCRIPT, ZONE
+from tests.prefect_server import wait_for
 
 ANA = "person000@example.org"
 
@@ -202,12 +212,128 @@ def test_more_than_a_file_may_have_is_refused_before_it_is_read(dashboard: Site)
     assert not (dashboard.home / "imports").exists()
 
 
+def test_an_upload_that_nobody_imports_is_gone_after_an_hour(tmp_path: Path) -> None:
+    """It holds people's addresses."""
+    now, timers = [time.time()], list[Callable[[], None]]()
+    kept = KeptFiles(tmp_path / "imports", lambda: now[0], lambda _, do: timers.append(do))
+    first = kept.keep("people.csv", b"Email\n")
+    kept.keep("more.csv", b"Email\n")
+    assert len(timers) == 1
+    now[0] += KEPT_SECONDS / 2
+    timers.pop()()
+    assert kept.path(first) is not None
+    now[0] += KEPT_SECONDS
+    timers.pop()()
+    assert list((tmp_path / "imports").iterdir()) == []
+    assert timers == []
+
+
+def test_what_a_store_cannot_hold_is_refused_in_words(dashboard: Site) -> None:
+    dashboard.sign_in()
+    refused = dashboard.act("/people/add", email="nul@example.org", name="N\0l")
+    assert (refused.status_code, "cannot be stored" in refused.text) == (400, True)
+    for path in ("/people?q=%00", "/letters/%00", "/person?email=a%00@example.org"):
+        assert dashboard.client.get(path).status_code == 404, path
+
+
+def test_a_forgotten_persons_mail_is_found_by_nobody(dashboard: Site) -> None:
+    """Messages are found by an id made of the address, which stays."""
+    dashboard.sign_in()
+    dashboard.act("/person/forget", email=ANA, again=ANA)
+    assert dashboard.store.messages_to(ANA) == []
+
+
+def test_somebody_on_no_list_who_got_a_single_mail_has_a_page(dashboard: Site) -> None:
+    dashboard.store.accept_single_mails([mail("a", email="buyer@example.org")])
+    dashboard.sign_in()
+    assert "/person?email=buyer%40example.org" in dashboard.client.get("/people?q=buyer@example.org").text
+    page = dashboard.client.get("/person?email=buyer@example.org").text
+    assert "Not on your list" in page
+    assert "Your receipt" in page
+    assert "Unsubscribe from everything" not in page
+    gone = dashboard.act("/person/forget", email="buyer@example.org", again="buyer@example.org")
+    assert "is forgotten" in gone.text
+    assert dashboard.client.get("/person?email=buyer@example.org").status_code == 404
+
+
+def test_drafts_are_shown_as_the_watch_read_them(dashboard: Site, filled: Path, tmp_path: Path) -> None:
+    dashboard.sign_in()
+    page = "/letters?show=drafts"
+    assert "NOTION_TOKEN" in dashboard.client.get(page).text
+    later = dashboard.store.now() + 86_400
+    dashboard.store.keep_written_pages(
+        [
+            WrittenPage(PAGE, SCRIPT, "Draft", is_ready=False, list_key=SCRIPT),
+            WrittenPage("x", "Winter", "Ready", is_ready=True, send_at=later),
+        ]
+    )
+    shown = dashboard.client.get(page).text
+    assert f"https://www.notion.so/{PAGE.replace('-', '')}" in shown
+    assert "<script>window" not in shown
+    assert f"Goes out {spoken(later, ZONE)}" in shown
+    assert "Read from Notion" in shown
+    assert f"Winter</b> goes out {spoken(later, ZONE)}" in dashboard.client.get("/").text
+    dashboard.act("/letters", page=PAGE)
+    assert dashboard.store.asked(waiting=0) == [Request(PAGE, How.TEST)]
+
+
+def test_one_letter_leads_to_its_run_in_prefect(filled: Path, tmp_path: Path) -> None:
+    with site(
+        filled, tmp_path / "home", run_address=lambda run: f"https://prefect.example/runs/{run}"
+    ) as shown:
+        shown.sign_in()
+        page = f"/letters/{shown.ids['sent']}"
+        assert "prefect.example" not in shown.client.get(page).text
+        shown.store.keep_run(shown.ids["sent"], "run-1")
+        assert 'href="https://prefect.example/runs/run-1"' in shown.client.get(page).text
+
+
+def test_the_number_on_a_letter_is_its_own(dashboard: Site) -> None:
+    """Of its list, without those who left it, left everything or bounced."""
+    dashboard.sign_in()
+    everybody = dashboard.store.audience_size(None)
+    dashboard.store.import_subscribers([SubscriberRow("x@example.org", "x@example.org", lists=("other",))])
+    dashboard.store.unsubscribe(ANA, "newsletter")
+    size = dashboard.store.audience_size("newsletter")
+    assert size < everybody
+    page = dashboard.client.get(f"/letters/{dashboard.ids['test']}").text
+    assert f"Send to {size} people…" in page
+    assert f"{size} people on the list newsletter would get it." in page
+    frozen = dashboard.store.mailout(dashboard.ids["going"]).ledger.recipients
+    assert f"{frozen} people on the list" in dashboard.client.get(f"/letters/{dashboard.ids['going']}").text
+
+
+def test_refused_webhooks_are_shown_with_what_to_do(dashboard: Site) -> None:
+    for _ in range(3):
+        assert dashboard.client.post("/ses-events", content=b"no").status_code == 403
+    dashboard.client.post("/webhooks/notion", json={"type": "page.created"})
+    dashboard.sign_in()
+    wait_for(lambda: len(dashboard.store.refusals()) == 2, "the refusals are written down")
+    page = dashboard.client.get("/problems").text
+    assert "Delivery report (SNS): not JSON" in page
+    assert "<b>3 ×</b>" in page
+    assert "<code>NOTION_WEBHOOK_TOKEN</code>" in page
+
+
+def test_a_dead_message_is_sent_again_or_taken_off_the_list(dashboard: Site) -> None:
+    dashboard.sign_in()
+    id = dashboard.ids["failed"]
+    message = str(dashboard.store.messages(id, limit=1, states=[State.FAILED])[0]["id"])
+    dashboard.store.dead_letter("send", {"mailout": id, "message": message}, "It failed for good.")
+    dead = next(one for one in dashboard.store.dead_letters() if one["topic"] == "send")
+    assert "tried again within a minute" in dashboard.act("/problems/requeue", id=dead["id"]).text
+    assert dashboard.store.mailout(id).ledger.pending == 1
+    (other,) = [one for one in dashboard.store.dead_letters() if one["topic"] == "ses-events"]
+    assert "Removed from the list" in dashboard.act("/problems/drop", id=other["id"]).text
+    assert "no longer on the list" in dashboard.act("/problems/drop", id=other["id"]).text
+
+
 def test_a_dead_letter_is_put_back(dashboard: Site) -> None:
     dashboard.sign_in()
     (dead,) = dashboard.store.dead_letters()
-    assert "back in the inbox" in dashboard.act("/problems/requeue", id=dead["id"]).text
+    assert "tried again within a minute" in dashboard.act("/problems/requeue", id=dead["id"]).text
     assert len(dashboard.store.waiting_events(10)) == 1
-    assert "not there any more" in dashboard.act("/problems/requeue", id=dead["id"]).text
+    assert "There is no dead letter" in dashboard.act("/problems/requeue", id=dead["id"]).text
 
 
 def test_what_is_not_there_is_said_in_words(dashboard: Site) -> None:

@@ -25,6 +25,7 @@ from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
 from tests.ports import free_port
 from tests.prefect_server import PATIENCE, PrefectServer, answers, running, wait_for
+from tests.producer.database import ProducerDatabase
 
 TOKEN = "a token for all these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
@@ -81,13 +82,40 @@ def nobody_gets_in_without_the_string(server: PrefectServer) -> None:
     assert "access-control-allow-origin" not in answer.headers
 
 
+def with_a_producer(mailout: Commands) -> ProducerDatabase:
+    """Its queue asks for one notification; what is sent goes to a folder, so a copy of it is marked."""
+    producer = ProducerDatabase(mailout.folder / "producer.db")
+    producer.one("zoe@example.org")
+    mailout.settings |= {
+        "NOTIFY_DB": str(producer.path),
+        "NOTIFY_SOURCE": "seats",
+        "NOTIFY_BASE_URL": "https://app.example.org",
+    }
+    return producer
+
+
+def notified(mailout: Commands, server: PrefectServer) -> bool:
+    flows = {one["id"]: one["name"] for one in server.find("flows")}
+    running = [run for run in server.find("flow_runs") if flows[run["flow_id"]] == "dispatch_notifications"]
+    return len(running) == len(list(mailout.home.glob("outbox/single/zoe@*.eml"))) == 1
+
+
+def letters(mailout: Commands) -> list[str]:
+    """To whom the letter has gone."""
+    return [mail.name.split("--")[0] for mail in mailout.mails() if mail.parent.name != "single"]
+
+
 @needs_proc
 def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     """Stopped or killed in the middle of a mailout. One test, since each start takes half a minute."""
     mailout.people(*PEOPLE)
+    producer = with_a_producer(mailout)
     mailout.settings |= {"SEND_RATE_PER_SEC": "0.05", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
     port, prefect_port = free_port(), free_port()
     stopped_it_leaves_no_message_in_doubt(mailout, port, prefect_port)
+    assert [row["fanout_status"] for row in producer.rows()] == ["pending"], "it was a rehearsal"
+    producer.path = mailout.home / "notify" / "seats.db"
+    assert [(row["fanout_status"], row["fanout_attempts"]) for row in producer.rows()] == [("sent", 1)]
     killed_it_leaves_no_process(mailout, port, prefect_port)
 
 
@@ -106,9 +134,10 @@ def stopped_it_leaves_no_message_in_doubt(mailout: Commands, port: int, prefect_
         wait_for(lambda: one_that(mailout.home, "cli gateway") not in (None, first), "the gateway is back")
         wait_for(lambda: answers(f"{gateway}/health"), "the gateway answers again")
 
+        wait_for(lambda: notified(mailout, server), "the producer's notification, by one long run")
         ask(port, mailout.letter())
         wait_for(lambda: started_by_event(server), "the gateway's event starts the flow")
-        wait_for(mailout.mails, "the first letter")
+        wait_for(lambda: letters(mailout), "the first letter")
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0, log.read_text()
     assert wait_for(lambda: not processes_of(mailout.home), f"all end: {processes_of(mailout.home)}")
@@ -122,9 +151,8 @@ def stopped_it_leaves_no_message_in_doubt(mailout: Commands, port: int, prefect_
         cut_off = store.db.read("SELECT id FROM sender_sessions WHERE closed_at IS NULL")
     assert not cut_off, "a sender was cut off instead of being asked to end"
     (stopped,) = mailout.queue()
-    names = Counter(mail.name.split("--")[0] for mail in mailout.mails())
     assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
-    assert stopped.ledger.sent == sum(names.values()) < len(PEOPLE)
+    assert stopped.ledger.sent == len(letters(mailout)) < len(PEOPLE)
     assert stopped.status in (Status.PENDING, Status.PROCESSING)
     assert stopped.defer_reason is None
 

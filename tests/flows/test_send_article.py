@@ -13,7 +13,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from flows.run_queue import run_queue
 from flows.send_article import send_article
 from mailout.engine import Engine
-from mailout.intake.articles import ArticleOrder
+from mailout.intake.article_order import ArticleOrder
 from mailout.queue.port import How, Request
 from tests.clocks import FakeClock, FromNoon
 from tests.contract.articles import CLEO, UNA, order, settle_in

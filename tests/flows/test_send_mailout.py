@@ -49,6 +49,7 @@ def test_everybody_gets_it_once_and_the_run_says_so(engine_with: Build, letter: 
         keys = [f"{kind}-hello-{LETTER[:8]}" for kind in ("progress", "ledger", "report")]
         found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=keys)))
     assert {artifact.key for artifact in found} == set(keys)
+    assert engine.store.run_of(LETTER) == str(state.state_details.flow_run_id)
     again = run(send_mailout, letter)
     error = again.result(raise_on_failure=False)
     assert isinstance(error, Abort)

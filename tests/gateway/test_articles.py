@@ -9,7 +9,7 @@ import pytest
 from gateway.dashboard.wrong_passwords import MOST_FROM_ONE
 from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
-from mailout.intake.articles import ArticleOrder
+from mailout.intake.article_order import ArticleOrder
 from mailout.queue.port import How
 from tests.contract.articles import BATCH, settle_in
 from tests.gateway.conftest import Open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import resource
@@ -19,7 +20,7 @@ import pytest
 
 from gateway.access import WRONG_A_MINUTE
 from gateway.refusals import LINES, RefusalLog
-from gateway.server import FILES_FOR_OURSELVES, Limits, site_of
+from gateway.server import FILES_FOR_OURSELVES, MOST_HEADER_BYTES, LimitedProtocol, Limits, site_of
 from mailout.adapters.sqlite import SqliteStore
 from mailout.queue.port import Request
 from tests.clocks import FakeClock
@@ -132,6 +133,62 @@ def test_a_stream_goes_on_after_the_deadline_of_answers(open_gateway: Open, stor
         time.sleep(1.6)
         store.ask(Request("letter.md"), repeat=0)
         assert "letter.md" in next(told)
+
+
+def test_an_app_that_answers_after_its_503_is_not_heard(
+    open_gateway: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold, over = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        hold.wait(PATIENCE)
+        over.set()
+
+    monkeypatch.setattr(store, "check", slow)
+    gateway = open_gateway(answer_seconds=0.2)
+    with connect(gateway) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        told = client.recv(4096)
+        hold.set()
+        assert over.wait(PATIENCE)
+        told += all_of(client)
+    assert told.startswith(b"HTTP/1.1 503")
+    assert told.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX-A: ",  # one header
+        b"GET /",  # the address
+        b"POST /nowhere HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: ",  # a trailer
+    ],
+)
+def test_headers_without_an_end_are_refused(open_gateway: Open, endless: bytes) -> None:
+    """The parser would keep them all; nothing else limits what comes before a body."""
+    gateway = open_gateway(limits=Limits(request_seconds=PATIENCE))
+    with connect(gateway) as client, suppress(ConnectionError):
+        client.sendall(endless)
+        for _ in range(200):
+            client.sendall(b"a" * MOST_HEADER_BYTES)
+        raise AssertionError("13 MB of headers were taken")
+
+
+def test_answers_leave_at_once(open_gateway: Open) -> None:
+    """Headers and body are two writes: without TCP_NODELAY the second waits 40 ms for an acknowledgement."""
+    seen: list[int] = []
+    made = LimitedProtocol.connection_made
+
+    def noted(self: LimitedProtocol, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        found = transport.get_extra_info("socket")
+        seen.append(found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LimitedProtocol, "connection_made", noted)
+        assert open_gateway().get("/health").status_code == 200
+    assert seen
+    assert all(seen)
 
 
 # ── Connections ──

@@ -119,7 +119,7 @@ def test_the_poll_tells_what_is_sent_and_what_comes_next(gateway: Client, store:
     assert (told["reason_code"], told["next_run_at"]) == (None, None)
     assert told["counts"]["pending"] == 30
     assert told["forecast"]["ends_at"] == "2026-11-16T12:00:06.030Z"
-    assert [one["counts"]["recipients"] for one in told["queue"]] == [30, 10, 10]
+    assert [one["ledger"]["recipients"] for one in told["queue"]] == [30, 10, 10]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_waits_for_a_person_has_a_reason_and_no_time(gateway: Client, store
         None,
         None,
     )
-    assert told["queue"][0]["note"] == "12 of 150 bounced."
+    assert told["queue"][0]["defer_note"] == "12 of 150 bounced."
 
 
 def test_the_poll_says_that_everything_is_paused(gateway: Client, store: SqliteStore) -> None:
@@ -273,10 +273,10 @@ def act(gateway: Client, id: str, name: str, body: Any = None) -> httpx.Response
 def test_a_mailout_is_paused_resumed_and_cancelled(gateway: Client, store: SqliteStore) -> None:
     id = add(store, "letter", 5)
     paused = act(gateway, id, "pause", {"note": "The date is wrong."}).json()
-    assert (paused["reason_code"], paused["note"]) == ("paused", "The date is wrong.")
-    assert act(gateway, id, "resume").json()["reason_code"] is None
+    assert (paused["defer_reason"], paused["defer_note"]) == ("paused", "The date is wrong.")
+    assert act(gateway, id, "resume").json()["defer_reason"] is None
     cancelled = act(gateway, id, "cancel").json()
-    assert (cancelled["status"], cancelled["counts"]["suppressed"]) == ("CANCELLED", 5)
+    assert (cancelled["status"], cancelled["ledger"]["suppressed"]) == ("CANCELLED", 5)
     assert id in store.due_reports()  # its page will be told
 
 
@@ -285,13 +285,13 @@ def test_failures_are_retried_and_doubts_settled(
 ) -> None:
     id = add(store, "letter", 3)
     end_one_as(store, id, State.FAILED)
-    assert act(gateway, id, "retry").json()["counts"]["failed"] == 0
+    assert act(gateway, id, "retry").json()["ledger"]["failed"] == 0
     doubtful = end_one_as(store, id, State.UNKNOWN)
     early = act(gateway, id, "settle", {"as": "pending"})
     assert early.status_code == 409
     assert "wait" in early.json()["error"]
     settled = act(gateway, id, "settle", {"as": "sent", "messages": [doubtful]}).json()
-    assert (settled["counts"]["unknown"], settled["counts"]["sent"]) == (0, 1)
+    assert (settled["ledger"]["unknown"], settled["ledger"]["sent"]) == (0, 1)
 
 
 @pytest.mark.parametrize(("name", "body"), [("resume", None), ("retry", None), ("settle", {"as": "sent"})])

@@ -129,6 +129,9 @@ INTEGRITY = [
     ({"recipient": {"name": "Ana"}}, "recipient"),
     ({"recipient": {"recipientId": "not-a-uuid"}}, "recipient.recipientId"),
     ({"recipient": {"externalId": "u", "email": "bo@example.org"}}, "recipient.email"),
+    ({"recipient": {"externalId": "a/b"}}, "recipient.externalId"),
+    ({"recipient": {"externalId": "\ufffd"}}, "recipient.externalId"),
+    ({"recipient": {"externalId": "a\nb"}}, "recipient.externalId"),
     ({"html": "<p>a\u0000b</p>"}, "html"),
 ]
 
@@ -200,6 +203,13 @@ def test_recipients(api: Api, company: Company) -> None:
     assert problem(api.call("PUT", path, json={}))[1] == "INVALID_PAYLOAD"
     assert api.call("DELETE", path).status_code == 204
     assert problem(api.call("DELETE", path))[:2] == (404, "RECIPIENT_NOT_FOUND")
+
+
+@pytest.mark.parametrize("name", ["x" * 201, "%FF", "%EF%BF%BD", "a%0Ab"])
+def test_a_recipients_name_that_is_none_is_refused_as_everything_else(api: Api, name: str) -> None:
+    for method, body in (("PUT", {"email": "a@example.org"}), ("GET", None), ("DELETE", None)):
+        answer = api.call(method, f"/v1/recipients/{name}", json=body)
+        assert problem(answer) == (400, "INVALID_PAYLOAD", "externalId")
 
 
 def test_the_whole_story_and_only_to_its_company(api: Api, company: Company, store: SqliteStore) -> None:

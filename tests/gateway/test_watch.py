@@ -172,6 +172,35 @@ def test_a_ready_page_wakes_the_queue(
         pages.close()
 
 
+def test_drafts_and_ready_pages_are_kept_for_the_dashboard_and_wake_nobody(
+    store: SqliteStore, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    other, sent = (f"{n}429989f-e8ac-4eff-bc8f-57f56486db54" for n in (3, 4))
+    with notion_stub() as notion:
+        settings = Settings(notion_token=TOKEN, notion_base_url=notion.url, notion_db_mailouts=MAILOUTS)  # type: ignore[arg-type]
+        pages = wiring.notion_pages(settings, clock)
+        assert pages is not None
+        watched = Watched(store, clock, pages, mailout_home=tmp_path)
+        letter = mailout_page("Hello", "Draft")
+        later = {
+            **mailout_page("Winter", "Ready", send_at={"start": "2030-01-01"}),
+            "last_edited_time": "2026-11-15T08:00:00Z",
+        }
+        done = mailout_page("Gone", "Send")
+        notion.load(workspace(pages={LETTER: letter, other: later, sent: done}))
+        assert watched.told(120) == []
+        pages.close()
+    found = store.written_pages()
+    assert found is not None
+    assert found.read_at == clock.now()
+    assert [(one.ref, one.subject, one.status, one.is_ready) for one in found.pages] == [
+        (other, "Winter", "Ready", True),
+        (LETTER, "Hello", "Draft", False),
+    ]
+    assert found.pages[0].send_at == 1893456000.0
+
+
 def test_what_sqs_holds_comes_into_the_inbox_and_wakes_its_flow(
     store: SqliteStore, clock: FakeClock, tmp_path: Path
 ) -> None:

@@ -1,15 +1,14 @@
-"""A worker in a process of its own, to be killed: `python -m tests.producer.process STORE DB HOME RATE`."""
+"""A worker in a process of its own, to be killed."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.folder import FolderTransport
 from mailout.adapters.journals.files import FileJournals
-from mailout.adapters.producer_sqlite import ProducerSqlite
+from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.clock import SystemClock
 from mailout.content.footer import Footer
 from mailout.content.notification_templates import NotificationTemplates
@@ -18,17 +17,18 @@ from mailout.delivery.options import RunReport, SenderOptions
 from mailout.delivery.protocol import Timing
 from mailout.delivery.sender import Sender
 from mailout.intake.notification_job import JobOptions
-from mailout.intake.notifications import NotificationWorker, WorkerOptions
+from mailout.intake.notification_messages import WorkerOptions
+from mailout.intake.notifications import NotificationWorker
 from tests.contract.stores import open_address
 
 
-def main(address: str, db: str, home: str, rate: str) -> None:
+def work(address: str, db: Path, home: Path, rate: float) -> None:
     clock, store = SystemClock(), open_address(address)
-    transport = FolderTransport(Path(home) / "outbox", clock)
-    journals = FileJournals(Path(home) / "journal")
+    transport = FolderTransport(home / "outbox", clock)
+    journals = FileJournals(home / "journal")
     options = SenderOptions(
         worker=f"here-{os.getpid()}",
-        rate=float(rate),
+        rate=rate,
         timing=Timing.of(4),
         pace_scope="folder",
     )
@@ -46,9 +46,9 @@ def main(address: str, db: str, home: str, rate: str) -> None:
         return sender.run(None, deadline=clock.monotonic() + seconds, until_idle=True)
 
     NotificationWorker(
-        producer=ProducerSqlite(Path(db), worker=f"here-{os.getpid()}", clock=clock, busy_seconds=30),
+        producer=ProducerSqlite(db, worker=f"here-{os.getpid()}", clock=clock, busy_seconds=30),
         store=store,
-        templates=NotificationTemplates(Path(home) / "templates", ZoneInfo("UTC"), ""),
+        templates=NotificationTemplates(home / "templates", ZoneInfo("UTC"), ""),
         send=send,
         clock=clock,
         options=WorkerOptions(
@@ -60,7 +60,3 @@ def main(address: str, db: str, home: str, rate: str) -> None:
             rehearsal=True,
         ),
     ).run()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

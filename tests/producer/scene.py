@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from mailout.adapters.producer_sqlite import ProducerSqlite
+from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.content.footer import Footer
 from mailout.content.notification_templates import NotificationTemplates
 from mailout.delivery.compose import SingleComposer
@@ -17,8 +17,9 @@ from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Timing
 from mailout.delivery.sender import Sender
 from mailout.intake.notification_job import JobOptions
+from mailout.intake.notification_messages import WorkerOptions
 from mailout.intake.notification_port import Counts
-from mailout.intake.notifications import NotificationWorker, WorkerOptions
+from mailout.intake.notifications import NotificationWorker
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.stores import StoreFactory
@@ -90,7 +91,7 @@ class Scene:
                 worker=name,
                 clock=self.clock,
                 update_subscriptions=update,
-                busy_seconds=0.1,
+                busy_seconds=0.01,
             ),
             store=self.store,
             templates=NotificationTemplates(self.templates, ZoneInfo("UTC"), "Course Watch"),

@@ -183,13 +183,15 @@ class Workspace:
     def _query(self, id: str, body: Json) -> Json:
         source, _ = self._by_source(id)
         ids = [one for one, page in self.pages.items() if page.get("database") == source]
-        wanted = body["filter"].get("and", [body["filter"]])
+        wanted = body["filter"].get("and") or body["filter"].get("or") or [body["filter"]]
+        together = any if "or" in body["filter"] else all
         found = [
             self._page(one)
             for one in ids
-            if all(fits(self.pages[one]["properties"][each["property"]], each) for each in wanted)
+            if together(fits(self.pages[one]["properties"][each["property"]], each) for each in wanted)
         ]
-        found.sort(key=lambda page: page["created_time"])
+        (order,) = body["sorts"]
+        found.sort(key=lambda page: page[order["timestamp"]], reverse=order["direction"] == "descending")
         return self._listed(found, body.get("start_cursor", ""), body.get("page_size", 100))
 
     def _by_source(self, id: str) -> tuple[str, Json]:

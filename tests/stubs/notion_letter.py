@@ -188,6 +188,7 @@ def _boxes() -> list[Json]:
             color="yellow_background",
         ),
         words("callout", "No icon, no colour.", icon=None),
+        words("callout", [text("Reserve a place", href="https://example.org/boat")], icon=None),
         words(
             "callout",
             "An icon of our own.",

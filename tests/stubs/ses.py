@@ -4,7 +4,7 @@ It says where it listens in one line of JSON, keeps what SES would take, and mis
 
   POST /_control   {"rules": [...], "seed": 1, "stale_after": s, "close_after": s, "account": {...},
                     "identities": {...}, "configuration_sets": {...}, "denied": [...], "busy": n,
-                    "latency_ms": n, "rate": n, "quota": n}
+                    "latency_ms": n, "rate": n, "quota": n, "same_id": true}
   GET  /_accepted  counts by address, and who was accepted twice; ?messages=1: the mails, rendered; ?to=
   GET  /_times     every call as [when, operation, how many mails]
   GET  /_open      how many connections are open, this one among them
@@ -51,6 +51,7 @@ class World:
     configuration_sets: dict[str, list[dict[str, Any]]] | None = None
     denied: list[str] = field(default_factory=list)  # kinds of questions: account, identities, …
     busy: int = 0  # so many questions are too many
+    same_id: bool = False  # every mail is given the same id
 
 
 class Ses:
@@ -118,6 +119,7 @@ class Ses:
             "by_address": by_address,
             "twice": sorted(address for address, n in by_address.items() if n > 1),
             "messages_twice": sorted(message for message, n in by_message.items() if n > 1),
+            "misbehaved": self.script.followed,
         }
         if with_messages or to:
             report["messages"] = [mail.show() for mail in self.accepted if to in (None, mail.to)]
@@ -141,6 +143,7 @@ class Ses:
             reply = error(rule.status, rule.code, rule.message, aws=rule.aws)
             if not rule.request_id:
                 del reply.headers["x-amzn-RequestId"]
+            reply.headers |= rule.headers
             if rule.body is not None:
                 reply.body = rule.body.encode()
             reply.cut = rule.cut
@@ -205,7 +208,8 @@ class Ses:
         tags: list[dict[str, str]],
     ) -> str:
         self._serial += 1
-        message_id = f"stub-{self._serial:08d}"
+        message_id = "stub-again" if self.world.same_id else f"stub-{self._serial:08d}"
+        self.script.followed += self.world.same_id
         kept = (request, entry) if self.world.keep_bodies else (None, None)
         self.accepted.append(Accepted(message_id, time.time(), operation, to, *kept, tags))
         return message_id

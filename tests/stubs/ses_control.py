@@ -29,6 +29,10 @@ class SesStub:
     def accepted(self) -> dict[str, Any]:
         return self._get("/_accepted")
 
+    def misbehaved(self) -> int:
+        """How often it did what the rules say, since they were given."""
+        return int(self.accepted()["misbehaved"])
+
     def messages(self, to: str | None = None) -> list[dict[str, Any]]:
         """The accepted mails, as a reader would see them."""
         query = {"messages": "1"} | ({"to": to} if to else {})

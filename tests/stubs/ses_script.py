@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Deed = Literal["answer", "drop", "hang", "delay", "entry"]
@@ -15,6 +15,7 @@ class Rule:
     """One misbehaviour.
 
     do           answer (status, code, message), drop the connection, hang, delay, or fail one bulk entry
+    headers      of that answer, besides its own
     body, cut    answer this body, whatever it is; cut: promise more of it, and close the connection
     accept       the mail is taken before that (for answer, drop and hang)
     aws          answer with AWS's error body; without, as a proxy would; request_id: and with a request id
@@ -30,6 +31,7 @@ class Rule:
     message: str = ""
     aws: bool = True
     request_id: bool = True
+    headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
     cut: bool = False
     seconds: float = 0.0
@@ -60,21 +62,25 @@ class Script:
     def __init__(self, rules: Sequence[dict[str, Any]] = (), seed: int = 0) -> None:
         self._rules = [Rule(**rule) for rule in rules]
         self._chance = random.Random(seed)
+        self.followed = 0  # how often it went wrong
 
     def for_call(self, operation: str, addresses: Sequence[str]) -> Rule | None:
         for rule in self._rules:
             if rule.do != "entry" and rule.fits(operation, addresses) and rule.due(self._chance):
+                self.followed += 1
                 return rule
         return None
 
     def for_question(self, operation: str) -> Rule | None:
         for rule in self._rules:
             if rule.operation == operation and rule.due(self._chance):
+                self.followed += 1
                 return rule
         return None
 
     def for_entry(self, address: str) -> Rule | None:
         for rule in self._rules:
             if rule.do == "entry" and rule.fits("SendBulkEmail", [address]) and rule.due(self._chance):
+                self.followed += 1
                 return rule
         return None

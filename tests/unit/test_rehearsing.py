@@ -97,6 +97,10 @@ def test_a_test_says_so_in_its_subject_and_has_the_letters_hash(engine_for: Buil
         engine.deliver(mailout.id)
     assert subjects(engine) == ["Hello", "[Test] Hello"]
     assert test.content_hash == real.content_hash
+    written = letter.read_text("utf-8").replace("---\n", "---\nlanguage: es\n", 1)
+    letter.write_text(written, encoding="utf-8")
+    engine.deliver(engine.intake.enqueue(str(letter), test=True).id)
+    assert "[Prueba] Hello" in subjects(engine), "in the letter's own language"
 
 
 def test_pictures_that_readers_could_not_see_stop_a_mailout_to_people(

@@ -14,6 +14,12 @@ from mailout.errors import SourceError, SourceNotFound, SourceRefused, SourceUna
 
 MAX_READ_DEPTH = 100
 """Deeper than people write, and well within the stack."""
+TOO_LONG = "The page is longer than a mail can be: its end is left out. Shorten it."
+TOO_DEEP = f"What is nested deeper than {MAX_READ_DEPTH} is left out. Move it up."
+CONTAINS_ITSELF = "A synced block contains itself. Take the inner one out."
+HIDDEN = "Notion does not let its contents be read: they are left out."
+UNSHARED_ORIGINAL = "The original of a synced block cannot be read. Share its page with the integration."
+UNSHARED_NOTES = "The notes of a meeting cannot be read. Share their page with the integration."
 
 _ELSEWHERE = frozenset({"child_page", "child_database", "link_to_page"})
 """Their children are pages of their own; the mail links to them."""
@@ -36,7 +42,11 @@ class BlockReader:
         blocks = list(self._children(id, (id,)))
         if self._cut:
             blocks.append(
-                Block(id, "unsupported", trouble="the page is longer than a mail can be; its end is left out")
+                Block(
+                    id,
+                    "unsupported",
+                    trouble=TOO_LONG,
+                )
             )
         return blocks
 
@@ -71,7 +81,12 @@ class BlockReader:
             return Block.of(answer)
         # Children of a type that the API does not know cannot be asked for either.
         lenient = kind == "unsupported"
-        return self._with(answer, [id], above, "its contents cannot be read" if lenient else None)
+        return self._with(
+            answer,
+            [id],
+            above,
+            HIDDEN if lenient else None,
+        )
 
     def _title(self, link: Json) -> str:
         """Of the page that a block points to; empty if it is not shared with us."""
@@ -91,13 +106,23 @@ class BlockReader:
         original = source.get("block_id")
         if not original:
             return self._with(answer, [str(answer.get("id"))] if answer.get("has_children") else [], above)
-        return self._with(answer, [str(original)], above, "the original of a synced block cannot be read")
+        return self._with(
+            answer,
+            [str(original)],
+            above,
+            UNSHARED_ORIGINAL,
+        )
 
     def _meeting(self, answer: Json, parts: Json, above: tuple[str, ...]) -> Block:
         """Summary and notes; the transcript is for the archive, not for readers."""
         wanted = [parts.get("summary_block_id"), parts.get("notes_block_id")]
         ids = [str(id) for id in wanted if id]
-        return self._with(answer, ids, above, "the notes of a meeting cannot be read")
+        return self._with(
+            answer,
+            ids,
+            above,
+            UNSHARED_NOTES,
+        )
 
     def _with(
         self, answer: Json, ids: list[str], above: tuple[str, ...], lenient: str | None = None
@@ -106,9 +131,9 @@ class BlockReader:
         children: list[Block] = []
         for id in ids:
             if id in above:
-                return Block.of(answer, children, f"the block contains itself (by way of {id})")
+                return Block.of(answer, children, CONTAINS_ITSELF)
             if len(above) > MAX_READ_DEPTH:
-                return Block.of(answer, children, f"what is nested deeper than {MAX_READ_DEPTH} is left out")
+                return Block.of(answer, children, TOO_DEEP)
             if id in self._originals:
                 children.extend(self._again(id))
                 continue
@@ -119,7 +144,7 @@ class BlockReader:
             except SourceError as error:
                 if lenient is None:
                     raise
-                return Block.of(answer, children, f"{lenient}: {error.message}")
+                return Block.of(answer, children, f"{lenient} Notion said: {error.message}")
             if answer.get("type") == "synced_block":
                 self._originals[id] = found
             children.extend(found)

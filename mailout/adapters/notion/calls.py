@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,7 @@ from mailout.errors import (
     SourceRefused,
     SourceUnavailable,
 )
-from mailout.retries import retried
+from mailout.retries import retried, retry_after_seconds
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +103,7 @@ class NotionCalls:
     def _wait(self, failure: BaseException | None, attempt: int) -> float:
         """What Notion asks for, within reason; else 1, 2, 4, 8 seconds."""
         asked = failure.headers.get("retry-after") if isinstance(failure, HTTPResponseError) else None
-        return min(MAX_WAIT, _seconds(asked, self._clock.now()) or float(2 ** (attempt - 1)))
+        return min(MAX_WAIT, retry_after_seconds(asked, self._clock.now()) or float(2 ** (attempt - 1)))
 
 
 def _paged(call: Callable[[Client, dict[str, Any]], Any], paging: dict[str, Any], api: Client) -> Any:
@@ -128,6 +127,7 @@ def _too_fast(failure: BaseException | None) -> bool:
 
 def _error(failure: Exception, what: str) -> SourceError:
     """What went wrong, in our words. Notion's own are kept: they name the property or the page."""
+    what = what[:1].upper() + what[1:]
     if not isinstance(failure, HTTPResponseError):
         if isinstance(failure, InvalidPathParameterError):
             return SourceError(f"{what}: {failure}")
@@ -147,17 +147,3 @@ def _error(failure: Exception, what: str) -> SourceError:
             return SourceUnavailable(said)
         case _:
             return SourceError(said)
-
-
-def _seconds(asked: str | None, now: float) -> float | None:
-    """`Retry-After` as seconds; it may be a number or a date."""
-    if not asked:
-        return None
-    try:
-        return max(0.0, float(asked))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
-    except ValueError:
-        return None

@@ -11,8 +11,8 @@ from notion_client import Client
 
 from mailout.adapters.notion.calls import NotionCalls
 from mailout.adapters.notion.config import NotionConfig
+from mailout.adapters.notion.error_rows import ERROR_PROPERTIES
 from mailout.adapters.notion.notes import STATUS_NOTE
-from mailout.adapters.notion.source import ERROR_PROPERTIES
 from mailout.clock import Clock
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import KINDS, PropertyNames, StatusNames

@@ -17,6 +17,7 @@ from mailout.content.port import Kind, SourceMailout
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorRecord
 from mailout.errors import SourceNotFound, UsageError
+from mailout.history.noticed import WrittenPage
 from mailout.page_status.state import WAITS, PageState, PageStatus
 
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
@@ -75,6 +76,9 @@ class NotionPages:
 
     def done_by_hand(self, since: float) -> list[str]:
         return [page.id for page in self._notion.done_by_hand(since)] if self.finds_ready else []
+
+    def written(self) -> list[WrittenPage]:
+        return self._notion.written_pages() if self.finds_ready else []
 
     def note(self, ref: str, text: str) -> None:
         self._told.add_note(ref, text)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from notion_client import Client
 
 from mailout.adapters.notion.blocks import BlockReader
-from mailout.adapters.notion.calls import Json, NotionCalls
+from mailout.adapters.notion.calls import PAGE_SIZE, Json, NotionCalls
 from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.adapters.notion.config import NotionConfig
+from mailout.adapters.notion.error_rows import ERROR_PROPERTIES, error_properties
 from mailout.adapters.notion.notes import NotionNotes
 from mailout.clock import Clock
 from mailout.content.notion.blocks import Block
@@ -31,17 +32,12 @@ from mailout.content.notion.page import (
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorRecord
 from mailout.errors import SettingsError, SourceError, SourceNotFound
+from mailout.history.noticed import WrittenPage
 
 log = logging.getLogger(__name__)
 
-ERROR_PROPERTIES: Mapping[str, str] = {
-    name: name
-    for name in ("timestamp", "mailout", "stage", "provider", "email", "code", "message", "attempts")
-}
-"""The errors database's properties beside its title."""
-
-
 DB_MAILOUTS = "NOTION_DB_MAILOUTS"
+OLDEST_FIRST: Json = {"timestamp": "created_time", "direction": "ascending"}
 
 
 class NotionSource:
@@ -117,6 +113,33 @@ class NotionSource:
             and (moment_of(answer.get("last_edited_time")) or since) >= since
         ]
 
+    def written_pages(self) -> list[WrittenPage]:
+        """Drafts and pages that ask to be sent, the last edited first: a hundred at most."""
+        statuses = self._config.statuses
+        is_ready, source = self._has_status(statuses.ready)
+        kind = next(one for one in is_ready if one != "property")
+        is_draft = {**is_ready, kind: {"equals": statuses.draft}}
+        edited_last = {"timestamp": "last_edited_time", "direction": "descending"}
+        answers = self._found("looking for drafts", source, {"or": [is_ready, is_draft]}, edited_last)
+        return [
+            self._written(answer)
+            for answer in islice(answers, PAGE_SIZE)
+            if answer.get("object") == "page" and not answer.get("in_trash")
+        ]
+
+    def _written(self, answer: Json) -> WrittenPage:
+        page = self.read(answer)
+        return WrittenPage(
+            page.id,
+            page.subject,
+            page.status or "",
+            is_ready=page.status == self._config.statuses.ready,
+            is_test=page.is_test,
+            list_key=page.list,
+            send_at=page.send_at,
+            edited_at=moment_of(answer.get("last_edited_time")),
+        )
+
     def _has_status(self, status: str) -> tuple[Json, str]:
         """The filter for it, whether it is a status or a select, and the data source that it is for."""
         name = self._config.properties.status
@@ -129,8 +152,8 @@ class NotionSource:
             )
         return {"property": name, kind: {"equals": status}}, source
 
-    def _found(self, what: str, source: str, wanted: Json) -> Iterator[Json]:
-        query = {"filter": wanted, "sorts": [{"timestamp": "created_time", "direction": "ascending"}]}
+    def _found(self, what: str, source: str, wanted: Json, order: Json = OLDEST_FIRST) -> Iterator[Json]:
+        query = {"filter": wanted, "sorts": [order]}
         return self._calls.pages(what, lambda api, paging: api.data_sources.query(source, **query, **paging))
 
     def page(self, page_id: str) -> Json:
@@ -149,7 +172,7 @@ class NotionSource:
             return True
         source = page_id_of(str(parent.get("data_source_id")))
         return source is not None and source == page_id_of(
-            self._data_source(self._config.db_mailouts, "NOTION_DB_MAILOUTS")
+            self._data_source(self._config.db_mailouts, DB_MAILOUTS)
         )
 
     # ── Reporting ────────────────────────────────────────────────────────────────────────────────
@@ -206,7 +229,7 @@ class NotionSource:
         for row in rows:
             body = {
                 "parent": {"type": "data_source_id", "data_source_id": source},
-                "properties": _error_properties(row, schema, page_id, subject, self._clock.now()),
+                "properties": error_properties(row, schema, page_id, subject, self._clock.now()),
             }
             self._calls.make("recording an error", partial(_create, body), repeatable=False)
         return len(rows)
@@ -278,31 +301,3 @@ class NotionSource:
 
 def _create(body: Mapping[str, Any], api: Client) -> Any:
     return api.pages.create(**body)
-
-
-def _error_properties(
-    row: ErrorRecord, schema: Json, page_id: str | None, subject: str | None, now: float
-) -> dict[str, Any]:
-    """One row as the errors database's own types take it. What has no page is named in the message, where
-    `mailout` is a relation."""
-    relates = (schema.get(ERROR_PROPERTIES["mailout"]) or {}).get("type") == "relation"
-    if relates and row.mailout and not page_id:
-        row = replace(row, message=f"{row.mailout}: {row.message}")
-    values: dict[str, Value] = {
-        one.name: getattr(row, one.name) for one in fields(row) if one.name in ERROR_PROPERTIES
-    }
-    values["timestamp"] = row.at or now
-    body: dict[str, Any] = {}
-    for key, value in values.items():
-        name = ERROR_PROPERTIES[key]
-        kind = str((schema.get(name) or {}).get("type"))
-        if key == "mailout" and kind == "relation":
-            written = {"relation": [{"id": page_id}]} if page_id else None
-        else:
-            written = property_value(kind, value) if value is not None else None
-        if written is not None:
-            body[name] = written
-    title = next((name for name, one in schema.items() if one.get("type") == "title"), "title")
-    about = ", ".join(one for one in (subject or row.mailout, row.email) if one) or row.stage
-    body[title] = property_value("title", f"{row.code}: {about}")
-    return body

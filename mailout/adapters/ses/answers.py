@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -11,6 +13,7 @@ from mailout.adapters.ses.connections import FAILED_TO_REACH, Call
 from mailout.adapters.ses.error_map import TABLE, classify
 from mailout.adapters.ses.headers import one_line
 from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.retries import retry_after_seconds
 
 MOST = 500  # characters of what was said: a proxy may answer with a whole page
 PASSING = (OutcomeKind.THROTTLED, OutcomeKind.TRANSIENT)
@@ -52,7 +55,9 @@ def answered(error: ClientError) -> Outcome:
     about = error.response.get("ResponseMetadata", {})
     code = _text(told, "Code")
     from_ses = bool(code) and not code.isdigit() and bool(about.get("RequestId"))
-    return classify(code, _text(told, "Message"), about.get("HTTPStatusCode"), from_ses)
+    outcome = classify(code, _text(told, "Message"), about.get("HTTPStatusCode"), from_ses)
+    asked = retry_after_seconds(about.get("HTTPHeaders", {}).get("retry-after"), time.time())
+    return replace(outcome, retry_after=asked) if asked else outcome
 
 
 def unanswered(error: Exception, call: Call) -> Outcome:

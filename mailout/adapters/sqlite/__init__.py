@@ -17,6 +17,7 @@ from mailout.adapters.sqlite.feedback import SqliteFeedback
 from mailout.adapters.sqlite.freezing import SqliteFreezing
 from mailout.adapters.sqlite.history import SqliteHistory
 from mailout.adapters.sqlite.leaving import SqliteLeaving
+from mailout.adapters.sqlite.noticed import SqliteNoticed
 from mailout.adapters.sqlite.notifications import SqliteNotifications
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
@@ -44,6 +45,7 @@ class SqliteStore(
     SqliteCounts,
     SqliteArchives,
     SqliteHistory,
+    SqliteNoticed,
     SqliteNotifications,
     SqliteArticles,
     SqliteSingleMails,

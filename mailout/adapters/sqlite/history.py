@@ -23,7 +23,7 @@ WHERE (:at IS NULL OR (q.created_at, q.id) < (:at, :id))
 ORDER BY q.created_at DESC, q.id DESC LIMIT :limit"""
 _MESSAGES_TO = """
 SELECT o.*, q.subject, q.is_test, q.is_rehearsal
-FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, :email)
+FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, :email) AND o.email = :email
 ORDER BY q.created_at DESC, q.id DESC LIMIT :limit"""
 _SINGLE_MAILS_TO = """
 SELECT o.*, c.subject FROM email_outbox o LEFT JOIN contents c ON c.hash = o.content_id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.database import Database
@@ -30,12 +29,15 @@ class SqliteNotifications:
                 )
             rows = tx.execute(
                 "SELECT n.key, n.requeues, n.told_epoch, o.id, o.state, o.epoch, o.ses_message_id,"  # noqa: S608
-                " o.error_code, o.error_category, o.error_message"
+                " o.error_code, o.error_category, o.error_message,"
+                " o.next_attempt_at - o.failed_at AS retry_after"
                 " FROM notifications n LEFT JOIN email_outbox o ON o.id = n.message_id"
                 f" WHERE n.{_KEYS}",
                 (wanted,),
             ).fetchall()
-        return {row["key"]: Known(row["requeues"], row["told_epoch"], _message(row)) for row in rows}
+        return {
+            row["key"]: Known(row["requeues"], row["told_epoch"], KnownMessage.of(dict(row))) for row in rows
+        }
 
     def put_notifications(self, new: Sequence[NewNotification]) -> None:
         with self.db.write() as tx:
@@ -95,17 +97,3 @@ class SqliteNotifications:
                 "UPDATE notifications SET told_epoch = ?, ended = ?, noted_at = ? WHERE key = ?",
                 [(one.epoch, one.ended, now, one.key) for one in told],
             )
-
-
-def _message(row: sqlite3.Row) -> KnownMessage | None:
-    if row["id"] is None:
-        return None
-    return KnownMessage(
-        row["id"],
-        State(row["state"]),
-        row["epoch"],
-        row["ses_message_id"],
-        row["error_code"],
-        row["error_category"],
-        row["error_message"],
-    )

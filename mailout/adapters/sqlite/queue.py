@@ -211,12 +211,21 @@ class SqliteQueue:
 
     def set_content(self, id: str, content_hash: str, subject: str, *, replace: bool = False) -> Mailout:
         with self.db.write() as tx:
-            tx.execute(
+            before = get_mailout(tx, id).content_hash
+            changed = tx.execute(
                 "UPDATE campaign_queue SET content_hash = :content, subject = :subject"
                 " WHERE id = :id AND (content_hash IS NULL OR (:replace AND status = 'PENDING'"
-                "  AND in_flight + sent + failed + unknown = 0))",
+                "  AND in_flight + sent + failed + unknown = 0"
+                "  AND NOT EXISTS (SELECT 1 FROM email_outbox o WHERE o.campaign_id = :id AND o.epoch > 0)))",
                 {"content": content_hash, "subject": subject, "id": id, "replace": replace},
-            )
+            ).rowcount
+            if changed and before not in (None, content_hash):
+                tx.execute("DELETE FROM email_outbox WHERE campaign_id = ?", (id,))
+                tx.execute(
+                    "UPDATE campaign_queue SET frozen_at = NULL, freeze_started_at = NULL,"
+                    " freeze_cursor = '', recipients = 0, pending = 0, suppressed = 0 WHERE id = ?",
+                    (id,),
+                )
             return get_mailout(tx, id)
 
     def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:

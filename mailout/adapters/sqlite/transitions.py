@@ -95,10 +95,12 @@ class Transitions:
         elif result.state is State.RETRY_SCHEDULED:
             self._retry_later(row, result)
         else:
+            failed_at = self._answered_at(row, result)
             self._to(
                 row,
                 result.state,
-                failed_at=self._answered_at(row, result),
+                failed_at=failed_at,
+                next_attempt_at=None if result.retry_in is None else failed_at + result.retry_in,
                 unknown_at=None,
                 duration_ms=self._took_ms(row, result),
                 **_error_of(result),
@@ -155,7 +157,8 @@ class Transitions:
         last = _last_entry(row)
         if (last.get("type"), last.get("epoch")) == ("FAILED", row["epoch"]):
             entry = None  # a person had settled it so
-        self._to(row, State.PENDING, entry, attempts=0, attempt_at=None, failed_at=None, sent_at=None)
+        columns = dict.fromkeys(("attempt_at", "failed_at", "sent_at", "next_attempt_at"))
+        self._to(row, State.PENDING, entry, attempts=0, **columns)
 
     def confirm(self, row: sqlite3.Row, provider_message_id: str | None) -> None:
         """An event knows that this attempt was accepted."""

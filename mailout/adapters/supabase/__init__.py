@@ -13,6 +13,7 @@ from mailout.adapters.supabase.counts import SupabaseCounts
 from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
 from mailout.adapters.supabase.history import SupabaseHistory
+from mailout.adapters.supabase.noticed import SupabaseNoticed
 from mailout.adapters.supabase.notifications import SupabaseNotifications
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
@@ -36,6 +37,7 @@ class SupabaseStore(
     SupabaseCounts,
     SupabaseArchives,
     SupabaseHistory,
+    SupabaseNoticed,
     SupabaseNotifications,
     SupabaseArticles,
     SupabaseSingleMails,

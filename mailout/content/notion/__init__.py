@@ -16,7 +16,7 @@ from mailout.content.notion.nodes import Nodes, Paragraph
 from mailout.content.notion.reading import Reader
 from mailout.content.notion.styles import STYLES
 from mailout.content.notion.text import nodes_text
-from mailout.content.variables import marked
+from mailout.content.variables import literal_braces, marked
 
 __all__ = ["Block", "page_id_of", "page_url", "render"]
 
@@ -31,7 +31,7 @@ def render(
     text = nodes_text(nodes)
     problems = reader.problems
     if cut:
-        lost = f"only the page's first {MAX_BLOCKS} blocks are in the mail"
+        lost = f"Only the page's first {MAX_BLOCKS:,} blocks are in the mail. Shorten it."
         problems += (Problem("content_too_long", lost),)
     return Document(
         subject=marked(subject),
@@ -43,6 +43,7 @@ def render(
         lang=language_of(text),
         date=day,
         styles=STYLES,
+        literals=literal_braces(subject, preheader) | reader.literals,
     )
 
 

@@ -16,6 +16,7 @@ _ALLOWED = re.compile(rf"(?:(?:{_WEB})://[^/?#]|(?:{_OTHER}):.)", re.IGNORECASE)
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f\u200b\ue000\ue001]")
 _ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
 _ID_AT_END = re.compile(rf"(?:^|[^0-9a-f])({_ID.pattern})$", re.IGNORECASE)
+_PAGE = re.compile(rf"(?:[\w-]+\.)?notion\.(?:so|com)/{_ID.pattern}", re.IGNORECASE)
 _HOSTS = re.compile(r"(?:^|\.)(?:notion\.so|notion\.com|notion\.site)$", re.IGNORECASE)
 
 
@@ -81,6 +82,8 @@ def short(url: str) -> str:
         return url.split(":", 1)[1].split("?", 1)[0]
     bare = re.sub(r"^https?://(?:www\.)?", "", url, flags=re.IGNORECASE)
     bare = _INVISIBLE.sub("", unquote(re.split(r"[?#]", bare, maxsplit=1)[0], errors="replace")).rstrip("/")
+    if _PAGE.fullmatch(bare):
+        return bare.partition("/")[0]  # a page's id says nothing
     return bare if len(bare) <= 60 else f"{bare[:59]}…"
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from mailout.content.document import Media, Problem
+from mailout.content.document import Media, Problem, cut
 from mailout.content.notion.blocks import Block, walk
 from mailout.content.notion.files import Shelf
-from mailout.content.notion.links import page_url, safe_url
+from mailout.content.notion.links import page_url, safe_url, short
 from mailout.content.notion.nodes import (
     Bullets,
     Button,
@@ -36,8 +36,13 @@ from mailout.content.notion.nodes import (
     Toggle,
 )
 from mailout.content.notion.rich_text import Span, Spans, plain, spans_of
+from mailout.content.variables import as_written, literal_braces
 
 UNSUPPORTED = "content_block_unsupported"
+BUTTON_UNKNOWN = (
+    "A Notion button follows. Notion's API tells neither what it says nor where it leads, so the letter has"
+    " none. Write a callout with nothing but a link in it; that becomes a button."
+)
 
 SIGNS: Mapping[str, str] = {
     "video": "▶️",
@@ -64,12 +69,15 @@ class Reader:
         self._page = page
         self._problems: list[Problem] = []
         self._shelf = Shelf()
+        self.literals: frozenset[str] = frozenset()  # braces that are meant to be read
+        self._words = ""  # the last that were read: they say where on the page something is
         self._readers: Mapping[str, Callable[[Block], Iterable[Node]]] = {
             "paragraph": self._paragraph,
             **{f"heading_{level}": self._heading for level in range(1, 5)},
             "toggle": self._toggle,
             "quote": self._quote,
             "callout": self._callout,
+            "button": self._button,
             "code": self._code,
             "equation": self._equation,
             "divider": lambda _: (Rule(),),
@@ -108,21 +116,30 @@ class Reader:
         return tuple(nodes)
 
     def _one(self, block: Block) -> Iterable[Node]:
-        if block.trouble:
-            self._report(block, block.trouble)
-        reader = self._readers.get(block.type)
+        reader = self._readers.get("button" if block.name == "button" else block.type)
+        if block.trouble and block.name != "button":
+            self._report(block.trouble)
         if reader:
             return reader(block)
-        if not block.trouble:
-            self._report(block, f"Notion's block type {block.name!r} has no form in a mail")
         words = self._spans(block)
+        if not block.trouble:
+            left = "only its words are in the mail" if words else "it is left out"
+            self._report(f"Notion's block “{block.name}” has no form in mail: {left}. Write it another way.")
         shown: Nodes = (Paragraph(words),) if words else ()
         return shown + self.nodes(block.children)
 
     # ── Words ────────────────────────────────────────────────────────────────────────────────────
 
     def _spans(self, block: Block, key: str = "rich_text") -> Spans:
-        return spans_of(block.data.get(key), self._shelf.host)
+        spans = self._read(block.data.get(key))
+        self._words = plain(spans) or self._words
+        return spans
+
+    def _read(self, items: object) -> Spans:
+        if isinstance(items, Sequence) and not isinstance(items, str):
+            typed = (item.get("plain_text") for item in items if isinstance(item, Mapping))
+            self.literals |= literal_braces(*(one for one in typed if isinstance(one, str)))
+        return spans_of(items, self._shelf.host)
 
     def _paragraph(self, block: Block) -> Iterable[Node]:
         spans = _icon_text(block.data.get("icon")) + self._spans(block)
@@ -145,6 +162,14 @@ class Reader:
         icon = self._shelf.icon(block) or _icon_text(block.data.get("icon"))
         return (Callout(icon, spans, _color(block), self.nodes(block.children)),)
 
+    def _button(self, block: Block) -> Iterable[Node]:
+        """What it says and where it leads, as far as the API tells: today it tells neither."""
+        spans = self._spans(block) or self._spans(block, "title")
+        if url := safe_url(block.data.get("url")) or _only_link(spans):
+            return (Button(spans or (Span(short(url)),), url),)
+        self._report(BUTTON_UNKNOWN)
+        return (Paragraph(spans),) if spans else ()
+
     def _code(self, block: Block) -> Iterable[Node]:
         source = spans_of(block.data.get("rich_text"), self._shelf.host, literal=True)
         return (Code(source, self._spans(block, "caption")),)
@@ -157,11 +182,10 @@ class Reader:
         items = []
         for block in blocks:
             if block.trouble:
-                self._report(block, block.trouble)
+                self._report(block.trouble)
+            words = self._spans(block)
             children = self.nodes(block.children)
-            items.append(
-                Item(self._spans(block), _color(block), children, checked=block.data.get("checked") is True)
-            )
+            items.append(Item(words, _color(block), children, checked=block.data.get("checked") is True))
         if kind == "to_do":
             return ToDos(tuple(items))
         if kind == "bulleted_list_item":
@@ -192,7 +216,11 @@ class Reader:
     @cached_property
     def _headings(self) -> tuple[tuple[int, str], ...]:
         found = ((_HEADING.fullmatch(block.type), block) for block in walk(self._page))
-        entries = ((int(match[1]), plain(self._spans(block))) for match, block in found if match)
+        entries = (
+            (int(match[1]), plain(spans_of(block.data.get("rich_text"), self._shelf.host)))
+            for match, block in found
+            if match
+        )
         return tuple((level, words) for level, words in entries if words)
 
     # ── Files and links ──────────────────────────────────────────────────────────────────────────
@@ -202,7 +230,7 @@ class Reader:
         caption = self._spans(block, "caption")
         alt = plain(caption) or name or "Image"
         if url is None:
-            self._report(block, "an image without an address that a mail can load")
+            self._report("This picture has no address that a mail can load. Upload it again.")
             return (Paragraph(caption),) if caption else ()
         return (Picture(url, alt, caption),)
 
@@ -210,7 +238,7 @@ class Reader:
         url, name = self._shelf.file(block)
         caption = self._spans(block, "caption")
         if url is None:
-            self._report(block, f"{block.type} without an address that a mail can carry")
+            self._report(f"The {block.type} here has no address that a mail can carry. Upload it again.")
         if not (url or name or caption):
             return ()
         if not name:
@@ -223,7 +251,9 @@ class Reader:
         if not (written or caption):
             return ()
         if url is None:
-            self._report(block, f"{block.type} without an address that a mail can carry")
+            self._report(
+                f"The address “{written}” cannot stand in a mail. Give one that begins with https://."
+            )
         return (Card(SIGNS[block.type], plain(caption) or ("" if url else written), url),)
 
     def _page_link(self, block: Block) -> Iterable[Node]:
@@ -252,7 +282,7 @@ class Reader:
         cells = row.data.get("cells")
         if not isinstance(cells, Sequence) or isinstance(cells, str):
             return ()
-        return tuple(spans_of(cell, self._shelf.host) for cell in cells)
+        return tuple(self._read(cell) for cell in cells)
 
     def _row_alone(self, block: Block) -> Iterable[Node]:
         cells = self._cells(block)
@@ -268,8 +298,10 @@ class Reader:
             return ()
         return (Columns(tuple(Column((ratio or usual) / total, children) for ratio, children in columns)),)
 
-    def _report(self, block: Block, message: str) -> None:
-        self._problems.append(Problem(UNSUPPORTED, f"{message} (block {block.id})", block.id))
+    def _report(self, message: str) -> None:
+        """By the nearest words before it: nobody finds a block by its id."""
+        where = cut(as_written(self._words), 60) or "the top of the page"
+        self._problems.append(Problem(UNSUPPORTED, message, where))
 
 
 def _only_link(spans: Spans) -> str | None:

@@ -9,10 +9,14 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
+from mailout.content.model import MARK_OPEN
 from mailout.content.notion.equations import readable
 from mailout.content.notion.links import file_name, page_url, safe_url, web_url
 from mailout.content.notion.styles import color_class
 from mailout.content.variables import marked, marked_address
+
+_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+"""Browsers break lines at its hyphens."""
 
 Host = Callable[[str, str, str], str]
 """(key, url, name) → the address that the mail carries for a file that Notion hosts."""
@@ -161,6 +165,8 @@ def _span_html(span: Span, verbatim: bool) -> str:
     html = escape(span.text)
     if not verbatim:
         html = html.replace("\n", "<br>")
+    if not (verbatim or MARK_OPEN in html):  # within a mark nothing may change
+        html = _DAY.sub(r'<span class="n-day">\g<0></span>', html)
     if span.image:
         source = f'src="{escape(span.image)}" alt="{escape(span.text)}"'
         html = f'<img class="n-emoji" {source} width="18" height="18">'

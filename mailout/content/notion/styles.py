@@ -66,12 +66,16 @@ _RULES = f"""\
 .card .n-card-in {{ padding: 12px 16px; }}
 .card .n-where {{ font-size: 14px; color: #6b6a66; }}
 .card .n-wide {{ width: 100%; table-layout: fixed; }}
+.card .n-wide {{ margin: 0 0 18px; }}
 .card .n-scroll {{ overflow-x: auto; }}
-.card .n-columns {{ width: 100%; table-layout: fixed; }}
+.card .n-scroll table:not([role]) {{ margin: 0; }}
+.card .n-columns {{ width: 100%; table-layout: fixed; margin: 0 0 18px; }}
 .card .n-column {{ padding: 0 18px 0 0; vertical-align: top; }}
 .card .n-last {{ padding-right: 0; }}
 .card .n-column > :first-child {{ margin-top: 0; }}
 .card .n-said > :last-child, .card .n-todo > :last-child {{ margin-bottom: 0; }}
+.card .n-column > :last-child {{ margin-bottom: 0; }}
+.card .n-day {{ white-space: nowrap; }}
 .card .n-toc {{ color: #6b6a66; }}
 """
 
@@ -82,7 +86,8 @@ _DARK = f"""\
 """
 
 _NARROW = """\
-  .card .n-column { display: block !important; width: 100% !important; padding-right: 0 !important; }
+  .card .n-column { display: block !important; width: 100% !important; padding: 0 0 18px !important; }
+  .card .n-columns { margin-bottom: 0 !important; }
 """
 
 

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
+from mailout.audience import workbook_size
 from mailout.audience.csv_import import Choices, read_subscribers
 from mailout.errors import UsageError
 
@@ -116,3 +117,43 @@ def test_what_is_no_workbook_is_said_to_be_none(tmp_path: Path) -> None:
 def test_an_empty_workbook_is_empty(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is empty"):
         read_subscribers(write_workbook(tmp_path / "people.xlsx", People=[]))
+
+
+def test_a_small_file_that_unpacks_to_more_than_a_machine_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upload of a few kilobytes must not end the gateway, whatever the file says of its own size."""
+    monkeypatch.setattr(workbook_size, "MOST_BYTES", 100_000)
+    path = write_workbook(tmp_path / "people.xlsx", People=[["email"], ["a@example.org"]])
+    assert read_subscribers(path).people == 1
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/media/more.xml", b" " * 120_000)
+    with pytest.raises(UsageError, match="too large once it is unpacked"):
+        read_subscribers(path)
+    said = path.read_bytes().replace((120_000).to_bytes(4, "little"), (12).to_bytes(4, "little"))
+    path.write_bytes(said)
+    with pytest.raises(UsageError, match="too large once it is unpacked"):
+        read_subscribers(path)
+
+
+def test_a_sheet_with_its_last_cell_at_the_end_of_the_world_is_refused(tmp_path: Path) -> None:
+    """Room would be made for seventeen milliards of cells."""
+    path = write_workbook(tmp_path / "people.xlsx", People=[["email"], ["a@example.org"]])
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    far = b'<row r="1048576"><c s="1" r="XFD1048576"><v>1</v></c></row></sheetData>'
+    parts[sheet] = parts[sheet].replace(b"</sheetData>", far)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, data in parts.items():
+            book.writestr(name, data)
+    with pytest.raises(UsageError, match="too large once it is unpacked"):
+        read_subscribers(path)
+
+
+def test_another_kind_of_workbook_is_asked_for_as_xlsx(tmp_path: Path) -> None:
+    path = tmp_path / "people.ods"
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr("content.xml", "<office:document-content/>")
+    with pytest.raises(UsageError, match=r"no \.xlsx workbook"):
+        read_subscribers(path)

@@ -88,4 +88,4 @@ def test_a_value_is_changed_where_it_stands(folder: Path) -> None:
     path = folder / ".env"
     path.write_text("#A=1\nexport A = old # note\nB=2\n", encoding="utf-8")
     write_settings(path, {"A": "new one", "C": "3"})
-    assert path.read_text(encoding="utf-8") == "#A=1\nA='new one'\nB=2\n\nC=3\n"
+    assert path.read_text(encoding="utf-8") == "#A=1\nA='new one'\nB=2\nC=3\n"

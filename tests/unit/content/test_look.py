@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.content.brand import Brand
+from mailout.content.brand import DARK_PAPER, Brand
 from mailout.content.colors import READABLE, contrast, readable_on, words_on
 from mailout.content.document import Document, preheader_of
 from mailout.content.footer import Footer
 from mailout.content.languages import language, preferred, shipped
-from mailout.content.layout import render
+from mailout.content.layout import language_asked_for, render
 from mailout.content.markdown import parse_markdown
 from mailout.content.model import UNSUBSCRIBE_URL, mark
 from mailout.content.notion import Block
@@ -65,11 +65,23 @@ def test_the_sender_has_a_logo_a_colour_and_a_reason() -> None:
 def test_a_link_alone_in_a_quote_or_a_callout_is_a_button() -> None:
     assert 'class="button-in"' in letter("", "> [Book **now**](https://x.y)")
     assert 'class="button-in"' not in letter("", "> See [this](https://x.y)")
+    text = parse_markdown(
+        "> [Book **now**](https://x.y)\n\n> [Said](https://x.y) so", "x.md"
+    ).document.text_body
+    assert text == "→ Book now (https://x.y)\n\n> Said (https://x.y) so"
     go = {"type": "text", "plain_text": "Book", "href": "https://x.y", "annotations": {}}
     assert 'class="button-in"' in page([Block("1", "callout", {"rich_text": [go]})]).html_body
     assert "→ Book (https://x.y)" in page([Block("1", "callout", {"rich_text": [go]})]).text_body
     both = [go, {"type": "text", "plain_text": " or not", "annotations": {}}]
     assert "button" not in page([Block("1", "callout", {"rich_text": both})]).html_body
+
+
+@pytest.mark.parametrize("color", ["#123a55", "#000000", "#ffffff", "#e0a030", None])
+def test_a_button_can_be_seen_and_read_in_the_dark(color: str | None) -> None:
+    dark = Brand(color=color).styles.rpartition("prefers-color-scheme")[2]
+    ground, words = re.findall(r"(?:background-color|\bcolor): (#\w{6}) !important", dark)
+    assert contrast(ground, DARK_PAPER) >= 3.0
+    assert contrast(words, ground) >= READABLE
 
 
 def test_a_quote_has_a_bar_in_its_own_colour() -> None:
@@ -121,6 +133,23 @@ def test_the_footer_stays_to_the_byte_unless_a_language_is_asked_for() -> None:
     other = render(replace(russian, language="ja"), FOOTER)
     assert ">Unsubscribe</a>" in other.html
     assert '<html lang="ja"' in other.html
+
+
+@pytest.mark.parametrize(
+    ("own", "brand", "word"),
+    [
+        (None, None, "Test"),
+        ("de", "pt", "Test"),
+        (None, "ru", "Тест"),
+        ("es", None, "Prueba"),
+        ("ja", "ru", "Test"),
+    ],
+)
+def test_a_test_is_marked_in_the_letters_language(own: str | None, brand: str | None, word: str) -> None:
+    """Guessed it is not: the words around a letter are English until somebody asks for another language."""
+    document = Document("Привет", "<p>Как дела?</p>", "Как дела?", lang="ru", language=own)
+    content = render(document, FOOTER, Brand(language=brand))
+    assert language(language_asked_for(content) or "en").test == word
 
 
 @pytest.mark.parametrize(

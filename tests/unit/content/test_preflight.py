@@ -40,6 +40,21 @@ def test_a_good_letter_has_nothing_to_look_at() -> None:
         )
         == []
     )
+    assert found("Hello", "{{ name | Friend }}, the harbour opens") == []
+
+
+def test_braces_that_are_meant_to_be_read_are_not_told() -> None:
+    assert found(r"Write \{{ name }} where the name goes") == []
+    written = r"Write \{{ name }} and {{ 1st name }}"
+    said = {"type": "text", "plain_text": written}
+    document = page([Block("1", "paragraph", {"rich_text": [said]})], "s")
+    assert [one.where for one in findings(document, render(document, FOOTER))] == ["{{ 1st name }}"]
+
+
+def test_where_a_card_leads_is_no_link_that_somebody_forgot() -> None:
+    card = Block("1", "bookmark", {"url": "https://example.org/read", "caption": [{"plain_text": "A read"}]})
+    document = page([card], "s")
+    assert findings(document, render(document, FOOTER)) == ()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +86,8 @@ def test_each_is_told_with_its_place(body: str, code: str, where: str) -> None:
 
 def test_a_long_subject_is_told_and_a_longer_letter_too() -> None:
     assert [problem.code for problem in found("x", "s" * 61)] == ["subject_long"]
-    assert [problem.code for problem in found("word " * 30_000)] == ["html_clipped"]
+    (clipped,) = found("word " * 30_000)
+    assert (clipped.code, "Make it shorter" in clipped.message) == ("html_clipped", True)
 
 
 def test_pictures_alone_are_told() -> None:

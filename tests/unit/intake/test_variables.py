@@ -21,9 +21,11 @@ from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Attempt, Claimed
 from mailout.engine import Engine
 from mailout.errors import Abort, AbortCode, NotFound
+from mailout.queue.mailout import DeferReason
 from mailout.settings import load_settings
 from tests.clocks import FakeClock
 from tests.stubs.ses_mail import render
+from tests.transports import delivering
 
 BODY = "Dear {{ first_name | friend }}, `{{ code }}` in {{ city }}. Yours, {{ from_name }} to {{ email }}"
 
@@ -165,3 +167,37 @@ def test_preview_as_somebody_shows_what_that_person_gets(
         CliRunner().invoke(
             app, ["preview", str(letter), "--out", "out", "--as", "no@example.org"], catch_exceptions=False
         )
+
+
+def test_a_variable_that_comes_after_the_audience_was_frozen_is_filled_for_everybody(
+    env: dict[str, str], engine: Engine, letter: Path
+) -> None:
+    """`REQUIRE_TEST`: an edited letter waits for its test, and by then it may ask for something else."""
+    settings = load_settings(env=env | {"REQUIRE_TEST": "true"})
+    strict = wiring.build(settings, FakeClock(), transport=delivering(settings, FakeClock()))
+    written = letter.read_text("utf-8")
+    letter.write_text(written.replace("{{ city }}", "town"), encoding="utf-8")
+    id = strict.intake.enqueue(str(letter)).id
+    strict.deliver(id)
+    assert strict.store.mailout(id).defer_reason is DeferReason.UNTESTED
+    letter.write_text(written, encoding="utf-8")
+    strict.deliver(strict.intake.enqueue(str(letter), test=True).id)
+    assert strict.intake.enqueue(str(letter)).id == id
+    strict.deliver(id)
+    assert strict.store.mailout(id).ledger.sent == 2
+    assert "in Porto." in text_of(mails(engine)["ann@example.org"])
+    strict.store.close()
+
+
+def test_an_edited_letter_that_asks_for_what_people_lack_is_refused_and_nobody_is_lost(
+    env: dict[str, str], engine: Engine, letter: Path
+) -> None:
+    settings = load_settings(env=env | {"REQUIRE_TEST": "true"})
+    strict = wiring.build(settings, FakeClock(), transport=delivering(settings, FakeClock()))
+    id = strict.intake.enqueue(str(letter)).id
+    strict.deliver(id)
+    letter.write_text(letter.read_text("utf-8") + "Born {{ birthday }}.", encoding="utf-8")
+    with pytest.raises(Abort, match="2 people have no value"):
+        strict.intake.enqueue(str(letter))
+    assert strict.store.mailout(id).ledger.pending == 2, "it waits as it was"
+    strict.store.close()

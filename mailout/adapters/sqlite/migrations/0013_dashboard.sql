@@ -2,6 +2,7 @@
 CREATE INDEX campaign_queue_created ON campaign_queue (created_at, id);
 CREATE INDEX email_outbox_single_to ON email_outbox (email, seq) WHERE campaign_id IS NULL;
 CREATE INDEX notifications_noted ON notifications (noted_at);
+CREATE INDEX subscribers_gone ON subscribers (email_norm) WHERE status <> 'active';
 
 CREATE TABLE people_counts (
     day    TEXT PRIMARY KEY,
@@ -22,3 +23,23 @@ CREATE TABLE dashboard_acts (
     what  TEXT NOT NULL,
     about TEXT NOT NULL DEFAULT ''
 );
+
+CREATE TABLE dashboard_notes (
+    name  TEXT PRIMARY KEY,
+    at    REAL NOT NULL,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE refused_requests (
+    path     TEXT NOT NULL,
+    why      TEXT NOT NULL,
+    n        INTEGER NOT NULL,
+    first_at REAL NOT NULL,
+    last_at  REAL NOT NULL,
+    PRIMARY KEY (path, why)
+) WITHOUT ROWID;
+
+CREATE TABLE mailout_runs (
+    campaign_id TEXT PRIMARY KEY,
+    run_id      TEXT NOT NULL
+) WITHOUT ROWID;

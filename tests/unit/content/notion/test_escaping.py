@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mailout import content
 from mailout.content.media import media_ref
 from mailout.content.model import MARK_CLOSE, MARK_OPEN, Segments
 from mailout.content.notion import render
@@ -27,6 +29,7 @@ from tests.stubs.notion_pages import (
     words,
 )
 
+LAYOUT = Path(content.__file__).parent / "templates" / "layout.html.j2"
 ALLOWED = {
     "a": {"href"},
     "blockquote": {"class"},
@@ -157,4 +160,5 @@ def test_every_class_in_the_mail_has_a_rule() -> None:
     """A class without a rule is a block that looks like plain text."""
     tags = Tags(render(blocks(every_block("https://files.example.org"))).html_body).tags
     used = {name for _, attributes in tags for name in attributes.get("class", "").split()}
-    assert {name for name in used if f".{name} " not in STYLES and f".{name}," not in STYLES} == set()
+    rules = STYLES + LAYOUT.read_text(encoding="utf-8")
+    assert {name for name in used if f".{name} " not in rules and f".{name}," not in rules} == set()

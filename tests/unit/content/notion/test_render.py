@@ -16,8 +16,10 @@ from tests.stubs.notion_pages import (
     external,
     hosted,
     p,
+    rich,
     row,
     table,
+    text,
     with_files,
     words,
 )
@@ -134,14 +136,45 @@ def test_an_unknown_type_is_shown_as_words_and_reported() -> None:
     assert "<p>Some words</p>" in rendered.html_body
     (problem,) = rendered.problems
     assert problem.code == "content_block_unsupported"
-    assert "brand_new" in problem.message
-    assert problem.where in problem.message
+    assert "“brand_new”" in problem.message
+    assert problem.where == "Some words"
 
 
-def test_an_unsupported_block_is_named_by_what_it_hides() -> None:
-    rendered = shown(block("unsupported", {"block_type": "button"}), p("after"))
-    assert rendered.text_body == "after"
-    assert "'button'" in rendered.problems[0].message
+def test_an_unsupported_block_is_named_by_what_it_hides_and_found_by_the_words_before_it() -> None:
+    rendered = shown(p("before"), block("unsupported", {"block_type": "form"}), p("after"))
+    assert rendered.text_body == "before\n\nafter"
+    (problem,) = rendered.problems
+    assert (problem.where, "“form”" in problem.message) == ("before", True)
+
+
+def test_a_button_that_notion_tells_nothing_of_is_told_with_what_to_write_instead() -> None:
+    rendered = shown(p("before"), block("unsupported", {"block_type": "button"}))
+    assert rendered.text_body == "before"
+    (problem,) = rendered.problems
+    assert problem.where == "before"
+    assert "callout with nothing but a link" in problem.message
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"rich_text": rich("Reserve a place"), "url": "https://e.org/boat"},
+        {"title": rich("Reserve a place"), "url": "https://e.org/boat"},
+        {"rich_text": [text("Reserve a place", href="https://e.org/boat")]},
+    ],
+)
+@pytest.mark.parametrize("kind", ["button", "unsupported"])
+def test_a_button_whose_label_and_address_are_told_is_a_button(kind: str, data: Json) -> None:
+    rendered = shown(block(kind, data | {"block_type": "button"}))
+    assert 'class="button-in"' in rendered.html_body
+    assert rendered.text_body == "→ Reserve a place (https://e.org/boat)"
+    assert rendered.problems == ()
+
+
+def test_a_day_is_not_broken_at_its_hyphens_and_a_variable_stays_whole() -> None:
+    rendered = shown(p("On 2026-11-20, {{ name | 2026-11-21 }}"))
+    assert '<span class="n-day">' not in rendered.html_body
+    assert '<span class="n-day">2026-11-20</span>' in shown(p("On 2026-11-20.")).html_body
 
 
 def test_what_the_loader_could_not_read_is_reported() -> None:
@@ -171,8 +204,8 @@ def test_every_type_of_the_specification_is_shown_without_a_report() -> None:
     """Only the two that are meant to be unknown are reported."""
     rendered = render(blocks(every_block(FILES)))
     assert [problem.code for problem in rendered.problems] == ["content_block_unsupported"] * 2
-    assert "'button'" in rendered.problems[0].message
-    assert "'brand_new_thing'" in rendered.problems[1].message
+    assert "button" in rendered.problems[0].message
+    assert "“brand_new_thing”" in rendered.problems[1].message
 
 
 def test_a_synced_copy_shows_what_the_loader_put_into_it() -> None:

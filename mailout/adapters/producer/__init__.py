@@ -1,0 +1,1 @@
+"""A producer's SQLite queue of notifications: the only code that touches its tables. It changes no schema."""

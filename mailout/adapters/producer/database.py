@@ -1,0 +1,111 @@
+"""A producer's database: its columns checked, copied for a rehearsal, its errors in plain words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from mailout.errors import SourceUnavailable
+
+NEEDED = {
+    "open_event_notifications": (
+        *("notification_id", "open_event_id", "subscription_id", "dedupe_key", "fanout_status"),
+        *("fanout_attempts", "last_attempt_at", "locked_by", "locked_at", "error"),
+    ),
+    "open_events": (
+        *("open_event_id", "term_id", "campus_code", "index_number", "status_after", "event_at"),
+        *("payload", "trace_id"),
+    ),
+    "subscriptions": ("subscription_id", "contact_type", "contact_value", "status"),
+    "subscription_events": (
+        *("subscription_id", "event_type", "section_status_snapshot", "payload", "created_at"),
+    ),
+}
+"""What the contract names. Sections, courses and meetings enrich a mail when they are there."""
+
+
+def copy_database(source: Path, target: Path) -> Path:
+    """A copy to rehearse on, whole even while the producer writes."""
+    draft = target.with_name(f"{target.name}.part")
+    with translated(source):
+        try:
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft.unlink(missing_ok=True)
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with (
+                closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as theirs,
+                closing(sqlite3.connect(draft)) as ours,
+            ):
+                theirs.backup(ours)
+            for leftover in ("-wal", "-shm"):
+                target.with_name(target.name + leftover).unlink(missing_ok=True)
+            draft.replace(target)
+        except OSError as error:
+            raise SourceUnavailable(
+                f"{source} could not be copied to {target}: {error.strerror or error}.",
+                remedy="A rehearsal works on a copy; make room for it in MAILOUT_HOME.",
+            ) from error
+    return target
+
+
+def checked_columns(path: Path, db: sqlite3.Connection) -> dict[str, set[str]]:
+    tables = (*NEEDED, "sections", "courses", "section_meetings")
+    columns = {
+        table: {row["name"] for row in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+        for table in tables
+    }
+    for table, needed in NEEDED.items():
+        missing = [name for name in needed if name not in columns[table]]
+        if not columns[table]:
+            raise SourceUnavailable(
+                f"{path} has no table {table}: it is not the database of a producer of notifications.",
+                remedy="Check --db or NOTIFY_DB.",
+            )
+        if missing:
+            raise SourceUnavailable(
+                f"{path}: {table} has no {', '.join(missing)}; its schema is older or another one.",
+                remedy="Bring the producer up to date. Nothing was changed.",
+            )
+    return columns
+
+
+def is_missing(path: Path) -> bool:
+    """Not there; a folder that we may not look into may hold it."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def may_write(path: Path) -> bool:
+    """As the user that this process acts as, where the system can tell."""
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """SQLite's errors in one line each. All of them may pass: the worker tries again."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        text = str(error)
+        if is_missing(path):
+            said, remedy = f"There is no file {path}.", "Check --db or NOTIFY_DB."
+        elif "locked" in text:
+            said, remedy = f"{path} is locked by another program.", "It is tried again."
+        elif "readonly" in text or not may_write(path):
+            said, remedy = (
+                f"{path} cannot be written to.",
+                "Give the user that runs mailout the right to write it.",
+            )
+        elif "not a database" in text or "malformed" in text:
+            said, remedy = f"{path} is not a sound SQLite database.", "Check --db or NOTIFY_DB."
+        else:
+            said, remedy = f"{path} does not answer: {text}.", "It is tried again."
+        raise SourceUnavailable(said, remedy=remedy) from error

@@ -1,0 +1,229 @@
+"""Rows of a producer's queue: locked, held, told how their messages ended, released."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mailout.adapters.producer.database import checked_columns, translated
+from mailout.adapters.producer.rows import RowReader
+from mailout.adapters.producer.times import TIMES, form_of, iso
+from mailout.clock import Clock
+from mailout.errors import NotFound
+from mailout.intake.notification_port import ProducerRow, RowResult
+
+BUSY_SECONDS = 5.0
+AT_ONCE = 50
+"""Rows in one transaction: the producer must not wait long for us."""
+
+PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
+"""Without case, and still a question that an index can answer."""
+FREE = "(locked_at IS NULL OR coalesce(julianday(locked_at), 0) < julianday(:expired))"
+"""julianday reads both forms of a time, with the zone and without; what it cannot read holds nothing."""
+
+
+class ProducerSqlite:
+    """Fulfils `Producer`. Every call is one transaction, or several short ones."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        worker: str,
+        clock: Clock,
+        lock_seconds: float = 120.0,
+        update_subscriptions: bool = True,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        self.path = path
+        self._worker = worker
+        self._clock = clock
+        self._lock_seconds = lock_seconds
+        self._cursor = 0
+        with translated(path):
+            self._db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=busy_seconds, isolation_level=None
+            )
+            self._db.row_factory = sqlite3.Row
+            try:
+                self._db.execute("PRAGMA foreign_keys = ON")
+                columns = checked_columns(path, self._db)
+                self._times = {name: form_of(self._db, *name.split(".")) for name in TIMES}
+            except BaseException:
+                self._db.close()
+                raise
+        self._rows = RowReader(self._db, columns)
+        known = columns["subscriptions"]
+        self._follows = update_subscriptions and {"last_known_section_status", "last_notified_at"} <= known
+
+    # ── picking ──
+
+    def lock(self, limit: int) -> Sequence[ProducerRow]:
+        """Pending rows that nobody holds, by id; beyond the last ones first: what is done is not read."""
+        with translated(self.path):
+            found = self._lock_after(self._cursor, limit)
+            if not found and self._cursor:
+                self._cursor = 0
+                found = self._lock_after(0, limit)
+            if found:
+                self._cursor = found[-1]["notification_id"]
+            return list(self._rows.complete(found))
+
+    def _lock_after(self, cursor: int, limit: int) -> list[dict[str, Any]]:
+        now = self._clock.now()
+        values = {
+            "cursor": cursor,
+            "limit": limit,
+            "worker": self._worker,
+            "now": self._time("open_event_notifications.locked_at", now),
+            "expired": iso(now - self._lock_seconds),
+        }
+        which = (
+            f"SELECT notification_id FROM open_event_notifications WHERE {PENDING} AND {FREE}"  # noqa: S608
+            " AND notification_id > :cursor ORDER BY notification_id LIMIT :limit"
+        )
+        if self._db.execute(which, {**values, "limit": 1}).fetchone() is None:
+            return []  # no need to keep the producer from writing
+        with self._transaction():
+            rows = self._db.execute(
+                "UPDATE open_event_notifications SET locked_by = :worker, locked_at = :now"  # noqa: S608
+                f" WHERE notification_id IN ({which}) RETURNING *",
+                values,
+            ).fetchall()
+        return sorted((dict(row) for row in rows), key=lambda row: int(row["notification_id"]))
+
+    # ── holding and telling ──
+
+    def still_ours(self, ids: Sequence[int]) -> set[int]:
+        now = self._time("open_event_notifications.locked_at", self._clock.now())
+        ours: set[int] = set()
+        for part in _parts(list(ids)):
+            with translated(self.path), self._transaction():
+                rows = self._db.execute(
+                    "UPDATE open_event_notifications SET locked_at = ? WHERE locked_by = ?"  # noqa: S608
+                    f" AND {PENDING} AND notification_id IN (SELECT value FROM json_each(?))"
+                    " RETURNING notification_id",
+                    (now, self._worker, json.dumps(part)),
+                ).fetchall()
+            ours.update(row["notification_id"] for row in rows)
+        return ours
+
+    def write(self, results: Sequence[RowResult]) -> set[int]:
+        written: set[int] = set()
+        for part in _parts(list(results)):
+            with translated(self.path), self._transaction():
+                written.update(result.row.notification_id for result in part if self._write(result))
+        return written
+
+    def _write(self, result: RowResult) -> bool:
+        now = self._clock.now()
+        changed = self._db.execute(
+            "UPDATE open_event_notifications SET fanout_status = :status,"  # noqa: S608
+            " fanout_attempts = coalesce(fanout_attempts, 0) + :spent, last_attempt_at = :now,"
+            " error = :error,"
+            f" locked_by = NULL, locked_at = :free_at WHERE notification_id = :id AND {PENDING}"
+            " AND locked_by = :worker",
+            {
+                "status": result.status,
+                "spent": int(result.spends_attempt),
+                "now": self._time("open_event_notifications.last_attempt_at", now),
+                "error": json.dumps(result.error, ensure_ascii=False),
+                "free_at": self._free_in(result.pick_in, now),
+                "id": result.row.notification_id,
+                "worker": self._worker,
+            },
+        )
+        if changed.rowcount == 1 and result.event is not None:
+            self._append_event(result, now)
+        return changed.rowcount == 1
+
+    def _append_event(self, result: RowResult, now: float) -> None:
+        row = result.row
+        status = (row.section or {}).get("open_status") or (row.event or {}).get("status_after")
+        subscription = row.notification["subscription_id"]
+        if row.subscription is None:
+            return  # nobody to append it to
+        self._db.execute(
+            "INSERT INTO subscription_events (subscription_id, event_type, section_status_snapshot, payload,"
+            " created_at) VALUES (?, ?, ?, ?, ?)",
+            (
+                subscription,
+                result.event,
+                status,
+                json.dumps({"notificationId": row.notification_id, **result.error}, ensure_ascii=False),
+                self._time("subscription_events.created_at", now),
+            ),
+        )
+        if result.event == "notify_sent" and self._follows:
+            self._db.execute(
+                "UPDATE subscriptions SET last_known_section_status = ?, last_notified_at = ?"
+                " WHERE subscription_id = ?",
+                (status, self._time("subscriptions.last_notified_at", now), subscription),
+            )
+
+    def release(self, delays: Mapping[int, float]) -> None:
+        now = self._clock.now()
+        for part in _parts(list(delays.items())):
+            with translated(self.path), self._transaction():
+                self._db.executemany(
+                    "UPDATE open_event_notifications SET locked_by = NULL, locked_at = ?"  # noqa: S608
+                    f" WHERE notification_id = ? AND locked_by = ? AND {PENDING}",
+                    [(self._free_in(delay, now), id, self._worker) for id, delay in part],
+                )
+
+    def _free_in(self, seconds: float | None, now: float) -> str | None:
+        """When a row is free again stands in `locked_at`: a lock that runs out then."""
+        if not seconds:
+            return None
+        since = now - self._lock_seconds + min(seconds, self._lock_seconds)
+        return self._time("open_event_notifications.locked_at", since)
+
+    def was_told(self, row: ProducerRow, message_id: str) -> bool:
+        """Whether the row was once told how this message ended: its event was written in the same commit."""
+        with translated(self.path):
+            rows = self._db.execute(
+                "SELECT payload FROM subscription_events WHERE subscription_id = ?"
+                " AND event_type IN ('notify_sent', 'notify_failed')",
+                (row.notification["subscription_id"],),
+            ).fetchall()
+        return any(message_id in (found["payload"] or "") for found in rows)
+
+    def requeue(self, id: int) -> None:
+        """An operator's act: as if it had never been tried."""
+        with translated(self.path), self._transaction():
+            row = self._db.execute(
+                "SELECT fanout_status FROM open_event_notifications WHERE notification_id = ?", (id,)
+            ).fetchone()
+            if row is None:
+                raise NotFound(f"There is no notification {id} in {self.path}.")
+            self._db.execute(
+                "UPDATE open_event_notifications SET fanout_status = 'pending', fanout_attempts = 0,"
+                " error = NULL, locked_by = NULL, locked_at = NULL WHERE notification_id = ?",
+                (id,),
+            )
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def _time(self, column: str, moment: float) -> str:
+        return self._times[column](moment)
+
+
+def _parts(things: list[Any]) -> Iterator[list[Any]]:
+    for start in range(0, len(things), AT_ONCE):
+        yield things[start : start + AT_ONCE]

@@ -1,0 +1,88 @@
+"""What locked rows of a producer refer to: events, subscriptions, sections, courses, meetings."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from mailout.intake.notification_port import ProducerRow
+
+
+class RowReader:
+    """Reads what is there: sections, courses and meetings may be missing."""
+
+    def __init__(self, db: sqlite3.Connection, columns: Mapping[str, set[str]]) -> None:
+        self._db = db
+        self._columns = columns
+
+    def complete(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[ProducerRow]:
+        events = self._by("open_events", "open_event_id", (row["open_event_id"] for row in rows))
+        wanted = (row["subscription_id"] for row in rows)
+        subscriptions = self._by("subscriptions", "subscription_id", wanted)
+        sections = {id: self._section(event) for id, event in events.items()}
+        ids = [section["section_id"] for section in sections.values() if section]
+        courses = self._by("courses", "course_id", (s.get("course_id") for s in sections.values() if s))
+        meetings = self._meetings(ids)
+        for row in rows:
+            section = sections.get(row["open_event_id"])
+            subscription = subscriptions.get(row["subscription_id"])
+            yield ProducerRow(
+                notification_id=row["notification_id"],
+                attempts=row["fanout_attempts"] or 0,
+                notification=row,
+                event=events.get(row["open_event_id"]),
+                subscription=subscription,
+                section=section,
+                course=courses.get(section.get("course_id")) if section else None,
+                meetings=meetings.get(section["section_id"], ()) if section else (),
+                notified=self._notified(subscription),
+            )
+
+    def _by(self, table: str, column: str, ids: Iterable[Any]) -> dict[Any, dict[str, Any]]:
+        wanted = list({id for id in ids if id is not None})
+        if column not in self._columns[table] or not wanted:
+            return {}
+        rows = self._db.execute(
+            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",  # noqa: S608
+            (json.dumps(wanted),),
+        )
+        return {row[column]: dict(row) for row in rows}
+
+    def _section(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
+        """By its id; an event that has none names its term, campus and index."""
+        known = self._columns["sections"]
+        if not {"section_id", "term_id", "campus_code", "index_number"} <= known:
+            return None
+        if event.get("section_id") is not None:
+            return self._by("sections", "section_id", [event["section_id"]]).get(event["section_id"])
+        row = self._db.execute(
+            "SELECT * FROM sections WHERE term_id = ? AND campus_code = ? AND index_number = ?",
+            (event["term_id"], event["campus_code"], event["index_number"]),
+        ).fetchone()
+        return dict(row) if row else None
+
+    def _meetings(self, sections: Sequence[Any]) -> Mapping[Any, list[dict[str, Any]]]:
+        if not sections or "section_id" not in self._columns["section_meetings"]:
+            return {}
+        rows = self._db.execute(
+            "SELECT * FROM section_meetings WHERE section_id IN (SELECT value FROM json_each(?))"
+            " ORDER BY rowid",
+            (json.dumps(list(sections)),),
+        )
+        found: dict[Any, list[dict[str, Any]]] = {}
+        for row in rows:
+            found.setdefault(row["section_id"], []).append(dict(row))
+        return found
+
+    def _notified(self, subscription: Mapping[str, Any] | None) -> int:
+        """Counted for whoever has set a limit: it takes a walk through the events."""
+        if subscription is None or "maxNotifications" not in (subscription.get("metadata") or ""):
+            return 0
+        (count,) = self._db.execute(
+            "SELECT count(*) FROM subscription_events"
+            " WHERE subscription_id = ? AND event_type = 'notify_sent'",
+            (subscription["subscription_id"],),
+        ).fetchone()
+        return int(count)

@@ -1,0 +1,135 @@
+"""Which messages a step begins: due, still wanted, valid, and within their company's limits."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from mailout.adapters.sqlite.capacity import bucket_key
+from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.transitions import Transitions
+from mailout.delivery.protocol import Attempt, Claimed, Step
+from mailout.delivery.states import State
+
+LEFT = """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
+LEFT_LIST = f"NOT ({on_list('o.email')})"
+NEVER_AGAIN = """EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND (
+    s.status = 'bounced' OR s.complained_at IS NOT NULL
+    OR (s.status <> 'active' AND o.category IS NOT 'transactional')))"""
+"""Of a message without a mailout: its recipient need not be a subscriber, but must not have left."""
+DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
+    o.variables, o.request_id, o.category, o.reply_to, o.headers,
+    coalesce(o.content_id, :content) AS content"""
+DUE_OF_MAILOUT = """email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign
+    AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor
+    AND (o.next_attempt_at IS NULL OR o.next_attempt_at <= :now) ORDER BY o.seq LIMIT :grant"""
+DUE_SINGLE = """json_each(:turns) turn JOIN email_outbox o ON o.seq = turn.value ORDER BY turn.key"""
+NO_RECIPIENT = """(o.recipient_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM recipients r
+    WHERE r.company_id = o.company_id AND r.id = o.recipient_id
+      AND r.deleted_at IS NULL AND r.email = o.email))"""
+
+
+def begin(
+    tx: sqlite3.Connection,
+    move: Transitions,
+    step: Step,
+    mailout: sqlite3.Row | None,
+    mailout_id: str | None,
+    now: float,
+    grant: int,
+    capacity: Mapping[str, int],
+    turns: Sequence[int] | None,
+) -> tuple[list[sqlite3.Row], int, int]:
+    """Due rows in order: who left is suppressed, who is wrong is refused, the others are begun."""
+    if grant <= 0:
+        return [], 0, 0
+    left = "0"
+    if mailout_id is None:
+        left = NEVER_AGAIN
+    elif mailout is not None and not mailout["is_test"]:
+        left = f"({LEFT} OR {LEFT_LIST})"
+    rows = tx.execute(
+        f"SELECT {DUE}, {left} AS has_left, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
+        f" FROM {DUE_OF_MAILOUT if turns is None else DUE_SINGLE}",
+        {
+            "content": mailout["content_hash"] if mailout else None,
+            "list_key": mailout["list_key"] if mailout else None,
+            "campaign": mailout_id,
+            "cursor": step.cursor,
+            "now": now,
+            "grant": grant,
+            "turns": json.dumps(turns),
+        },
+    ).fetchall()
+    gone = [
+        row
+        for row in rows
+        if row["has_left"] or (row["no_recipient"] and row["state"] == State.RETRY_SCHEDULED)
+    ]
+    if gone:
+        move.suppress(gone, "left in the meantime")
+    wrong = [row for row in rows if row["no_recipient"] and row not in gone]
+    for row in wrong:
+        move.refuse(row, "RECIPIENT_NOT_FOUND", "The recipient is not there, or not this company's.")
+    ready = _within(capacity, [row for row in rows if not row["has_left"] and not row["no_recipient"]])
+    if ready:
+        hour, day = (bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
+        move.begin(ready, step.session, hour, day)
+    return ready, len(gone), len(wrong)
+
+
+def full_companies(capacity: Mapping[str, int]) -> str:
+    """Those that may begin none, as JSON."""
+    return json.dumps([company for company, left in capacity.items() if not left])
+
+
+def _within(capacity: Mapping[str, int], rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Of each company's rows, the first so many; the others wait."""
+    if not capacity:
+        return list(rows)
+    begun: Counter[str] = Counter()
+    kept = []
+    for row in rows:
+        company = row["company_id"]
+        if begun[company] < capacity.get(company, len(rows)):
+            begun[company] += 1
+            kept.append(row)
+    return kept
+
+
+def next_due(
+    tx: sqlite3.Connection, mailout_id: str | None, now: float, full: str, rehearsal: bool
+) -> float | None:
+    (due,) = tx.execute(
+        "SELECT min(coalesce(next_attempt_at, 0)) FROM email_outbox INDEXED BY email_outbox_due"
+        " WHERE campaign_id IS ?"
+        " AND state IN ('PENDING', 'RETRY_SCHEDULED')"
+        " AND company_id NOT IN (SELECT value FROM json_each(?))"
+        " AND (campaign_id IS NOT NULL OR is_rehearsal = ?)",
+        (mailout_id, full, rehearsal),
+    ).fetchone()
+    return None if due is None else max(float(due), now)
+
+
+def claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
+    """By the order of `DUE`: looking each column up by its name takes longer than reading the row."""
+    seq, id, epoch, _, mailout_id, company_id, attempts, email, from_name, variables, *rest = row
+    request_id, category, reply_to, headers, content, _, _ = rest
+    return Claimed(
+        attempt=Attempt(id, epoch + 1),
+        seq=seq,
+        number=attempts + 1,
+        email=email,
+        content_hash=content,
+        mailout_id=mailout_id,
+        company_id=company_id,
+        from_name=from_name,
+        variables=json.loads(variables) if variables else {},
+        slot=slot,
+        request_id=request_id,
+        category=category,
+        reply_to=reply_to,
+        headers=json.loads(headers) if headers else None,
+    )

@@ -1,0 +1,62 @@
+"""What a mailout needs before it may enter the queue: a sender, recipients, their variables, a way out."""
+
+from __future__ import annotations
+
+from mailout.content.from_settings import from_email_of
+from mailout.content.variables import required_of, variables_of
+from mailout.errors import Abort, AbortCode, UsageError
+from mailout.intake.emails_for_tests import EmailsForTests
+from mailout.intake.port import IntakeStore
+from mailout.intake.reading import Reading
+from mailout.intake.refusals import variable_missing
+from mailout.setting_values import is_of_this_machine
+from mailout.settings import Settings
+
+
+class Readiness:
+    """Each check raises what is missing, with its remedy."""
+
+    def __init__(
+        self, settings: Settings, store: IntakeStore, test_emails: EmailsForTests, *, rehearses: bool
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._test_emails = test_emails
+        self._rehearses = rehearses
+
+    def check_setup(self, is_test: bool, list_key: str | None) -> None:
+        """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
+        from_email_of(self._settings)
+        if is_test:
+            self._test_emails.recipients()
+            return
+        self._require_way_out()
+        self._store.normalise_addresses()
+        if not self._store.subscriber_counts()["active"]:
+            raise UsageError(
+                "There is nobody to send it to: the store has no active subscriber.",
+                remedy="Import some first: mailout subscribers import FILE.csv",
+            )
+        if list_key is not None and not self._store.anybody_on(list_key):
+            raise UsageError(
+                f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
+                remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
+            )
+
+    def check_variables(self, reading: Reading, is_test: bool = False) -> None:
+        """Everybody has what the content's variables need. A test shows their names instead."""
+        variables = variables_of(reading.content)
+        for attribute in () if is_test else required_of(variables):
+            lacking = self._store.lacking(attribute, reading.source.list_key)
+            if lacking.people:
+                known = self._store.subscriber(lacking.examples[0])["attributes"]
+                raise variable_missing(lacking, tuple(known))
+
+    def _require_way_out(self) -> None:
+        """People must be able to leave: an address of this machine is for trying things out."""
+        if not self._rehearses and is_of_this_machine(self._settings.unsubscribe_base_url or ""):
+            raise Abort(
+                AbortCode.FOOTER_ENV_MISSING,
+                "UNSUBSCRIBE_BASE_URL is an address of this machine: nobody who gets the letter could leave.",
+                remedy="Set it to the gateway's /unsubscribe, as the world reaches it.",
+            )

@@ -1,0 +1,148 @@
+"""The matrix: every fault, the modes and stores it is played with, and how often it strikes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from tests.chaos import disks, neighbours, scenes, up
+from tests.chaos.jobs import MODES
+from tests.chaos.places import Place, Stage, Verdict, clear
+from tests.chaos.scenes import Scene, answers
+
+STORES = ("sqlite", "supabase")
+BY_SES = tuple(mode for mode in MODES if mode != "folder")
+LETTERS = ("folder", "single", "bulk")
+ROUNDS = 40
+"""A mailout that is over before all strikes were made is followed by another one, at most so often."""
+
+
+@contextmanager
+def plain(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place]:
+    place = stage.place(mode, store, people)
+    yield place
+    clear(place)
+
+
+@contextmanager
+def short_lease(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place]:
+    """So that others need not wait long for who has disappeared; a quarter of it is a call's limit."""
+    place = stage.place(mode, store, people, LOCK_SECONDS="4", SEND_RATE_PER_SEC="100")
+    yield place
+    clear(place)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault."""
+
+    name: str
+    what: str
+    scene: Scene
+    dose: int = 1
+    modes: Sequence[str] = MODES
+    stores: Sequence[str] = STORES
+    people: int = 150
+    pairs: Sequence[tuple[str, str]] = ()  # of mode and store; empty: each with each
+    place: Callable[[Stage, str, str, int], AbstractContextManager[Place]] = plain
+    doubt: int | None = None  # so many messages may be unknown after each strike; None: as many as it takes
+    possible: Callable[[], bool] = lambda: True
+
+    @property
+    def played(self) -> Sequence[tuple[str, str]]:
+        return self.pairs or [(mode, store) for mode in self.modes for store in self.stores]
+
+    def play(self, stage: Stage, mode: str, store: str, dose: int | None = None) -> Verdict:
+        """Until it has struck so often; each mailout is finished and judged."""
+        wanted, total = dose or self.dose, Verdict()
+        for _ in range(ROUNDS):
+            with self.place(stage, mode, store, self.people * (3 if mode == "bulk" else 1)) as place:
+                hits = self.scene(place, wanted - total.hits)
+                place.finish()
+                total += place.judge(hits)
+                if not self.is_good(total):
+                    print(place.said())
+            if total.hits >= wanted or not total.is_good:
+                break
+        return total
+
+    def is_good(self, verdict: Verdict) -> bool:
+        return verdict.is_good and (self.doubt is None or verdict.unknown <= self.doubt * verdict.hits)
+
+
+THROTTLE = {"do": "answer", "status": 429, "code": "TooManyRequestsException", "probability": 0.2}
+GARBAGE = (
+    {"do": "answer", "status": 200, "body": "<html>", "accept": True, "probability": 0.05},
+    {"do": "answer", "status": 200, "body": '{"MessageId"', "cut": True, "accept": True, "probability": 0.05},
+    {"do": "answer", "status": 200, "body": "{}", "probability": 0.05},
+)
+FIVES = (
+    {"do": "answer", "status": 503, "code": "ServiceUnavailable", "probability": 0.05},
+    {"do": "answer", "status": 500, "accept": True, "aws": False, "probability": 0.05},
+    {"do": "answer", "status": 502, "aws": False, "probability": 0.05},
+)
+SILENCE = ({"do": "hang", "skip": 5, "times": 2}, {"do": "hang", "accept": True, "skip": 12, "times": 2})
+BUSY = {"status": 429, "headers": {"Retry-After": "0"}}
+OVERLOADED, GONE = {"status": 529}, {"drop": True}
+
+ROWS = (
+    Row("up", "`mailout up`: SIGKILL and SIGSTOP of flow run, worker, Prefect server, gateway",
+        up.parts_struck, 8,
+        place=up.under_up, pairs=(("single", "sqlite"), ("bulk", "supabase"), ("single mails", "sqlite"),
+                                  ("articles", "supabase"), ("notifications", "sqlite"))),
+    Row("prefect-lost", "everything killed, Prefect's database lost", up.prefect_lost, place=up.under_up,
+        pairs=(("folder", "sqlite"), ("single mails", "sqlite"), ("bulk", "supabase"))),
+    Row("kill", "SIGKILL of the sender, anywhere", scenes.killed, 84, people=700, doubt=20),
+    Row("stop", "SIGSTOP of the sender; another takes over; then it wakes", scenes.suspended, 3,
+        place=short_lease),
+    Row("term", "SIGTERM of the sender", scenes.terminated, 8, doubt=0, people=250),
+    Row("two-senders", "two senders at once, one killed now and then", scenes.senders(2), 6, people=300),
+    Row("three-senders", "three senders at once, one killed now and then", scenes.senders(3), 6, people=300),
+    Row("machine-lost", "the sender killed, its journal gone with its disk", scenes.machine_lost, 2,
+        place=short_lease),
+    Row("power-cut", "power cut: what was not synced is lost, of journal and SQLite", disks.power_cut, 8,
+        BY_SES, place=disks.on_ext4, people=250, possible=disks.can_mount),
+    Row("disk-full", "the disk full to the last byte", disks.disk_full, place=disks.on_tmpfs, doubt=0,
+        possible=disks.can_mount),
+    Row("clock", "the clock jumps by 2 and 25 hours, forward and back; kills besides", scenes.clock_jumps, 6),
+    Row("postgres-restart", "Postgres crashes and starts again", neighbours.postgres_away(0), 2,
+        stores=("supabase",), place=neighbours.on_own_postgres),
+    Row("postgres-away", "Postgres away for a minute", neighbours.postgres_away(60),
+        stores=("supabase",), place=neighbours.on_own_postgres),
+    Row("postgres-slow", "Postgres answers 400 ms late; kills besides", scenes.slow_store, 4,
+        stores=("supabase",)),
+    Row("ses-throttling", "SES: one call in five is throttled", answers(THROTTLE), modes=BY_SES, doubt=0),
+    Row("ses-5xx", "SES: 500, 502 and 503, from AWS and from something in between", answers(*FIVES),
+        modes=BY_SES),
+    Row("ses-timeout", "SES does not answer, before and after accepting", answers(*SILENCE), modes=BY_SES,
+        place=short_lease),
+    Row("ses-reset", "SES: connections reset before accepting", answers({"do": "drop", "probability": 0.1}),
+        modes=BY_SES),
+    Row("ses-reset-after", "SES: connections reset after accepting",
+        answers({"do": "drop", "accept": True, "probability": 0.1}), modes=BY_SES),
+    Row("ses-garbage", "SES: answers that are no answers", answers(*GARBAGE), modes=BY_SES),
+    Row("ses-same-id", "SES gives every mail the same id", answers(same_id=True), modes=BY_SES, doubt=0),
+    Row("notion-429-load", "Notion: 429 while the page is read", neighbours.notion_fails(BUSY, at_load=True),
+        modes=LETTERS, place=neighbours.from_notion, doubt=0),
+    Row("notion-529-load", "Notion: 529 while the page is read",
+        neighbours.notion_fails(OVERLOADED, at_load=True), modes=LETTERS, place=neighbours.from_notion,
+        doubt=0),
+    Row("notion-away-load", "Notion away while the page is read",
+        neighbours.notion_fails(GONE, at_load=True), modes=LETTERS, place=neighbours.from_notion, doubt=0),
+    Row("notion-429-report", "Notion: 429 while the page is told",
+        neighbours.notion_fails(BUSY, at_load=False), modes=LETTERS, place=neighbours.from_notion, doubt=0),
+    Row("notion-529-report", "Notion: 529 while the page is told",
+        neighbours.notion_fails(OVERLOADED, at_load=False), modes=LETTERS, place=neighbours.from_notion,
+        doubt=0),
+    Row("notion-away-report", "Notion away while the page is told",
+        neighbours.notion_fails(GONE, at_load=False), modes=LETTERS, place=neighbours.from_notion, doubt=0),
+    Row("gateway-kill", "SIGKILL of the gateway; every request at least twice", neighbours.gateway("kill"), 8,
+        modes=("folder", "single", "bulk", "single mails", "articles"), place=neighbours.behind_the_gateway,
+        doubt=0),
+    Row("gateway-stop", "SIGSTOP of the gateway for longer than clients wait; every request at least twice",
+        neighbours.gateway("stop"), 2, modes=("folder", "single", "bulk", "single mails", "articles"),
+        place=neighbours.behind_the_gateway, doubt=0),
+    Row("events", "events twice, in no order, early and late; sender and reader killed", neighbours.events, 3,
+        BY_SES),
+)  # fmt: skip
