@@ -159,9 +159,9 @@ def stopped_it_leaves_no_message_in_doubt(mailout: Commands, port: int, prefect_
 
 def killed_it_leaves_no_process(mailout: Commands, port: int, prefect_port: int) -> None:
     """A sender that nobody can see any more, and ports that the next `mailout up` finds taken."""
-    sent = len(mailout.mails())
+    sent = len(letters(mailout))
     with up(mailout, port, prefect_port) as process:
-        wait_for(lambda: len(mailout.mails()) > sent, "what was stopped goes on by itself")
+        wait_for(lambda: len(letters(mailout)) > sent, "what was stopped goes on by itself")
         # Its worker, too, which could have ended its runs: they have sessions of their own.
         worker = one_that(mailout.home, "worker start")
         assert worker is not None
