@@ -63,9 +63,9 @@ def run_rows(rows: Sequence[Row], folder: Path, *, lanes: int = 3, dose: int | N
                 print(played.failure, flush=True)
         return played
 
-    with ThreadPoolExecutor(lanes) as pool:
+    with ThreadPoolExecutor(lanes) as quick, ThreadPoolExecutor(2) as slow:
         asked = [
-            pool.submit(play, row, mode, store)
+            (slow if row.is_slow else quick).submit(play, row, mode, store)
             for row in rows
             if row not in run.impossible
             for mode, store in row.played
