@@ -295,7 +295,8 @@ begin
            r.from_name, r.content_id, r.variables, at
     from jsonb_to_recordset(audience) as r (
         email text, from_name text, content_id text, variables jsonb, recipient_id text)
-    order by r.email collate "C"
+    -- Those with the same content stand together: neighbours fill one bulk call.
+    order by coalesce(r.content_id, '') collate "C", r.email collate "C"
     on conflict do nothing;
     get diagnostics added = row_count;
     if is_last then

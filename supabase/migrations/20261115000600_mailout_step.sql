@@ -6,7 +6,7 @@ do $$ begin
     if to_regtype('public.mailout_report') is null then
         create type mailout_report as (
             id uuid, epoch integer, state text, message_id text, code text, category text, message text,
-            original_code text, retry_in double precision, duration_ms integer, age double precision,
+            original_code text, retry_in double precision, age double precision,
             give_back boolean, uncharge boolean, withdrawn boolean);
     end if;
 end $$;
@@ -84,16 +84,17 @@ begin
     return array(
         select (r.id, r.epoch, r.state, r.message_id, r.code, r.category,
                 case when r.state = 'UNKNOWN' then coalesce(nullif(r.message, ''), 'no answer') else r.message end,
-                r.original_code, r.retry_in, r.duration_ms, coalesce(r.age, 0),
-                (r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
-                (r.uncharge or r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+                r.original_code, r.retry_in, coalesce(r.age, 0),
+                (coalesce(r.give_back, false) or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+                (coalesce(r.uncharge, false) or coalesce(r.give_back, false) or r.state = 'PENDING')
+                    and r.state <> 'UNKNOWN',
                 false)::mailout_report
-        from jsonb_to_recordset(step -> 'results') as r (
+        from jsonb_to_recordset(step -> 'results') as r (  -- a sender leaves out what is null or false
             id uuid, epoch integer, state text, message_id text, code text, category text, message text,
-            original_code text, retry_in double precision, duration_ms integer, age double precision,
+            original_code text, retry_in double precision, age double precision,
             give_back boolean, uncharge boolean)
         union all
-        select (w.id, w.epoch, 'PENDING', null, null, null, null, null, null, null, 0, true, true, true)::mailout_report
+        select (w.id, w.epoch, 'PENDING', null, null, null, null, null, null, 0, true, true, true)::mailout_report
         from jsonb_to_recordset(step -> 'withdraw') as w (id uuid, epoch integer)
         where not jsonb_path_exists(step, '$.results[*] ? (@.id == $id && @.epoch == $epoch)',
                                     jsonb_build_object('id', w.id, 'epoch', w.epoch)));
@@ -295,7 +296,7 @@ begin
     return jsonb_build_object(
         'rows', claimed.rows, 'suppressed', claimed.suppressed, 'refused', claimed.refused,
         'limited', case when room = 0 then limited end,
-        'next_slot_at', case when (step ->> 'want')::integer = 0 then seconds + 1  -- it yields so long
+        'next_slot_at', case when (step ->> 'want')::integer = 0 then seconds + (step -> 'pace' ->> 'yields')::double precision
                              when room > 0 and slots.free = 0 then slots.next_at end,
         'next_due_at', case when claimed.rows = '[]' then
             mailout_next_due(sender.campaign_id, at, mailout_full(companies), rehearsal) end);
@@ -431,12 +432,13 @@ begin
         select distinct b.company_id, at from begun b where sender.campaign_id is null
         order by b.company_id on conflict (company_id) do update set last_at = excluded.last_at
     )
-    select coalesce(jsonb_agg(jsonb_build_object(
-               'id', b.id, 'epoch', b.epoch, 'seq', b.seq, 'number', b.attempts, 'email', b.email,
-               'content_id', coalesce(b.content_id, mailout.content_hash), 'campaign_id', b.campaign_id,
-               'company_id', b.company_id, 'from_name', b.from_name, 'variables', b.variables,
-               'request_id', b.request_id, 'category', b.category, 'reply_to', b.reply_to, 'headers', b.headers,
-               'slot', case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end) order by b.place), '[]'),
+    -- By their places: names would be most of what is written, sent and read. `adapters/supabase/codec.py` reads them.
+    select coalesce(jsonb_agg(jsonb_build_array(
+               b.id, b.epoch, b.seq, b.attempts, b.email, coalesce(b.content_id, mailout.content_hash),
+               b.campaign_id, b.company_id, b.from_name, b.variables,
+               case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end,
+               case when coalesce(b.request_id, b.category, b.reply_to, b.headers::text) is not null then
+                   jsonb_build_array(b.request_id, b.category, b.reply_to, b.headers) end) order by b.place), '[]'),
            array(select (c.scope, c.kind, c.key, sum(n))::usage
                  from (select company_id, count(*) as n from begun group by company_id) by_company,
                       mailout_charges(company_id, at, hour, day) c

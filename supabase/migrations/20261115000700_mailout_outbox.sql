@@ -209,10 +209,19 @@ create or replace function mailout_messages(campaign_id text, after bigint, most
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(to_jsonb(page) order by page.seq), '[]')
     from (
-        select o.* from email_outbox o
-        where o.campaign_id = mailout_to_uuid($1) and o.seq > after
-          and (states is null or o.state in (select jsonb_array_elements_text(states)))
-        order by o.seq limit most
+        -- Only one of the two is run. The few that failed have an index of their own.
+        (select o.* from email_outbox o
+         where states <@ '["FAILED", "VALIDATION_FAILED", "UNKNOWN"]'
+           and o.state in ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')
+           and o.campaign_id = mailout_to_uuid($1) and o.seq > after
+           and o.state in (select jsonb_array_elements_text(states))
+         order by o.seq limit most)
+        union all
+        (select o.* from email_outbox o
+         where not coalesce(states <@ '["FAILED", "VALIDATION_FAILED", "UNKNOWN"]', false)
+           and o.campaign_id = mailout_to_uuid($1) and o.seq > after
+           and (states is null or o.state in (select jsonb_array_elements_text(states)))
+         order by o.seq limit most)
     ) page
 $$;
 comment on function mailout_messages is 'One page of a mailout''s messages, by seq.';
@@ -226,10 +235,9 @@ comment on function mailout_usage is 'How many attempts one counter holds.';
 create or replace function mailout_set_quota(
     scope text, available bigint, asked_at double precision, most bigint) returns void
 language sql volatile set search_path = public as $$
-    -- Attempts begun five minutes before the provider was asked may be missing from its answer: count them too.
     insert into provider_quota (scope, available, asked_at, most)
-    values ($1, $2, to_timestamp($3) - interval '5 minutes', $4)
+    values ($1, $2, to_timestamp($3), $4)
     on conflict (scope) do update
     set available = excluded.available, asked_at = excluded.asked_at, most = excluded.most
 $$;
-comment on function mailout_set_quota is 'What the provider had left when it was asked, of how many; null: unlimited.';
+comment on function mailout_set_quota is 'What the provider had left, of how many (null: unlimited), and from when on attempts count against it.';

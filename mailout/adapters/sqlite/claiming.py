@@ -114,19 +114,22 @@ def next_due(
 
 
 def claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
+    """By the order of `DUE`: looking each column up by its name takes longer than reading the row."""
+    seq, id, epoch, _, mailout_id, company_id, attempts, email, from_name, variables, *rest = row
+    request_id, category, reply_to, headers, content, _, _ = rest
     return Claimed(
-        attempt=Attempt(row["id"], row["epoch"] + 1),
-        seq=row["seq"],
-        number=row["attempts"] + 1,
-        email=row["email"],
-        content_hash=row["content"],
-        mailout_id=row["campaign_id"],
-        company_id=row["company_id"],
-        from_name=row["from_name"],
-        variables=json.loads(row["variables"]) if row["variables"] else {},
+        attempt=Attempt(id, epoch + 1),
+        seq=seq,
+        number=attempts + 1,
+        email=email,
+        content_hash=content,
+        mailout_id=mailout_id,
+        company_id=company_id,
+        from_name=from_name,
+        variables=json.loads(variables) if variables else {},
         slot=slot,
-        request_id=row["request_id"],
-        category=row["category"],
-        reply_to=row["reply_to"],
-        headers=json.loads(row["headers"]) if row["headers"] else None,
+        request_id=request_id,
+        category=category,
+        reply_to=reply_to,
+        headers=json.loads(headers) if headers else None,
     )

@@ -68,17 +68,6 @@ class SqliteFreezing:
             _add_pending(tx, id, added, cursor=last)
             return added
 
-    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            mailout = get_mailout(tx, id)
-            if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
-                return 0
-            added = _insert(tx, mailout, recipients, now)
-            _add_pending(tx, id, added, cursor="")
-            tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
-            return added
-
     def begin_freezing(self, id: str) -> Freezing | None:
         with self.db.write() as tx:
             get_mailout(tx, id)
@@ -89,7 +78,7 @@ class SqliteFreezing:
             ).fetchone()
             return None if row is None else Freezing(*row)
 
-    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient], up_to: str | None = None) -> int:
         with self.db.write() as tx:
             now = self.db.clock.now()
             mailout = get_mailout(tx, id)
@@ -103,6 +92,11 @@ class SqliteFreezing:
                 {"added": added, "up_to": up_to, "now": now, "id": id},
             )
             return added
+
+
+def _together(recipient: Recipient) -> tuple[str, str]:
+    """Those with the same content stand together: neighbours fill one bulk call."""
+    return recipient.content_hash or "", recipient.email
 
 
 def _insert(tx: sqlite3.Connection, mailout: Mailout, recipients: Sequence[Recipient], now: float) -> int:
@@ -123,7 +117,7 @@ def _insert(tx: sqlite3.Connection, mailout: Mailout, recipients: Sequence[Recip
                 json.dumps(dict(r.variables)) if r.variables else None,
                 now,
             )
-            for r in sorted(recipients, key=lambda r: r.email)
+            for r in sorted(recipients, key=_together)
         ],
     )
     return tx.total_changes - before
