@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.chaos.matrix import Row
 from tests.chaos.places import Stage, Verdict
+from tests.contract.postgres import server
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Run:
 
 def run_rows(rows: Sequence[Row], folder: Path, *, lanes: int = 3, dose: int | None = None) -> Run:
     began = time.monotonic()
+    server()  # all lanes share it
     run = Run(impossible=[row for row in rows if not row.possible()])
     local, stages, lock = threading.local(), [], threading.Lock()
 
