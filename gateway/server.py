@@ -183,6 +183,8 @@ class GatewayServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for one in sockets or ():
+            # asyncio sets this only for sockets that name their protocol: every answer would take 40 ms more.
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             one.listen(
                 BACKLOG
             )  # uvicorn's setting is both: how many may wait, and how many are taken at once

@@ -43,13 +43,19 @@ def summary_of(store: Store, mailout: Mailout, forecast: Forecast | None) -> Sum
     )
 
 
+def is_counted(mailout: Mailout) -> bool:
+    """Whether it would go to whoever is on its list when it is sent; else it is known who gets it."""
+    decided = mailout.frozen_at is not None and not mailout.is_test and not mailout.is_rehearsal
+    return not decided and mailout.kind is not Kind.ARTICLE
+
+
 def people_for(store: Store, mailout: Mailout) -> int:
     """How many get this letter: as frozen, as counted for its batch, or who is on its list now."""
-    if mailout.frozen_at is not None and not mailout.is_test and not mailout.is_rehearsal:
+    if is_counted(mailout):
+        return store.audience_size(mailout.list_key)
+    if mailout.frozen_at is not None:
         return mailout.ledger.recipients
-    if mailout.kind is Kind.ARTICLE:
-        return sum(one["recipients"] for one in store.article_batch(mailout.id).census.get("variants", ()))
-    return store.audience_size(mailout.list_key)
+    return sum(one["recipients"] for one in store.article_batch(mailout.id).census.get("variants", ()))
 
 
 def failures(store: QueueStore, mailout: Mailout) -> tuple[FailureGroup, ...]:

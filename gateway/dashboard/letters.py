@@ -13,8 +13,9 @@ from markupsafe import Markup
 
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.drafts import drafts
-from gateway.dashboard.letter_numbers import events_chart, modes_shown, people_for, summary_of
+from gateway.dashboard.letter_numbers import events_chart, is_counted, modes_shown, people_for, summary_of
 from gateway.dashboard.mail_view import findings, mail_page, mail_text
+from gateway.dashboard.people_counts import people_now
 from gateway.dashboard.sessions import Session
 from mailout import ids
 from mailout.content.notion.links import page_id_of
@@ -30,6 +31,8 @@ from mailout.reporting.rows import csv_lines
 from mailout.setting_values import SendWindow
 
 PAGE = 50
+MANY = 100_000
+"""So many people are counted after the page is there: that takes a moment."""
 VIEWS = ("desktop", "phone", "dark", "text")
 DRAFTS = "drafts"
 FILTERS: dict[str, tuple[str, Sequence[Status]]] = {
@@ -77,11 +80,12 @@ def router(desk: Desk) -> APIRouter:
         )
 
     @routes.get("/letters/{id}")
-    def letter(request: Request, id: str, view: str = "desktop") -> Response:
+    def letter(request: Request, id: str, view: str = "desktop", count: bool = False) -> Response:
         session = desk.visitor(request)
         mailout = desk.store.mailout(id)
         before = mailout.status in OPEN or mode(mailout) != "real"
-        offer = offer_for(desk, mailout) if before else None
+        quick = count or not is_counted(mailout) or sum(people_now(desk).values()) < MANY
+        offer = offer_for(desk, mailout) if before and quick else None
         return desk.views.page(
             request,
             "letter.html.j2",
@@ -97,6 +101,20 @@ def router(desk: Desk) -> APIRouter:
             asked=request.query_params,
             **_numbers(desk, session, mailout),
             **_standing(desk, mailout),
+        )
+
+    @routes.get("/letters/{id}/before")
+    def before(request: Request, id: str) -> Response:
+        session = desk.visitor(request)
+        mailout = desk.store.mailout(id)
+        offer = offer_for(desk, mailout)
+        return desk.views.page(
+            request,
+            "letter_before.html.j2",
+            session,
+            mailout=mailout,
+            offer=offer,
+            findings=findings(desk, mailout, offer.size),
         )
 
     @routes.get("/letters/{id}/live")

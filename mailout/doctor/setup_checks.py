@@ -1,7 +1,7 @@
 """What `mailout doctor` finds: one check a line, each with what to do about it.
 
 The parts check themselves (the store, SES, Notion); what is here needs the settings alone. `mail_domain`
-and `event_path` judge what takes more than one of them.
+and `event_path` check what takes more than one of them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def _test_emails(settings: Settings) -> Check:
     if parsed.rejected:
         wrong = ", ".join(written for written, _ in parsed.rejected)
         return Check("TEST_EMAILS", "warn", f"left out: {wrong}", "Correct or remove them.")
-    return Check("TEST_EMAILS", "ok", f"{len(parsed.addresses)} to try a mail on")
+    n = len(parsed.addresses)
+    return Check("TEST_EMAILS", "ok", f"tests go to {'1 address' if n == 1 else f'{n} addresses'}")
 
 
 def _admin_email(settings: Settings) -> Check:

@@ -78,7 +78,7 @@ def poll(
 
 
 def unwrap(message: QueueMessage, topics: Collection[str]) -> Received:
-    """What SNS wrapped, unwrapped, under SNS's id; anything else as it is, for `read` to judge."""
+    """What SNS wrapped, unwrapped, under SNS's id; anything else as it is, for `read` to decide."""
     try:
         payload: Any = json.loads(message.body)
     except (ValueError, RecursionError):

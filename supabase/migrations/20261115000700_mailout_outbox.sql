@@ -209,10 +209,19 @@ create or replace function mailout_messages(campaign_id text, after bigint, most
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(to_jsonb(page) order by page.seq), '[]')
     from (
-        select o.* from email_outbox o
-        where o.campaign_id = mailout_to_uuid($1) and o.seq > after
-          and (states is null or o.state in (select jsonb_array_elements_text(states)))
-        order by o.seq limit most
+        -- Only one of the two is run. The few that failed have an index of their own.
+        (select o.* from email_outbox o
+         where states <@ '["FAILED", "VALIDATION_FAILED", "UNKNOWN"]'
+           and o.state in ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')
+           and o.campaign_id = mailout_to_uuid($1) and o.seq > after
+           and o.state in (select jsonb_array_elements_text(states))
+         order by o.seq limit most)
+        union all
+        (select o.* from email_outbox o
+         where not coalesce(states <@ '["FAILED", "VALIDATION_FAILED", "UNKNOWN"]', false)
+           and o.campaign_id = mailout_to_uuid($1) and o.seq > after
+           and (states is null or o.state in (select jsonb_array_elements_text(states)))
+         order by o.seq limit most)
     ) page
 $$;
 comment on function mailout_messages is 'One page of a mailout''s messages, by seq.';

@@ -87,11 +87,13 @@ class SqliteSubscribers:
     def subscribers(
         self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
     ) -> Sequence[Mapping[str, Any]]:
+        # Whoever left or bounced has an index of their own, which SQLite takes only for these very words.
+        gone = "AND s.status <> 'active'" if status not in (None, "active") else ""
         rows = self.db.read(
-            "SELECT s.*, (SELECT json_group_array(l.list_key) FROM subscriptions l"
+            "SELECT s.*, (SELECT json_group_array(l.list_key) FROM subscriptions l"  # noqa: S608 (constants)
             " WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists"
             " FROM subscribers s WHERE s.email_norm > :after AND (:status IS NULL OR s.status = :status)"
-            " AND (:search IS NULL OR mailout_has(:search, s.email_norm, s.email, s.attributes))"
+            f" {gone} AND (:search IS NULL OR mailout_has(:search, s.email_norm, s.email, s.attributes))"
             " ORDER BY s.email_norm LIMIT :limit",
             {"after": after, "limit": limit, "status": status, "search": search and search.lower()},
         )

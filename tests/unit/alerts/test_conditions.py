@@ -59,8 +59,8 @@ def test_what_goes_on_by_itself_is_nobodys_business(reason: DeferReason) -> None
 
 def test_whoever_paused_it_knows_and_is_reminded_once_after_a_day() -> None:
     (paused,), (refused,) = found(held(DeferReason.PAUSED)), found(held(DeferReason.REPUTATION))
-    assert (paused.patience, paused.remind) == (DAY, False)
-    assert (refused.patience, refused.remind) == (0.0, True)
+    assert (paused.grace, paused.remind) == (DAY, False)
+    assert (refused.grace, refused.remind) == (0.0, True)
 
 
 def test_another_reason_is_another_alert() -> None:

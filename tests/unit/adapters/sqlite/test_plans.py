@@ -58,3 +58,25 @@ def test_nor_does_whoever_gives_up_a_lost_sender(store: SqliteStore) -> None:
     assert isinstance(store.db.clock, FakeClock)
     store.db.clock.wall += 1_000
     assert walked_over(store, lambda: store.reap(GRACE)) == []
+
+
+def plans(store: SqliteStore, work: Callable[[], object], table: str) -> str:
+    """How the statements that name this table find their rows."""
+    said: list[str] = []
+    connection = store.db._connection
+    connection.set_trace_callback(said.append)
+    work()
+    connection.set_trace_callback(None)
+    steps = [connection.execute(f"EXPLAIN QUERY PLAN {one}").fetchall() for one in said if table in one]
+    return "; ".join(step["detail"] for found in steps for step in found)
+
+
+def test_the_dashboard_finds_failures_and_people_who_left_by_an_index(store: SqliteStore) -> None:
+    """Among a million messages or people a page would take seconds."""
+    id = mailout(store, *PEOPLE)
+    for states in ([State.UNKNOWN], [State.FAILED, State.VALIDATION_FAILED]):
+        found = plans(store, lambda states=states: store.messages(id, states=states), "email_outbox")  # type: ignore[misc]
+        assert "email_outbox_failed" in found
+    assert "subscribers_gone" in plans(store, lambda: store.subscribers(status="bounced"), "subscribers")
+    assert "email_outbox_single_to" in plans(store, lambda: store.single_mails_to(PEOPLE[0]), "email_outbox")
+    assert "campaign_queue_created" in plans(store, lambda: store.letters(modes=["real"]), "campaign_queue")
