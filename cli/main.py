@@ -85,6 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     keep_private()
     choose_json(False)
     arguments = sys.argv[1:] if arguments is None else arguments
+    choose_json("--json" in arguments)
     try:
         command = typer.main.get_command(app)
         command._main_shell_completion({}, "mailout")  # ends here when the shell asks for completions
