@@ -8,7 +8,7 @@ export DO_NOT_TRACK := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install demo demo-ses test test-quick test-wheel check format docs bench lock clean
+.PHONY: help install demo demo-ses test test-quick test-wheel check format docs bench bench-quick chaos lock clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,8 +60,14 @@ format: $(VENV)/.dev  ## let ruff put the code in order
 docs: $(VENV)/.run  ## write docs/settings.md and docs/errors.md again, from the code
 	@$(BIN)/python -m docs.reference
 
-bench: $(VENV)/.dev  ## measure, as ratios taken side by side
+bench: $(VENV)/.dev  ## measure, as ratios taken side by side: docs/benchmarks.md (20 minutes; ARGS=ROW: one)
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+bench-quick: $(VENV)/.dev  ## some of the same with smaller sizes, in two minutes
+	@$(BIN)/python -m tests.bench --quick $(ARGS)
+
+chaos: $(VENV)/.dev  ## kill, stop, cut off and fill up everything: docs/reliability.md (30 minutes; ARGS=ROW: one)
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 lock:  ## resolve pyproject.toml again into the two lock files (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --group install pyproject.toml -o requirements.lock

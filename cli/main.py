@@ -70,7 +70,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Begin with: mailout demo. Every command explains itself: mailout send --help.")
+@app.callback(epilog="Begin with: mailout demo. Each command has a --help of its own.")
 def mailout(
     version: Annotated[
         bool,

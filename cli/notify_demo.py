@@ -18,7 +18,7 @@ EXAMPLE = (EXAMPLES / "producer_schema.sql", EXAMPLES / "producer.sql")
 PRODUCER = "producer.db"
 
 
-def notify_demo(engine: Engine) -> None:
+def notify_demo(engine: Engine, start_again: str) -> None:
     """The rows are the demo's own, so they are marked in place; run again, it finds nothing pending."""
     home = engine.settings.mailout_home
     path = home / PRODUCER
@@ -43,7 +43,7 @@ def notify_demo(engine: Engine) -> None:
         say("One of the mails, for any mail program", style="bold")
         say(f"  {near(mail)}\n")
     say("To start over:")
-    say("  make demo ARGS='--notify --fresh'")
+    say(f"  {start_again}")
 
 
 def _lines(path: Path) -> list[str]:
@@ -56,6 +56,6 @@ def _lines(path: Path) -> list[str]:
     lines = []
     for id, status, attempts, error, contact in rows:
         known = json.loads(error or "{}")
-        why = known.get("message") or known.get("providerMessageId", "")[:24]
+        why = known.get("message") or known.get("providerMessageId", "not yet: it is snoozed")[:24]
         lines.append(f"  {id:>3}  {status:<8} attempts {attempts}  {contact:<22} {why}")
     return lines

@@ -39,6 +39,14 @@ def say(text: str = "", style: str | None = None) -> None:
     out.print(folded(text, out), style=style)
 
 
+def item(text: str) -> None:
+    """A sentence in a list: indented, and its further lines a little more."""
+    indent, width = "  ", out.width if out.is_terminal else None
+    fold = textwrap.TextWrapper(max(width or 10_000_000, 40), break_on_hyphens=False, break_long_words=False)
+    fold.initial_indent, fold.subsequent_indent = indent, indent * 2
+    out.print(fold.fill(text))
+
+
 def note(text: str) -> None:
     """Beside the data: a warning, or what goes on meanwhile."""
     err.print(folded(text, err))

@@ -26,14 +26,14 @@ def show_reports(engine: Engine, reports: Reports) -> None:
     say()
     outbox = engine.settings.mailout_home / "outbox" / reports.summary.mailout.id
     if engine.settings.mailout_transport == "folder" and outbox.is_dir():
-        say(f"The mails as files:    {near(outbox)}")
+        say(f"  mails   {near(outbox)}")
     show_files(reports)
 
 
 def show_files(reports: Reports) -> None:
-    for name, path in (("One line a recipient: ", reports.csv), ("The report as a page: ", reports.html)):
+    for name, path in (("table ", reports.csv), ("report", reports.html)):
         if path.exists():  # else it was said why it could not be written
-            say(f"{name} {near(path)}")
+            say(f"  {name}  {near(path)}")
 
 
 def show_mailout(engine: Engine, mailout: Mailout) -> None:

@@ -14,7 +14,7 @@ import typer
 from rich.progress import Progress
 
 from cli.engine import open_engine
-from cli.output import Json, err, note, print_json, say
+from cli.output import Json, err, item, note, print_json, say
 from mailout.audience.csv_import import Choices, CsvImport, read_subscribers
 from mailout.audience.marks import BY_NAME, Meaning
 from mailout.audience.plan import IN_WORDS, Plan
@@ -111,7 +111,7 @@ def _meaning(status: str) -> Meaning:
 def _show(plan: Plan) -> None:
     say(plan.summary())
     for line in plan.details():
-        say(f"  {line}")
+        item(line)
 
 
 def _agreed(found: CsvImport) -> bool:
@@ -145,7 +145,7 @@ def show_counts(found: CsvImport, counts: ImportCounts) -> None:
     if counts.forgotten:
         say(f"{counts.forgotten:,} had asked to be forgotten: not brought back.")
     for reason, n in found.dropped.items():
-        say(f"  {n:>5,} left out: {IN_WORDS[reason]}")
+        item(f"{n:,} left out: {IN_WORDS[reason]}")
 
 
 def _result(found: CsvImport, counts: ImportCounts) -> dict[str, Any]:

@@ -18,5 +18,4 @@ def _shipped(name: str) -> Path:
 
 PREFECT_YAML = _shipped("prefect.yaml")
 EXAMPLES = _shipped("examples")
-SUPABASE_MIGRATIONS = _shipped("supabase") / "migrations"
 UNRESPONSIVE_RUNS = HERE / "unresponsive-runs.yaml"

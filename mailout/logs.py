@@ -14,6 +14,8 @@ from mailout.time_format import iso
 
 FIELDS: Sequence[str] = ("outboxId", "requestId", "companyId", "attempt", "state", "durationMs")
 """What a line about a message carries, handed in as `extra`."""
+NOTIFICATION_FIELDS: Sequence[str] = ("traceId", "subscriptionId", "openEventId", "term", "campus")
+"""And a line about a notification: what its producer calls it."""
 RUN_FIELDS = {"flow_run_name": "flowRun", "task_run_name": "taskRun"}
 """What Prefect adds to a run's own lines, and what we call it: a worker's log holds many runs."""
 
@@ -30,7 +32,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= _fields(record, (*FIELDS, *RUN_FIELDS))
+        line |= _fields(record, (*FIELDS, *NOTIFICATION_FIELDS, *RUN_FIELDS))
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:
@@ -41,7 +43,7 @@ class JsonFormatter(logging.Formatter):
 class LineFormatter(logging.Formatter):
     """What it says, and after it the fields that a line about a message carries."""
 
-    fields = FIELDS
+    fields: Sequence[str] = (*FIELDS, *NOTIFICATION_FIELDS)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         shown = _fields(record, self.fields).items()
@@ -51,7 +53,7 @@ class LineFormatter(logging.Formatter):
 class TextFormatter(LineFormatter):
     """For eyes: the time in UTC, the level, where it comes from, what it says."""
 
-    fields = (*FIELDS, *RUN_FIELDS)
+    fields = (*FIELDS, *NOTIFICATION_FIELDS, *RUN_FIELDS)
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")

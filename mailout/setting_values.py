@@ -100,8 +100,8 @@ def _check_ceilings(ceilings: tuple[int, ...]) -> tuple[int, ...]:
 def _check_address(address: str) -> str:
     """As written, since some providers heed its case; an IDN domain becomes punycode."""
     match normalise(address):
-        case Dropped() as reason:
-            raise ValueError(f"must be an e-mail address ({reason})")
+        case Dropped():
+            raise ValueError("must be an e-mail address")
         case norm:
             return address if address.isascii() else norm
 

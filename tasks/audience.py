@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from prefect import get_run_logger, task
-from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
-from tasks.letter import Letter, if_transient
+from tasks.letter import REPEATABLE, Letter
 from tasks.logs import redacted
 
 
-@task(
-    name="resolve recipients",
-    task_run_name="resolve recipients: {letter}",
-    cache_policy=NO_CACHE,
-    retries=3,
-    retry_delay_seconds=5,
-    retry_condition_fn=if_transient,
-)
+@task(name="resolve recipients", task_run_name="resolve recipients: {letter}", **REPEATABLE)
 @redacted
 def resolve_recipients(letter: Letter) -> Letter:
     """Write the audience into the outbox. Safe to repeat: it goes on where it was and adds nobody twice."""

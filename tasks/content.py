@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from prefect import get_run_logger, task
-from prefect.cache_policies import NO_CACHE
 from prefect.runtime import task_run
 
 from mailout import wiring
 from mailout.intake.reading import LoadedMailout
-from tasks.letter import Letter, if_transient
+from tasks.letter import REPEATABLE, Letter
 from tasks.logs import hidden, redacted
 
 NAMED = {"test": "test of", "rehearsal": "rehearsal of", "real": "mailout"}
@@ -24,14 +23,7 @@ def _by_its_subject() -> str:
     return f"render content: {hidden(task_run.parameters['loaded'].subject)}"
 
 
-@task(
-    name="load mailout",
-    task_run_name=_by_its_ref,
-    cache_policy=NO_CACHE,
-    retries=3,
-    retry_delay_seconds=5,
-    retry_condition_fn=if_transient,
-)
+@task(name="load mailout", task_run_name=_by_its_ref, **REPEATABLE)
 @redacted
 def load_mailout(ref: str, test: bool | None) -> LoadedMailout:
     """Read the Notion page or the file. Safe to repeat: it writes nothing to the queue."""
@@ -40,14 +32,7 @@ def load_mailout(ref: str, test: bool | None) -> LoadedMailout:
     return loaded
 
 
-@task(
-    name="render content",
-    task_run_name=_by_its_subject,
-    cache_policy=NO_CACHE,
-    retries=3,
-    retry_delay_seconds=5,
-    retry_condition_fn=if_transient,
-)
+@task(name="render content", task_run_name=_by_its_subject, **REPEATABLE)
 @redacted
 def render_content(loaded: LoadedMailout) -> Letter:
     """Render and check it, and write it into the queue. Safe to repeat: the same id is the same mailout."""
@@ -57,14 +42,7 @@ def render_content(loaded: LoadedMailout) -> Letter:
     return letter
 
 
-@task(
-    name="load mailout",
-    task_run_name="load mailout: {mailout_id}",
-    cache_policy=NO_CACHE,
-    retries=3,
-    retry_delay_seconds=5,
-    retry_condition_fn=if_transient,
-)
+@task(name="load mailout", task_run_name="load mailout: {mailout_id}", **REPEATABLE)
 @redacted
 def load_queued(mailout_id: str) -> Letter:
     """Read a mailout that waits in the queue: its page or file was read when it was asked for."""
@@ -73,14 +51,7 @@ def load_queued(mailout_id: str) -> Letter:
     return letter
 
 
-@task(
-    name="render content",
-    task_run_name="render content: {letter}",
-    cache_policy=NO_CACHE,
-    retries=3,
-    retry_delay_seconds=5,
-    retry_condition_fn=if_transient,
-)
+@task(name="render content", task_run_name="render content: {letter}", **REPEATABLE)
 @redacted
 def use_rendered(letter: Letter) -> Letter:
     """What it was rendered to when it came into the queue; later edits change nothing."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from prefect import State, Task
+from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import TaskRun
 
 from mailout.errors import SourceUnavailable, StoreUnavailable
@@ -42,3 +44,12 @@ def if_transient(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
     """What is worth another try: somebody was away. A letter that must not be sent stays refused."""
     error = state.result(raise_on_failure=False)
     return isinstance(error, (SourceUnavailable, StoreUnavailable, OSError))
+
+
+REPEATABLE: Mapping[str, Any] = {
+    "cache_policy": NO_CACHE,
+    "retries": 3,
+    "retry_delay_seconds": 5,
+    "retry_condition_fn": if_transient,
+}
+"""A task that may run again: what it does twice is done once."""

@@ -19,14 +19,14 @@ from mailout.audience.addresses import address_of
 from mailout.content.article import document_of
 from mailout.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.content.model import UNSUBSCRIBE_URL
-from mailout.content.slices import Article, Slice, assemble
+from mailout.content.slices import Article, Missing, Slice, assemble
 from mailout.delivery.preview import write_preview
 from mailout.engine import Engine
 from mailout.errors import UsageError
 from mailout.intake.article_order import ArticleOrder
 from mailout.intake.census import Census
 from mailout.intake.reading import Announcement
-from mailout.intake.slice_import import COLUMNS, read_slices, write_errors
+from mailout.intake.slice_import import COLUMNS, SCOPE, read_slices, write_errors
 from mailout.reporting.census import census_lines, census_table
 from mailout.reporting.phrases import count
 
@@ -37,6 +37,10 @@ Filter = Annotated[
     typer.Option("--filter", metavar="KEY=VALUE", help="state, county, place, list, or an attribute."),
 ]
 SOMEBODY = "reader@example.org"
+NOTHING = {
+    Missing.NO_SLICES: "no slice is for them.",
+    Missing.HEADLINE_MISSING: "none of their slices has a title (headline_missing).",
+}
 
 
 @app.callback()
@@ -47,11 +51,19 @@ def commands() -> None:
 @app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV file or a workbook (.xlsx).")],
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="The file's encoding, if the detection is wrong.")
+    ] = None,
+    sheet: Annotated[
+        str | None, typer.Option("--sheet", help="The sheet of a workbook; without it, the first.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Read slices. Rows that are wrong are written to FILE.errors.csv beside it; the good ones are kept."""
     engine = open_engine()
-    found = read_slices(file)
+    found = read_slices(file, encoding=encoding, sheet=sheet)
+    if found.encoding not in (None, "UTF-8"):
+        note(f"Read as {found.encoding}. If letters look wrong, name the encoding with --encoding.")
     counts = engine.store.import_slices(found.slices)
     errors = write_errors(file, found.errors)
     if json:
@@ -123,7 +135,7 @@ def preview(
     )
     article = assemble(articles.live_slices(article_key), places, engine.store.now())
     if not isinstance(article, Article):
-        raise UsageError(f"They would get nothing: {article}.", remedy="See: mailout article census")
+        raise UsageError(f"They would get nothing: {NOTHING[article]}", remedy="See: mailout article census")
     content = articles.render(article)
     link = footer_of(engine.settings).url(tokens_of(engine.settings).make(to, "general"))
     try:
@@ -230,6 +242,7 @@ def _show_census(found: dict[str, Any]) -> None:
     for row in census_table(found):
         clipped = "  over 102 KB" if row["over 102 KB"] else ""
         say(f"  {row['recipients']:>8,}  {row['bytes'] / 1000:>6.1f} KB{clipped}  {row['subject']}")
+        say(f"{'':>23}{row['slices'].replace(SCOPE, '')}")
 
 
 def _filter(written: list[str] | None) -> dict[str, str]:

@@ -41,7 +41,7 @@ def list_(
         print_json([_as_data(letter) for letter in letters])
         return
     if not letters:
-        say("There is none.")
+        say("No dead letters.")
         return
     table = Table(("id", "date", "kind", "to"), indent=SHORT + 2, gives_way="to")
     for letter in letters:

@@ -47,7 +47,7 @@ OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefe
     "reports",
 }
 UI = "http://127.0.0.1:4200"
-START_AGAIN = "make demo ARGS=--fresh" if Path("Makefile").is_file() else "mailout demo --fresh"
+START_AGAIN = "make demo ARGS='{}'" if Path("Makefile").is_file() else "mailout demo {}"
 
 
 @app.command(epilog="Example: mailout demo --fresh")
@@ -75,7 +75,7 @@ def demo(
     if article:
         _article(engine, home, where)
     if notify:
-        notify_demo(engine)
+        notify_demo(engine, START_AGAIN.format("--notify --fresh"))
         return
     letter = str(EXAMPLES / "newsletter.md")
     found = read_subscribers(EXAMPLES / "subscribers.csv")
@@ -124,7 +124,7 @@ def _article(engine: Engine, home: Path, where: Path) -> NoReturn:
         os.chdir(where)
     if stop.signal is not None:
         finish(engine, id, json=False, stopped_by=stop.signal)
-    _tell(engine, engine.report(id), run)
+    _tell(engine, engine.report(id), run, "--article --fresh")
     raise typer.Exit(exit_code(engine.store.mailout(id)))
 
 
@@ -133,7 +133,7 @@ def _not_sent_yet(engine: Engine, letter: str) -> str:
         return engine.intake.validate(letter)
     except Abort as abort:
         if abort.code is AbortCode.MAILOUT_ALREADY_SENT:
-            abort.remedy = f"To start over: {START_AGAIN}"
+            abort.remedy = f"To start over: {START_AGAIN.format('--fresh')}"
         raise
 
 
@@ -191,7 +191,7 @@ def _make_home(home: Path, fresh: bool) -> None:
         ) from error
 
 
-def _tell(engine: Engine, reports: Reports, run: str) -> None:
+def _tell(engine: Engine, reports: Reports, run: str, again: str = "--fresh") -> None:
     say("\n".join(summary_lines(reports.summary, engine.limits.timezone)))
     say()
     outbox = engine.settings.mailout_home / "outbox" / reports.summary.mailout.id
@@ -207,9 +207,9 @@ def _tell(engine: Engine, reports: Reports, run: str) -> None:
         f"{UI}/runs/flow-run/{run}",
     )
     if engine.settings.mailout_transport == "folder":  # `make demo-ses` begins again by itself
-        say("This was a rehearsal. Run the demo again and it writes nothing: the letter has not changed.")
+        say("This was a rehearsal. Run the demo again and it writes nothing: nothing has changed.")
         say("To start over:")
-        say(f"  {START_AGAIN}")
+        say(f"  {START_AGAIN.format(again)}")
 
 
 def _place(what: str, *lines: str) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 import typer
 from rich.text import Text
 
+from cli.commands.init import QUESTIONS
 from cli.output import Json, out, print_json, say
 from cli.processes.prefect_checks import prefect_checks
 from cli.where import require_place, say_where
@@ -22,6 +23,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 INDENT = " " * 8
+ASKED_BY_INIT = {question.setting for question in QUESTIONS}
 
 
 @app.command(epilog="Example: mailout doctor --json")
@@ -47,6 +49,8 @@ def doctor(json: Json = False) -> None:
     else:
         say()
         say(f"To fix before the first mailout: {failed}." if failed else "Nothing stands in the way.")
+        if failed and ASKED_BY_INIT & {str(one["name"]) for one in found if one["level"] == "fail"}:
+            say("`mailout init` asks for what is missing, and writes it to .env.")
     raise typer.Exit(1 if failed else 0)
 
 

@@ -100,7 +100,7 @@ def starting(home: Path, server: str | None = None) -> str:
     if server is not None:
         return f"Preparing; its run shows on {server.removesuffix('/api')}/runs"
     if prefect_home.is_new(home):
-        return "Starting Prefect; the first time it builds its database, about 20 seconds"
+        return "Building Prefect's database, once"
     return "Starting Prefect, about 10 seconds"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +12,7 @@ from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
 from cli.show import ALL_PAUSED, message_dict, show_files, show_mailouts
+from cli.tables import Table
 from mailout.audience.addresses import LEFT_OUT
 from mailout.delivery.states import State
 from mailout.engine import Engine
@@ -27,6 +29,7 @@ from mailout.time_format import iso
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 RECENT = 10
+SAID = ("sesMessageId", "checks")
 
 
 @app.command(epilog="Example: mailout status newsletter.md --message ana@example.org")
@@ -124,16 +127,32 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         ses = [dict(one) | {"event_at": iso(one["event_at"])} for one in reported]
         print_json(message_dict(row, events) | {"ses_events": ses})
         return
-    say(f"Message {id} to {row['email']}: {row['state']}, attempts: {row['attempts']}")
-    known = {"request": row["request_id"], "SES": row["ses_message_id"], "company": row["company_id"]}
-    say(", ".join(f"{name} {value}" for name, value in known.items() if value))
+    say(f"{row['state']} after {count(row['attempts'], 'attempt')}: {row['email']}", style="bold")
+    known = {
+        "message": id,
+        "request": row["request_id"],
+        "id at the provider": row["ses_message_id"],
+        "company": row["company_id"],
+    }
+    for name, value in known.items():
+        if value:
+            say(f"  {name:<18}  {value}")
     if row["error_message"]:
         say(f"{row['error_message']} ({row['error_code']})")
         if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
             say(f"  {remedy}")
     say()
+    table = Table(("time", "step", "more"), indent=4)
     for event in events:
-        about = ", ".join(f"{name} {value}" for name, value in event["metadata"].items() if value is not None)
-        say(f"  {event['created_at']}  {event['type']:<16}  {about}")
+        table.add(str(event["created_at"]), str(event["type"]), _about(event["metadata"]))
     for one in reported:
-        say(f"  {iso(one['event_at'])}  SES: {one['event_type']}")
+        table.add(str(iso(one["event_at"])), f"SES: {one['event_type']}", "")
+    table.show()
+
+
+def _about(metadata: Mapping[str, Any]) -> str:
+    """What is not in the lines above it already."""
+    said = {name: value for name, value in metadata.items() if name not in SAID and value is not None}
+    return ", ".join(
+        f"{name} {', '.join(value) if isinstance(value, list) else value}" for name, value in said.items()
+    )

@@ -23,7 +23,7 @@ from mailout.engine import Engine
 from mailout.errors import UsageError
 from mailout.reporting.phrases import count
 from mailout.reporting.rows import safe
-from mailout.time_format import day, iso
+from mailout.time_format import day, iso, spoken
 
 app = typer.Typer(
     help="The people on your list: import, export, add one, look one up.",
@@ -174,20 +174,23 @@ def show(
     norm = _address(email)
     engine = open_engine()
     engine.store.normalise_addresses()
-    person = _with_times(engine.store.subscriber(norm))
+    person = engine.store.subscriber(norm)
     if json:
-        print_json(person)
+        print_json(_with_times(person))
         return
+    zone = engine.limits.timezone
     say(person["email"], style="bold")
-    say(f"  {'status':<14}  {person['status']}, since {person['status_updated_at']}")
+    since = f", since {spoken(person['status_updated_at'], zone)}" if person["status_updated_at"] else ""
+    say(f"  {'status':<14}  {person['status']}{since}")
     facts = {name: person.get(name) for name in FACTS}
+    facts |= {words: spoken(person[name], zone) for name, words in WHEN.items() if person[name]}
     if person["email_norm"] != person["email"]:
         facts["written to"] = person["email_norm"]
     for name, value in facts.items():
         if value:
             say(f"  {name:<14}  {value}")
     for entry in person["lists"]:
-        left = f" (left {iso(entry['unsubscribed_at'])})" if entry["unsubscribed_at"] else ""
+        left = f" (left {spoken(entry['unsubscribed_at'], zone)})" if entry["unsubscribed_at"] else ""
         say(f"  {'list':<14}  {entry['list_key']}{left}")
     for ocd_id in person["ocd_ids"]:
         say(f"  {'ocd_id':<14}  {ocd_id}")
@@ -195,7 +198,8 @@ def show(
         say(f"  {name:<14}  {value}")
 
 
-FACTS = ("from_name", "bounce_type", "bounce_subtype", "created_at", "left_at", "complained_at")
+FACTS = ("from_name", "bounce_type", "bounce_subtype")
+WHEN = {"created_at": "known since", "left_at": "left", "complained_at": "complained"}
 TIMES = ("created_at", "status_updated_at", "left_at", "complained_at")
 
 

@@ -80,7 +80,9 @@ class Plan:
 
     def summary(self) -> str:
         """`Email Address → email, STATUS → status: 1,204 active, 31 unsubscribed, 4 left out`."""
-        columns = ", ".join(f"{one.column} → {one.field}" for one in self.columns)
+        columns = ", ".join(
+            one.field if one.column == one.field else f"{one.column} → {one.field}" for one in self.columns
+        )
         counts = [f"{n:,} {status}" for status, n in self.people.items()] or ["nobody"]
         if left := sum(self.left_out.values()):
             counts.append(f"{left:,} left out")

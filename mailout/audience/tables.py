@@ -70,7 +70,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _empty(path: Path) -> UsageError:
-    return UsageError(f"{path} is empty.", remedy="Its first line names the columns; `email` is one.")
+    return UsageError(f"{path} is empty.", remedy="Its first line names the columns.")
 
 
 # ── Text ──

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mailout.content.colors import SEEN, readable_on, words_on
 
 PAPER, DARK_PAPER = "#ffffff", "#211f1c"
-LINK, DARK_LINK = "#0b5c8a", "#8cc8ee"
+LINK = "#0b5c8a"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html import unescape
 
 from css_inline import CSSInliner
@@ -16,7 +15,6 @@ from mailout.content.document import Document, one_line
 from mailout.content.footer import UNSUBSCRIBE, Footer
 from mailout.content.languages import language
 from mailout.content.model import UNSUBSCRIBE_URL, Content, Segments, clean
-from mailout.content.plaintext import plain_text
 from mailout.content.variables import marked_for_html
 
 PLAIN = Brand()
@@ -81,13 +79,6 @@ def language_asked_for(content: Content) -> str | None:
 def _unbroken(body: str) -> str:
     """Short cells of a table stay on one line: `13 Dec` is not to become two on a phone."""
     return re.sub(r"<(td|th)((?: [^<>]*)?)>([^<>]{1,12})(?=</\1>)", r"<\1\2 nowrap>\3", body)
-
-
-def transactional(subject: str, html: str, text: str | None = None) -> Content:
-    """A single mail as its sender wrote it: no layout, no footer. Aborts if it must not be sent."""
-    content = Content(one_line(clean(subject)), _lines(clean(html)), _lines(clean(text or "")))
-    check_content(content)
-    return content if text is not None else replace(content, text=plain_text(content.html))
 
 
 def _lines(text: str) -> str:

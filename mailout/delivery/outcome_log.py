@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
+from mailout.delivery.notification_mail import notification_tags
 from mailout.delivery.protocol import Claimed, Ledger, Result
 from mailout.delivery.states import State
 
@@ -75,6 +76,7 @@ class OutcomeLog:
                 "attempt": claimed.number,
                 "state": result.state.value,
                 "durationMs": result.duration_ms,
+                **(notification_tags(claimed.variables) if claimed.is_notification else {}),
             },
         )
 

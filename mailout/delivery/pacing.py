@@ -6,13 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mailout.delivery.protocol import Pace
+from mailout.delivery.protocol import RECOVERY, Pace
 
-SLACK = 1.005
-"""Slots are a little further apart than 1 / rate, so that small lateness never makes a second too full."""
-SLOWER = 0.7
-SLOWEST = 0.05
-RECOVERY = 0.05 / 60  # of the full rate, a second
 BULK_LIMIT = 50
 
 
@@ -24,8 +19,8 @@ class PaceState:
     factor: float = 1.0  # 1 = the full rate; less after the provider throttled
     factor_at: float = 0.0  # when it last throttled; the pace has been recovering since
 
-    def factor_now(self, now: float) -> float:
-        return min(1.0, self.factor + max(0.0, now - self.factor_at) * RECOVERY)
+    def factor_now(self, now: float, recovery: float = RECOVERY) -> float:
+        return min(1.0, self.factor + max(0.0, now - self.factor_at) * recovery)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +48,19 @@ class Reservation:
 
 def reserve(state: PaceState, pace: Pace, now: float, want: int) -> Reservation:
     """Slots start a round trip from now and end within the horizon, over all senders together."""
-    factor, told = state.factor_now(now), replace(state, factor_at=min(state.factor_at, now))
+    factor, told = state.factor_now(now, pace.recovery), replace(state, factor_at=min(state.factor_at, now))
     if pace.throttled and now - state.factor_at >= 1.0:  # one throttled second slows once
-        factor = max(SLOWEST, factor * SLOWER)
+        factor = max(pace.slowest, factor * pace.slower)
         told = replace(state, factor=factor, factor_at=now)
     if pace.rate == 0 and factor == 1.0:
         return Reservation(max(0, want), now, 0.0, pace.group, told.factor, told.factor_at)
-    interval = pace.group * SLACK / ((pace.rate or UNLIMITED_RATE) * factor)
+    interval = pace.group * pace.slack / ((pace.rate or pace.unlimited_rate) * factor)
     base = max(state.next_at, now + pace.lead)
     if base > now + pace.lead + pace.horizon + max(2.0, 2 * interval):
         base = now + pace.lead  # the store's clock went back
     groups = math.floor((now + pace.lead + pace.horizon - base) / interval) + 1
     free = max(0, min(want, groups * pace.group))
     return Reservation(free, base, interval, pace.group, told.factor, told.factor_at)
-
-
-UNLIMITED_RATE = 1000.0
-"""What a rate of 0 (no limit) counts as once a provider throttles: its factor needs something to act on."""
 
 
 def bulk_size(rate: float, most: int = BULK_LIMIT) -> int:

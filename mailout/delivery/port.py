@@ -50,6 +50,8 @@ class Allowance:
     most: int | None = None  # messages in 24 hours, of which `available` are left
 
 
+QUOTA_OVERLAP = 300.0
+"""Attempts begun so long before the provider was asked may be missing from its answer: count them too."""
 REHEARSING = "folder"
 """The name of the transport by which nothing reaches anybody: what it sends is a rehearsal."""
 

@@ -76,9 +76,17 @@ class Bucket:
     limit: int | None = None  # None: counted, not limited
 
 
+SLACK = 1.005
+"""Slots are a little further apart than 1 / rate, so that small lateness never makes a second too full."""
+UNLIMITED_RATE = 1000.0
+"""What a rate of 0 (no limit) counts as once a provider throttles: its factor needs something to act on."""
+RECOVERY = 0.05 / 60  # of the full rate, a second
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The pacer that all senders of one account share. Rate 0: no limit."""
+    """The pacer that all senders of one account share. Rate 0: no limit. Its rules go to the store with each
+    step: they stand here alone."""
 
     scope: str
     rate: float
@@ -86,6 +94,12 @@ class Pace:
     horizon: float = 1.0  # nor further: at most a second of sending is in doubt
     group: int = 1  # messages a call: it takes so many slots at once, however full it is
     throttled: bool = False  # the provider asked for less: slow down
+    slack: float = SLACK
+    unlimited_rate: float = UNLIMITED_RATE
+    recovery: float = RECOVERY
+    slower: float = 0.7  # a throttle multiplies the rate by so much,
+    slowest: float = 0.05  # down to this part of the full one
+    yields: float = 1.0  # seconds that a mailout leaves the pace to single mails before it asks again
 
 
 @dataclass(frozen=True, slots=True)

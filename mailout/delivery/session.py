@@ -10,9 +10,18 @@ from mailout.clock import Clock
 from mailout.delivery.call_pool import CallPool, Group
 from mailout.delivery.calls import Caller
 from mailout.delivery.options import Observer, SenderOptions
-from mailout.delivery.pacing import SLACK, UNLIMITED_RATE
 from mailout.delivery.port import Journal, Journals, Outbox
-from mailout.delivery.protocol import Attempt, Claimed, Ledger, Pace, Result, Step, StepReply
+from mailout.delivery.protocol import (
+    SLACK,
+    UNLIMITED_RATE,
+    Attempt,
+    Claimed,
+    Ledger,
+    Pace,
+    Result,
+    Step,
+    StepReply,
+)
 from mailout.delivery.store_retry import pause, pause_after
 from mailout.errors import HomeUnwritable, StoreUnavailable
 

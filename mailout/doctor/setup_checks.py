@@ -66,7 +66,8 @@ def _test_emails(settings: Settings) -> Check:
     if parsed.rejected:
         wrong = ", ".join(written for written, _ in parsed.rejected)
         return Check("TEST_EMAILS", "warn", f"left out: {wrong}", "Correct or remove them.")
-    return Check("TEST_EMAILS", "ok", f"{len(parsed.addresses)} to try a mail on")
+    n = len(parsed.addresses)
+    return Check("TEST_EMAILS", "ok", f"tests go to {'1 address' if n == 1 else f'{n} addresses'}")
 
 
 def _admin_email(settings: Settings) -> Check:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from mailout.audience.status import PRIORITY
 from mailout.feedback.model import Heard
 
+SOFT_BOUNCES = 3
+"""Different messages that bounced softly, without a delivery between them, end mail."""
+
 
 @dataclass(frozen=True, slots=True)
 class SubscriberState:

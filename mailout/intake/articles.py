@@ -158,9 +158,9 @@ class ArticleIntake:
                 for member, key in zip(members, keys, strict=True)
                 if (content_hash := contents[key]) is not None
             ]
-            self._store.freeze_part(mailout.id, recipients, members[-1].email)
+            self._store.freeze_recipients(mailout.id, recipients, members[-1].email)
             log.info("%d recipients are in the outbox", self._store.mailout(mailout.id).ledger.recipients)
-        self._store.freeze_part(mailout.id, [], None)
+        self._store.freeze_recipients(mailout.id, [], None)
 
     def render(self, article: Article) -> Content:
         """Its layout and footer around it."""

@@ -25,6 +25,22 @@ class KnownMessage:
     message: str | None = None
     retry_after: float | None = None  # seconds that the provider asked for when the attempt failed
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> KnownMessage | None:
+        """From the outbox's columns; None: the row has no message."""
+        if row["id"] is None:
+            return None
+        return cls(
+            row["id"],
+            State(row["state"]),
+            row["epoch"],
+            row["ses_message_id"],
+            row["error_code"],
+            row["error_category"],
+            row["error_message"],
+            row["retry_after"],
+        )
+
     @property
     def may_be_tried_again(self) -> bool:
         return self.state is State.FAILED and self.category in (TRANSIENT_ERROR, QUOTA_ERROR)

@@ -12,8 +12,6 @@ from mailout.audience.addresses import Dropped, normalise
 from mailout.intake.notification_job import BrokenJob, preferences_of, read_time
 from mailout.intake.notification_port import ProducerRow
 
-MAILED = ("pending", "active")
-
 
 @dataclass(frozen=True, slots=True)
 class Skip:

@@ -274,6 +274,18 @@ class NotificationWorker:
                         result.row.notification_id,
                         result.error["code"],
                         result.error["message"],
+                        extra=_named_in_logs(result.row),
                     )
                 case _:
                     self.counts.retried += 1
+
+
+def _named_in_logs(row: ProducerRow) -> Mapping[str, object]:
+    event = row.event or {}
+    return {
+        "traceId": event.get("trace_id"),
+        "subscriptionId": row.notification.get("subscription_id"),
+        "openEventId": row.notification.get("open_event_id"),
+        "term": event.get("term_id"),
+        "campus": event.get("campus_code"),
+    }

@@ -53,6 +53,7 @@ class SliceFile:
 
     slices: Sequence[Slice]
     errors: Sequence[RowError]
+    encoding: str | None = None  # by which it was read; None: a workbook
 
 
 class _BadRow(Exception):
@@ -60,10 +61,10 @@ class _BadRow(Exception):
         self.code, self.message = code, message
 
 
-def read_slices(path: Path) -> SliceFile:
+def read_slices(path: Path, *, encoding: str | None = None, sheet: str | None = None) -> SliceFile:
     """Each row checked by itself. Of two rows in the same place the first counts, unless the later one
     archives it."""
-    table = open_table(path, lambda cell: _name(cell) == "article_key")
+    table = open_table(path, lambda cell: _name(cell) == "article_key", encoding=encoding, sheet=sheet)
     header = [_name(cell) for cell in table.header]
     missing = [name for name in NEEDED if name not in header]
     if missing:
@@ -73,12 +74,15 @@ def read_slices(path: Path) -> SliceFile:
         )
     found: dict[tuple[str, int, str, int], tuple[int, Slice]] = {}
     errors = []
-    for number, cells in enumerate((cells for _, cells in table.rows), start=2):
+    for counted, (line, cells) in enumerate(table.rows, start=2):
         if not any(cell.strip() for cell in cells):
             continue
+        number = line if table.encoding is None else counted  # a text's row may have several lines
         row = dict(zip(header, (cell.strip() for cell in cells), strict=False))
+        beyond = ",".join(cells[len(header) :])
         try:
-            if any(cell.strip() for cell in cells[len(header) :]):
+            if beyond.strip(", "):
+                row[""] = beyond
                 raise _BadRow(RowErrorCode.PARSE_ERROR, "There are more values than columns.")
             one = _slice(row)
             before = found.get(one.place)
@@ -87,7 +91,7 @@ def read_slices(path: Path) -> SliceFile:
             found[one.place] = number, one
         except _BadRow as bad:
             errors.append(RowError(number, bad.code, bad.message, row))
-    return SliceFile([one for _, one in found.values()], errors)
+    return SliceFile([one for _, one in found.values()], errors, table.encoding)
 
 
 def write_errors(path: Path, errors: Sequence[RowError]) -> Path | None:

@@ -79,11 +79,8 @@ class CountedStore:
         self._moved(State.PENDING, added or 0)
         return added
 
-    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
-        return self._moved(State.PENDING, self._store.freeze_recipients(id, recipients))
-
-    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
-        return self._moved(State.PENDING, self._store.freeze_part(id, recipients, up_to))
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient], up_to: str | None = None) -> int:
+        return self._moved(State.PENDING, self._store.freeze_recipients(id, recipients, up_to))
 
     def cancel(self, id: str) -> Mailout:
         before = self._store.mailout(id).ledger.suppressed

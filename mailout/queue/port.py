@@ -144,17 +144,14 @@ class Queue(Protocol):
         """
         ...
 
-    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
-        """Write an audience that was handed in, whole. A replay adds nobody twice."""
-        ...
-
     def begin_freezing(self, id: str) -> Freezing | None:
         """How far the writing of an audience that is handed in by parts has got; None: it is over."""
         ...
 
-    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
-        """The next part, in order, and the address that it goes up to; None: that was the last. A replay adds
-        nobody twice, and nothing may leave before the last part is in. How many were added."""
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient], up_to: str | None = None) -> int:
+        """Write an audience that is handed in, whole or by parts in order: `up_to` is the address that a part
+        goes up to, None for the last. A replay adds nobody twice, and nothing may leave before the last part
+        is in. How many were added."""
         ...
 
 

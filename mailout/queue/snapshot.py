@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mailout.delivery.pacing import SLACK
+from mailout.delivery.protocol import SLACK
 from mailout.queue.forecast import Forecast, ForecastInput, Job, forecast_queue
 from mailout.queue.limits import QUOTA_WINDOW, Limits, Usage, buckets
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status

@@ -131,7 +131,9 @@ begin
     if campaigns = '{}' then
         return null;
     end if;
-    perform 1 from campaign_queue where id = any(campaigns) order by id for update;
+    if cardinality(campaigns) > 1 then  -- a single one is locked by its update
+        perform 1 from campaign_queue where id = any(campaigns) order by id for update;
+    end if;
     -- A completed mailout follows its ledger back into the queue.
     update campaign_queue q set
         pending = q.pending + d.pending, in_flight = q.in_flight + d.in_flight, sent = q.sent + d.sent,
@@ -149,13 +151,14 @@ begin
                coalesce(sum(n) filter (where column_name = 'suppressed'), 0) as suppressed,
                coalesce(sum(n) filter (where column_name = 'unknown'), 0) as unknown
         from (
-            select campaign_id, mailout_column(state) as column_name, count(*) as n from new_rows group by 1, 2
+            select campaign_id, mailout_column(state) as column_name, 1 as n from new_rows
             union all
-            select campaign_id, mailout_column(state), -count(*) from old_rows group by 1, 2
+            select campaign_id, mailout_column(state), -1 from old_rows
         ) moved
-        group by campaign_id having count(distinct column_name) > 1
+        group by campaign_id
     ) d
-    where q.id = d.campaign_id;
+    where q.id = d.campaign_id
+      and (d.pending, d.in_flight, d.sent, d.failed, d.suppressed, d.unknown) <> (0, 0, 0, 0, 0, 0);
     if pg_trigger_depth() < 2 then  -- sweeping moves messages, and so comes by here again
         perform mailout_sweep(q.id, 10000) from campaign_queue q
         where q.id = any(campaigns) and q.status = 'CANCELLED' and q.pending > 0;

@@ -235,7 +235,9 @@ declare
     added integer;
 begin
     perform mailout_get($1);
-    update campaign_queue q set freeze_started_at = coalesce(q.freeze_started_at, at)
+    -- Whoever is there when it begins, also if the clock has gone back since they came.
+    update campaign_queue q set freeze_started_at = coalesce(
+        q.freeze_started_at, greatest(at, (select max(s.created_at) from subscribers s)))
     where q.id = mailout_to_uuid($1) returning * into mailout;
     if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
         return null;
@@ -293,7 +295,8 @@ begin
            r.from_name, r.content_id, r.variables, at
     from jsonb_to_recordset(audience) as r (
         email text, from_name text, content_id text, variables jsonb, recipient_id text)
-    order by r.email collate "C"
+    -- Those with the same content stand together: neighbours fill one bulk call.
+    order by coalesce(r.content_id, '') collate "C", r.email collate "C"
     on conflict do nothing;
     get diagnostics added = row_count;
     if is_last then

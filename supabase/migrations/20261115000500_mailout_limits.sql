@@ -142,11 +142,11 @@ declare
     starts_at double precision := at + (wish ->> 'lead')::double precision;
     ends_at double precision := starts_at + (wish ->> 'horizon')::double precision;
 begin
-    factor := least(1.0, state.factor + greatest(0.0, at - state.factor_at) * (0.05 / 60));
+    factor := least(1.0, state.factor + greatest(0.0, at - state.factor_at) * (wish ->> 'recovery')::double precision);
     told := state.factor;
     told_at := least(state.factor_at, at);
     if (wish ->> 'throttled')::boolean and at - state.factor_at >= 1.0 then  -- one throttled second slows once
-        factor := greatest(0.05, factor * 0.7);
+        factor := greatest((wish ->> 'slowest')::double precision, factor * (wish ->> 'slower')::double precision);
         told := factor;
         told_at := at;
     end if;
@@ -156,7 +156,8 @@ begin
         gap := 0;
         return;
     end if;
-    gap := size * 1.005 / (case when rate = 0 then 1000.0 else rate end * factor);
+    gap := size * (wish ->> 'slack')::double precision
+           / (case when rate = 0 then (wish ->> 'unlimited_rate')::double precision else rate end * factor);
     next_at := greatest(state.next_at, starts_at);
     if next_at > ends_at + greatest(2.0, 2 * gap) then
         next_at := starts_at;  -- the store's clock went back

@@ -6,16 +6,18 @@ do $$ begin
     if to_regtype('public.mailout_report') is null then
         create type mailout_report as (
             id uuid, epoch integer, state text, message_id text, code text, category text, message text,
-            original_code text, retry_in double precision, duration_ms integer, age double precision,
+            original_code text, retry_in double precision, age double precision,
             give_back boolean, uncharge boolean, withdrawn boolean);
     end if;
 end $$;
 comment on type mailout_report is 'What a sender says of one attempt: a result, or that it surely never left.';
 
 -- Planning its statements again takes longer than running them: their plans are kept, and (made while a table
--- was small) never read a whole table. Both hold for all that it calls, triggers too.
+-- was small) read no whole table if there is another way. Where there is none, such a plan looks so costly that
+-- it would be compiled each time. All three hold for what it calls, triggers too.
 create or replace function mailout_step(step jsonb) returns jsonb
-language plpgsql set search_path = public set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql set search_path = public
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     sender sender_sessions;
     mailout campaign_queue;
@@ -84,16 +86,17 @@ begin
     return array(
         select (r.id, r.epoch, r.state, r.message_id, r.code, r.category,
                 case when r.state = 'UNKNOWN' then coalesce(nullif(r.message, ''), 'no answer') else r.message end,
-                r.original_code, r.retry_in, r.duration_ms, coalesce(r.age, 0),
-                (r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
-                (r.uncharge or r.give_back or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+                r.original_code, r.retry_in, coalesce(r.age, 0),
+                (coalesce(r.give_back, false) or r.state = 'PENDING') and r.state <> 'UNKNOWN',
+                (coalesce(r.uncharge, false) or coalesce(r.give_back, false) or r.state = 'PENDING')
+                    and r.state <> 'UNKNOWN',
                 false)::mailout_report
-        from jsonb_to_recordset(step -> 'results') as r (
+        from jsonb_to_recordset(step -> 'results') as r (  -- a sender leaves out what is null or false
             id uuid, epoch integer, state text, message_id text, code text, category text, message text,
-            original_code text, retry_in double precision, duration_ms integer, age double precision,
+            original_code text, retry_in double precision, age double precision,
             give_back boolean, uncharge boolean)
         union all
-        select (w.id, w.epoch, 'PENDING', null, null, null, null, null, null, null, 0, true, true, true)::mailout_report
+        select (w.id, w.epoch, 'PENDING', null, null, null, null, null, null, 0, true, true, true)::mailout_report
         from jsonb_to_recordset(step -> 'withdraw') as w (id uuid, epoch integer)
         where not jsonb_path_exists(step, '$.results[*] ? (@.id == $id && @.epoch == $epoch)',
                                     jsonb_build_object('id', w.id, 'epoch', w.epoch)));
@@ -295,7 +298,7 @@ begin
     return jsonb_build_object(
         'rows', claimed.rows, 'suppressed', claimed.suppressed, 'refused', claimed.refused,
         'limited', case when room = 0 then limited end,
-        'next_slot_at', case when (step ->> 'want')::integer = 0 then seconds + 1  -- it yields so long
+        'next_slot_at', case when (step ->> 'want')::integer = 0 then seconds + (step -> 'pace' ->> 'yields')::double precision
                              when room > 0 and slots.free = 0 then slots.next_at end,
         'next_due_at', case when claimed.rows = '[]' then
             mailout_next_due(sender.campaign_id, at, mailout_full(companies), rehearsal) end);
@@ -373,12 +376,16 @@ begin
     with picked as materialized (
         select o.seq, o.company_id, array_position(due, o.seq) as place,
                case
-                   -- Without a mailout the recipient need not be a subscriber, but must not have left.
-                   when sender.campaign_id is null and exists (
-                       select 1 from subscribers s
-                       where s.email_norm = o.email
-                         and (s.status = 'bounced' or s.complained_at is not null
-                              or (s.status <> 'active' and o.category is distinct from 'transactional')))
+                   -- Without a mailout the recipient need not be a subscriber, but must not have left. Of who is
+                   -- none, what came back is known from the events alone.
+                   when sender.campaign_id is null and coalesce(
+                       (select s.status = 'bounced' or s.complained_at is not null
+                            or (s.status <> 'active' and o.category is distinct from 'transactional')
+                        from subscribers s where s.email_norm = o.email),
+                       exists (
+                           select 1 from delivery_events e
+                           where e.email = o.email and (e.event_type = 'spamreport'
+                               or (e.event_type = 'bounce' and e.detail ->> 'bounceType' = 'Permanent'))))
                        then 'SUPPRESSED'
                    when not mailout.is_test and not exists (
                        select 1 from subscribers s where s.email_norm = o.email and s.status = 'active')
@@ -431,12 +438,13 @@ begin
         select distinct b.company_id, at from begun b where sender.campaign_id is null
         order by b.company_id on conflict (company_id) do update set last_at = excluded.last_at
     )
-    select coalesce(jsonb_agg(jsonb_build_object(
-               'id', b.id, 'epoch', b.epoch, 'seq', b.seq, 'number', b.attempts, 'email', b.email,
-               'content_id', coalesce(b.content_id, mailout.content_hash), 'campaign_id', b.campaign_id,
-               'company_id', b.company_id, 'from_name', b.from_name, 'variables', b.variables,
-               'request_id', b.request_id, 'category', b.category, 'reply_to', b.reply_to, 'headers', b.headers,
-               'slot', case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end) order by b.place), '[]'),
+    -- By their places: names would be most of what is written, sent and read. `adapters/supabase/codec.py` reads them.
+    select coalesce(jsonb_agg(jsonb_build_array(
+               b.id, b.epoch, b.seq, b.attempts, b.email, coalesce(b.content_id, mailout.content_hash),
+               b.campaign_id, b.company_id, b.from_name, b.variables,
+               case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end,
+               case when coalesce(b.request_id, b.category, b.reply_to, b.headers::text) is not null then
+                   jsonb_build_array(b.request_id, b.category, b.reply_to, b.headers) end) order by b.place), '[]'),
            array(select (c.scope, c.kind, c.key, sum(n))::usage
                  from (select company_id, count(*) as n from begun group by company_id) by_company,
                       mailout_charges(company_id, at, hour, day) c

@@ -235,10 +235,9 @@ comment on function mailout_usage is 'How many attempts one counter holds.';
 create or replace function mailout_set_quota(
     scope text, available bigint, asked_at double precision, most bigint) returns void
 language sql volatile set search_path = public as $$
-    -- Attempts begun five minutes before the provider was asked may be missing from its answer: count them too.
     insert into provider_quota (scope, available, asked_at, most)
-    values ($1, $2, to_timestamp($3) - interval '5 minutes', $4)
+    values ($1, $2, to_timestamp($3), $4)
     on conflict (scope) do update
     set available = excluded.available, asked_at = excluded.asked_at, most = excluded.most
 $$;
-comment on function mailout_set_quota is 'What the provider had left when it was asked, of how many; null: unlimited.';
+comment on function mailout_set_quota is 'What the provider had left, of how many (null: unlimited), and from when on attempts count against it.';

@@ -98,7 +98,8 @@ begin
 end $$;
 comment on function mailout_hear is 'News of a subscriber: by priority, and the latest of equal ones. The law of mailout.feedback.subscriber_state.';
 
-create or replace function mailout_soft_end(address text, out type text, out subtype text, out at timestamptz)
+create or replace function mailout_soft_end(
+    address text, enough integer, out type text, out subtype text, out at timestamptz)
 language sql stable set search_path = public as $$
     -- A run is what lies between two deliveries. General bounces without a status are out-of-office replies.
     with soft as (
@@ -113,12 +114,12 @@ language sql stable set search_path = public as $$
         and not (soft.type = 'Transient' and coalesce(soft.subtype, '') = 'General' and soft.status is null)
     )
     select c.type, c.subtype, c.at from counted c
-    where c.run in (select r.run from counted r group by r.run having count(distinct r.message) >= 3)
+    where c.run in (select r.run from counted r group by r.run having count(distinct r.message) >= enough)
     order by c.at desc, c.type collate "C" desc, coalesce(c.subtype, '') collate "C" desc limit 1
 $$;
-comment on function mailout_soft_end is 'The latest of three different messages that bounced softly, without a delivery between them.';
+comment on function mailout_soft_end is 'The latest of so many different messages that bounced softly, without a delivery between them.';
 
-create or replace function mailout_count_soft_bounces(address text) returns boolean
+create or replace function mailout_count_soft_bounces(address text, enough integer) returns boolean
 language plpgsql set search_path = public as $$
 declare
     known subscribers;
@@ -128,7 +129,7 @@ begin
     if not found or (known.status = 'bounced' and known.hard_status is null) then
         return false;
     end if;
-    select * into soft from mailout_soft_end(address);
+    select * into soft from mailout_soft_end(address, enough);
     if soft.at is null then
         update subscribers s
         set status = s.hard_status, status_updated_at = s.hard_status_at, bounce_type = null, bounce_subtype = null,
@@ -144,7 +145,7 @@ begin
                                is distinct from (soft.at, soft.type, soft.subtype));
     return found;
 end $$;
-comment on function mailout_count_soft_bounces is 'Three messages that bounced softly end mail; a delivery that is reported late takes it back.';
+comment on function mailout_count_soft_bounces is 'So many messages that bounced softly end mail; a delivery that is reported late takes it back.';
 
 create or replace function mailout_hear_all(news jsonb) returns integer
 language plpgsql set search_path = public as $$
@@ -221,7 +222,7 @@ begin
 end $$;
 comment on function mailout_move_by_event is 'Only the attempt that the event is about may move.';
 
-create or replace function mailout_apply_events(readings jsonb) returns jsonb
+create or replace function mailout_apply_events(readings jsonb, soft_bounces integer) returns jsonb
 language plpgsql set search_path = public set statement_timeout = '60s' as $$
 declare
     reading jsonb;
@@ -306,7 +307,7 @@ begin
     for one in select email from unnest(bounced) as email
                union select s.email_norm from subscribers s
                      where s.email_norm = any(delivered) and s.hard_status is not null order by 1 loop
-        statuses := statuses + mailout_count_soft_bounces(one.email)::integer;
+        statuses := statuses + mailout_count_soft_bounces(one.email, soft_bounces)::integer;
     end loop;
     for one in select split_part(c, ' ', 1)::uuid as campaign, split_part(c, ' ', 2) as metric, count(*)::integer as n
                from unnest(counted) as c group by 1, 2 order by 1, 2 loop

@@ -196,7 +196,8 @@ declare
     mailout campaign_queue;
 begin
     perform mailout_get($1);
-    update campaign_queue q set freeze_started_at = coalesce(q.freeze_started_at, mailout_now())
+    update campaign_queue q set freeze_started_at = coalesce(
+        q.freeze_started_at, greatest(mailout_now(), (select max(s.created_at) from subscribers s)))
     where q.id = mailout_to_uuid($1) and q.frozen_at is null and q.status <> 'CANCELLED' returning * into mailout;
     return case when found then
         jsonb_build_object('cursor', mailout.freeze_cursor, 'began', mailout_seconds(mailout.freeze_started_at)) end;

@@ -1,33 +1,57 @@
-"""`make bench`: what things cost, as ratios taken side by side in one run, because machines differ.
+"""`make bench`: what things cost, one table; `make bench ARGS=sender-bulk`: one row; `--quick`: small sizes.
 
-`make bench ARGS="ses pace"` runs some of them; names are the modules beside this file.
+Numbers of machines differ, so a row is a ratio taken side by side in one run where that is possible. A whole
+run writes docs/benchmarks.md and bench.json.
 """
 
 from __future__ import annotations
 
-import importlib
+import argparse
 import json
 import logging
 import sys
-import time
+from pathlib import Path
 
-ALL = (
-    *("audience", "prefect", "idle", "ses", "sender_ses", "pace", "feedback", "supabase"),
-    *("articles", "single_mails", "notifications", "dashboard"),
-)
+from tests.bench.report import as_json, page, table
+from tests.bench.rows import SUBJECTS
+from tests.bench.runner import run_subjects
+from tests.conftest import forget_the_machine
+
+ROOT = Path(__file__).parents[2]
 
 
-def main(names: list[str]) -> None:
-    logging.disable(logging.INFO)  # what is printed here are the numbers
-    results = {}
-    for name in names or ALL:
-        started = time.perf_counter()
-        results[name] = importlib.import_module(f"tests.bench.{name}").run()
-        print(f"{name} ({time.perf_counter() - started:.0f} s)")
-        for key, value in results[name].items():
-            print(f"  {key:<44} {value}")
-    print(json.dumps(results))
+def main() -> int:
+    asked = argparse.ArgumentParser(prog="make bench", description="what things cost")
+    asked.add_argument("rows", nargs="*", help="names of rows or of what they are measured together with")
+    asked.add_argument("--quick", action="store_true", help="some of them, smaller: under two minutes")
+    asked.add_argument("--measure", metavar="SUBJECT", help=argparse.SUPPRESS)
+    told = asked.parse_args()
+    if told.measure:
+        return measure(told.measure, told.quick)
+    known = {row.name for subject in SUBJECTS for row in subject.rows} | {one.name for one in SUBJECTS}
+    if strange := set(told.rows) - known:
+        asked.error(f"no such row: {', '.join(sorted(strange))}. There are: {', '.join(sorted(known))}")
+    results = run_subjects(SUBJECTS, told.rows, quick=told.quick)
+    print("\n" + table(results))
+    if not told.rows and not told.quick:
+        (ROOT / "docs" / "benchmarks.md").write_text(page(results), encoding="utf-8")
+        (ROOT / "bench.json").write_text(as_json(results), encoding="utf-8")
+        print("\nWritten: docs/benchmarks.md and bench.json")
+    return 1 if any(one.failure for one in results) else 0
+
+
+def measure(name: str, quick: bool) -> int:
+    """In a process of its own: what one subject needs or breaks is nobody else's."""
+    forget_the_machine()
+    logging.disable(logging.WARNING)
+    subject = next(one for one in SUBJECTS if one.name == name)
+    found = subject.measured(quick)
+    print(
+        "\n"
+        + json.dumps({key: value for key, value in found.items() if isinstance(value, int | float | list)})
+    )
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """The dashboard over a million messages: how long each page takes, and how large it is.
 
-`python -m tests.bench.dashboard [messages]`. A page may take 200 ms and have 150 KB.
+A page may take 200 ms and have 150 KB.
 """
 
 from __future__ import annotations

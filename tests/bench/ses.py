@@ -1,26 +1,16 @@
-"""How fast mail leaves through SES: a bare boto3 loop, and our transport in both modes, side by side.
-
-Absolute numbers belong to a machine; the ratios say what our own code costs. `python -m tests.bench.ses [n]`.
-"""
+"""A bare boto3 loop: what our own sender is held against."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import time
-from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
 import boto3
 from botocore.config import Config
 
-from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
 from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Attempt, OutcomeKind
-from tests.stubs.ses_control import ses_stub
+from mailout.delivery.protocol import Attempt
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "bench",
@@ -79,42 +69,3 @@ def bare_loop(stub_url: str, n: int) -> float:
     took = time.perf_counter() - started
     client.close()
     return n / took
-
-
-def transport_loop(stub_url: str, n: int, mode: SesMode) -> float:
-    """Messages a second of `SesTransport` alone: no store, no pacing."""
-    transport = SesTransport(SesConfig(from_email="news@example.org", mode=mode, endpoint_url=stub_url))
-    mails = [mail(number) for number in range(n)]
-    started = time.perf_counter()
-    for start in range(0, n, transport.max_batch):
-        outcomes = transport.send(mails[start : start + transport.max_batch])
-        assert all(outcome.kind is OutcomeKind.SENT for outcome in outcomes)
-    took = time.perf_counter() - started
-    transport.close()
-    return n / took
-
-
-def run(n: int = 1_000, rounds: int = 3) -> dict[str, float]:
-    """The best of some rounds each, taken in turns so that a busy moment hits all alike."""
-    with patch.dict(os.environ, CREDENTIALS), ses_stub("--no-bodies") as stub:
-        loops: dict[str, Callable[[], float]] = {
-            "bare": lambda: bare_loop(stub.url, n),
-            "single": lambda: transport_loop(stub.url, n, SesMode.SINGLE),
-            "bulk": lambda: transport_loop(stub.url, n * 5, SesMode.BULK),
-        }
-        best = dict.fromkeys(loops, 0.0)
-        for _ in range(rounds):
-            for name, loop in loops.items():
-                best[name] = max(best[name], loop())
-                stub.reset()
-    return {
-        "ses_bare_loop_per_second": round(best["bare"]),
-        "ses_single_per_second": round(best["single"]),
-        "ses_bulk_per_second": round(best["bulk"]),
-        "ses_single_to_bare": round(best["single"] / best["bare"], 2),
-        "ses_bulk_to_bare": round(best["bulk"] / best["bare"], 1),
-    }
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(*(int(argument) for argument in sys.argv[1:2])), indent=2))

@@ -1,7 +1,7 @@
 """`make chaos`: faults over stores and modes, as a table; `make chaos ARGS="kill ses-5xx"`: some rows.
 
-A whole run writes docs/reliability.md. It ends with 1 if anybody got a mail twice, was lost or got stuck, or a
-ledger did not balance.
+A whole run writes docs/reliability.md. It ends with 1 if anybody got a mail twice, was lost or got stuck, or
+a ledger did not balance.
 """
 
 from __future__ import annotations

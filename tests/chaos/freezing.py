@@ -27,15 +27,15 @@ def open_engine(address: str, home: Path) -> Engine:
 def freeze(address: str, home: Path, id: str) -> None:
     articles.CHUNK = CHUNK
     engine = open_engine(address, home)
-    engine.store.freeze_part = _slowed(engine.store)  # type: ignore[method-assign]
+    engine.store.freeze_recipients = _slowed(engine.store)  # type: ignore[method-assign]
     engine.sending.freeze(id)
 
 
 def _slowed(store: Store) -> Any:
-    freeze_part = store.freeze_part
+    freeze_recipients = store.freeze_recipients
 
     def slow(id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
         time.sleep(BETWEEN)
-        return freeze_part(id, recipients, up_to)
+        return freeze_recipients(id, recipients, up_to)
 
     return slow

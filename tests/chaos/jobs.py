@@ -1,8 +1,8 @@
 """What a process does until somebody kills it: everything from the order to the report.
 
 A process is forked from one that has imported everything (`multiprocessing`'s fork server): it begins within
-some 30 ms, so that a thousand can be killed within minutes. Doing a job again is what the same command, or the
-next run of the queue, would do.
+some 30 ms, so that a thousand can be killed within minutes. Doing a job again is what the same command, or
+the next run of the queue, would do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mailout.clock import Clock, SystemClock
 from mailout.content.from_settings import footer_of
 from mailout.engine import Engine
 from mailout.feedback.ingest import ingest
-from mailout.intake.requests import enqueue_requested
+from mailout.intake.requests import answer
 from mailout.intake.single_mails import HandedIn, SingleMailIntake
 from mailout.metrics.counted import counted
 from mailout.settings import load_settings
@@ -177,7 +177,8 @@ SENDING: Mapping[str, Callable[[Engine, Job], None]] = {
 def send_what_was_asked_for(job: Job) -> None:
     """As a run of the queue does: the requests that the gateway has written down, then all that waits."""
     engine = open_engine(job)
-    enqueue_requested(engine.intake)
+    for request in engine.store.asked(waiting=0.0):
+        answer(engine.intake, request)
     for mailout in engine.store.mailouts():
         engine.deliver(mailout.id)
     send_single_mails(engine)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from tests.chaos import disks, neighbours, scenes
+from tests.chaos import disks, neighbours, scenes, up
 from tests.chaos.jobs import MODES
 from tests.chaos.places import Place, Stage, Verdict, clear
 from tests.chaos.scenes import Scene, answers
@@ -44,18 +44,27 @@ class Row:
     modes: Sequence[str] = MODES
     stores: Sequence[str] = STORES
     people: int = 150
+    pairs: Sequence[tuple[str, str]] = ()  # of mode and store; empty: each with each
     place: Callable[[Stage, str, str, int], AbstractContextManager[Place]] = plain
     doubt: int | None = None  # so many messages may be unknown after each strike; None: as many as it takes
+    rounds: int = ROUNDS
+    is_slow: bool = False  # it waits more than it works: such ones are played beside the others
     possible: Callable[[], bool] = lambda: True
+
+    @property
+    def played(self) -> Sequence[tuple[str, str]]:
+        return self.pairs or [(mode, store) for mode in self.modes for store in self.stores]
 
     def play(self, stage: Stage, mode: str, store: str, dose: int | None = None) -> Verdict:
         """Until it has struck so often; each mailout is finished and judged."""
         wanted, total = dose or self.dose, Verdict()
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             with self.place(stage, mode, store, self.people * (3 if mode == "bulk" else 1)) as place:
                 hits = self.scene(place, wanted - total.hits)
                 place.finish()
                 total += place.judge(hits)
+                if not self.is_good(total):
+                    print(place.said())
             if total.hits >= wanted or not total.is_good:
                 break
         return total
@@ -80,6 +89,14 @@ BUSY = {"status": 429, "headers": {"Retry-After": "0"}}
 OVERLOADED, GONE = {"status": 529}, {"drop": True}
 
 ROWS = (
+    Row("up", "`mailout up`: SIGKILL and SIGSTOP of flow run, worker, Prefect server, gateway",
+        up.parts_struck, 8,
+        place=up.under_up, rounds=1, is_slow=True,
+        pairs=(("single", "sqlite"), ("bulk", "supabase"), ("single mails", "sqlite"),
+               ("articles", "supabase"), ("notifications", "sqlite"))),
+    Row("prefect-lost", "everything killed, Prefect's database lost", up.prefect_lost, place=up.under_up,
+        rounds=1, is_slow=True,
+        pairs=(("folder", "sqlite"), ("single mails", "sqlite"), ("bulk", "supabase"))),
     Row("kill", "SIGKILL of the sender, anywhere", scenes.killed, 84, people=700, doubt=20),
     Row("stop", "SIGSTOP of the sender; another takes over; then it wakes", scenes.suspended, 3,
         place=short_lease),
@@ -96,7 +113,7 @@ ROWS = (
     Row("postgres-restart", "Postgres crashes and starts again", neighbours.postgres_away(0), 2,
         stores=("supabase",), place=neighbours.on_own_postgres),
     Row("postgres-away", "Postgres away for a minute", neighbours.postgres_away(60),
-        stores=("supabase",), place=neighbours.on_own_postgres),
+        is_slow=True, stores=("supabase",), place=neighbours.on_own_postgres),
     Row("postgres-slow", "Postgres answers 400 ms late; kills besides", scenes.slow_store, 4,
         stores=("supabase",)),
     Row("ses-throttling", "SES: one call in five is throttled", answers(THROTTLE), modes=BY_SES, doubt=0),

@@ -20,10 +20,10 @@ from mailout.feedback.model import Received
 from mailout.ids import uuid_of
 from mailout.intake.companies import Scope, new_token
 from tests.chaos.jobs import COMPANY, apply_events, send_what_was_asked_for, serve, start
-from tests.chaos.places import PATIENCE, Place, Stage, kill, wait_for
+from tests.chaos.places import PATIENCE, Place, Stage, clear, kill, wait_for
 from tests.chaos.scenes import Scene
 from tests.contract.articles import order
-from tests.contract.postgres import new_server
+from tests.contract.postgres import STARTING, new_server
 from tests.ports import free_port
 from tests.ses_events import ses_event
 from tests.stubs.notion import TOKEN as NOTION_TOKEN
@@ -37,13 +37,9 @@ PASSWORD = "a password for chaos"
 # ── Postgres ──
 
 
-_one_at_a_time = threading.Lock()  # its package starts servers from one thread only
-
-
 @cache
 def _own_server(name: str) -> Any:
-    with _one_at_a_time:
-        return new_server()
+    return new_server()
 
 
 @contextmanager
@@ -54,6 +50,7 @@ def on_own_postgres(stage: Stage, mode: str, store: str, people: int) -> Iterato
         place = own.place(mode, store, people, LOCK_SECONDS="20")
         place.server_name = stage.name
         yield place
+        clear(place)
     finally:
         own.close()
 
@@ -70,7 +67,7 @@ def postgres_away(seconds: float) -> Scene:
             os.kill(server.get_pid(), signal.SIGQUIT)
             wait_for(lambda: not server.get_postmaster_info().is_running())
             time.sleep(seconds)
-            with _one_at_a_time:
+            with STARTING:
                 server.ensure_postgres_running()
         process.join(PATIENCE)
         kill(process)
@@ -170,7 +167,7 @@ class Clients:
                     time.sleep(0.02)
 
 
-def _requests(place: Place, copies: int) -> deque[tuple[str, dict[str, Any], dict[str, str]]]:
+def requests(place: Place, copies: int) -> deque[tuple[str, dict[str, Any], dict[str, str]]]:
     job = place.job
     bearer = {"Authorization": f"Bearer {API_TOKEN}"}
     if job.mode == "articles":
@@ -217,10 +214,10 @@ def gateway(strike: str) -> Scene:
 
     def scene(place: Place, dose: int) -> int:
         port = free_port()
-        clients = Clients(f"http://127.0.0.1:{port}", _requests(place, copies=2))
+        clients = Clients(f"http://127.0.0.1:{port}", requests(place, copies=2))
         total = len(clients.asked)
         clients.begin()
-        for hit in range(dose):
+        for _ in range(dose):
             process = start(serve, place.job, port)
             target = min(total - 1, clients.answered + place.chance.randint(1, max(1, total // dose)))
             wait_for(lambda target=target: clients.answered >= target, process)  # type: ignore[misc]
@@ -244,7 +241,9 @@ def gateway(strike: str) -> Scene:
 def events(place: Place, dose: int) -> int:
     """Each event twice, in no order, before and after the sender knows; sender and reader are killed."""
     place.delivered = True
-    for number in range(dose):
+    hits = 0
+    while hits < dose:
+        hits += 1
         process = place.start()
         running = place.reach(15, process)
         _tell(place, part=0.5)
@@ -259,7 +258,7 @@ def events(place: Place, dose: int) -> int:
     _tell(place)
     for _ in range(2):
         start(apply_events, place.job).join(PATIENCE)
-    return number + 1
+    return hits
 
 
 def _tell(place: Place, part: float = 1.0) -> None:

@@ -1,4 +1,4 @@
-"""Where a scene is played, and how it is judged: by the receiver's own record, not by what a sender believes."""
+"""Where a scene is played, and how it is judged: by the receiver's own record, not by a sender's belief."""
 
 from __future__ import annotations
 
@@ -177,6 +177,11 @@ class Place:
         found = self.rows("select email, state from email_outbox")
         return {row["email"]: State(row["state"]) for row in found}
 
+    def said(self) -> str:
+        """The end of what its processes had to say."""
+        log = self.job.home.parent / f"{self.job.home.name}.log"
+        return log.read_text(encoding="utf-8")[-3000:] if log.exists() else ""
+
     def is_over(self) -> bool:
         states = self.states()
         done = len(states) >= self.job.people and not _open(states.values())
@@ -253,9 +258,9 @@ class Stage:
     folder: Path
     name: str
     server: str | None = None  # a Postgres of its own; None: the one that all share
+    address: str = ""  # of a database with mailout's tables; empty: one is made
     made: int = 0
     _open: ExitStack = field(default_factory=ExitStack)
-    _address: str = ""
 
     def __post_init__(self) -> None:
         self.ses = self._open.enter_context(ses_stub("--no-bodies"))
@@ -285,11 +290,11 @@ class Stage:
         return place
 
     def _database(self) -> str:
-        if not self._address:
-            self._address = database(f"chaos_{self.name}", self.server)
-            migrate(self._address)
-        empty(self._address)
-        return self._address
+        if not self.address:
+            self.address = database(f"chaos_{self.name}", self.server)
+            migrate(self.address)
+        empty(self.address)
+        return self.address
 
 
 def _furnish(place: Place) -> None:

@@ -23,16 +23,20 @@ HEAD = (
 )
 INTRO = """# What survives what
 
-One table from one run of `make chaos` ({minutes:.0f} minutes; {kills:,} kills of senders in it); `make chaos ARGS=NAME`
-plays one row again. Nothing here is written by hand.
+One table from one run of `make chaos` ({minutes:.0f} minutes, {kills:,} kills of senders in it);
+`make chaos ARGS=NAME` plays one row again. Nothing here is written by hand.
 
-Real processes send through a stand-in for Amazon SES over HTTP (or into a folder), over a real SQLite file or a real Postgres.
-While they do, the fault strikes; then the same is started again without it, until nothing is left to do. **accepted** and
-**twice** are counted by the receiver (its own record, or the files in the folder), not by mailout. **lost**: neither
-accepted, nor waiting, nor known to have failed or to be in doubt. **unknown**: an attempt began and nobody knows how it
-ended: said to be so, and never sent again by itself. **failed**: refused for good, or not taken in five attempts, and said to be so.
-**stuck**: still waiting when all is well again, and nothing says why.
-**ledger**: whether each mailout's counts are those of its messages, and the counters of the limits those of the attempts.
+Real processes send through a stand-in for Amazon SES over HTTP (or into a folder), over a real SQLite file or
+a real Postgres. While they do, the fault strikes; then the same is started again without it, until nothing is
+left to do.
+
+- **accepted**, **twice**: counted by the receiver (its own record, or the files in the folder).
+- **lost**: neither accepted, nor waiting, nor known to have failed or to be in doubt.
+- **unknown**: an attempt began and nobody knows how it ended. Said to be so, never sent again by itself.
+- **failed**: refused for good, or not taken in all its attempts, and said to be so.
+- **stuck**: still waiting when all is well again, and nothing says why.
+- **ledger**: whether each mailout's counts are those of its messages, and the counters of the limits those of
+  the attempts.
 
 """
 MODES = "folder, single, bulk: a letter into a folder, by SES one by one, by SES in bulk"
@@ -81,7 +85,7 @@ def page(run: Run) -> str:
     total = sum((one.verdict for one in run.scenes), Verdict())
     bad = [one.line() for one in run.scenes if not one.is_good]
     summary = (
-        f"In all {total.scenes:,} mailouts or queues, {total.hits:,} strikes, {total.accepted:,} mails accepted:"
+        f"In all {total.scenes:,} scenes, {total.hits:,} strikes, {total.accepted:,} mails accepted:"
         f" **{total.twice} twice, {total.lost} lost, {total.stuck} stuck**, {total.unknown:,} unknown.\n\n"
     )
     faults = "".join(f"- {line}\n" for line in bad)

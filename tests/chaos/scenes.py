@@ -36,7 +36,7 @@ def killed(place: Place, dose: int) -> int:
 
 
 def suspended(place: Place, dose: int) -> int:
-    """SIGSTOP, as a laptop does it: another takes over; what wakes must not send what is no longer its own."""
+    """SIGSTOP, as a laptop does it: another takes over; what wakes must not send what is not its own."""
     frozen = place.start()
     if not place.reach(place.chance.randint(2, 20), frozen):
         return 0

@@ -52,7 +52,7 @@ REJECTED = Outcome(OutcomeKind.PERMANENT, code="MESSAGE_REJECTED", category="PER
 class World:
     """An engine over one store, and what it has sent."""
 
-    def __init__(self, store: Store, clock: FakeClock, home: Path, **transport: str) -> None:
+    def __init__(self, store: Store, clock: FakeClock, home: Path, **transport: Any) -> None:
         self.store, self.clock, self.home = store, clock, home
         self.mails: dict[str, Mail] = {}
         self.answers: dict[str, Outcome] = {}  # to whom, instead of accepting
@@ -407,17 +407,17 @@ def test_freezing_goes_on_where_it_was_killed(
     mailout = world.engine.intake.articles.enqueue(order())
     assert mailout is not None
     parts = 0
-    freeze_part = store.freeze_part
+    freeze_recipients = store.freeze_recipients
 
     def dying(*arguments: Any) -> int:
         nonlocal parts
         parts += 1
         if parts > dies_after:
             raise StoreError("killed")
-        return freeze_part(*arguments)
+        return freeze_recipients(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "freeze_part", dying, raising=False)
+        patch.setattr(store, "freeze_recipients", dying, raising=False)
         if dies_after < 4:
             try:
                 world.engine.sending.freeze(mailout.id)
@@ -429,6 +429,17 @@ def test_freezing_goes_on_where_it_was_killed(
     assert "Edited" not in world.text(UNA) + world.text(CLEO)
     assert store.mailout(mailout.id).ledger.recipients == 2
     assert_ledger(store, mailout.id)
+
+
+def test_recipients_of_one_variant_share_bulk_calls(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+    """Neighbours by address have different texts: in their order, nearly every call would hold one mail."""
+    places = [(US,), (US, OHIO), (US, OHIO, FRANKLIN), (US, OHIO, FRANKLIN, ARLINGTON)]
+    for n in range(46):
+        subscribe(store, f"p{n:03}@example.org", ocd_ids=places[n % 4])
+    world = World(store, clock, tmp_path, max_batch=50)
+    mailout = world.send()
+    assert mailout.ledger.sent == len(world.mails) == 48
+    assert sorted(world.engine.sending.transport.sizes) == [11, 12, 12, 13]  # type: ignore[attr-defined]
 
 
 def test_who_comes_between_the_census_and_the_freezing_gets_a_variant_of_their_own(

@@ -190,3 +190,13 @@ def test_who_lacks_an_attribute_is_counted_with_three_examples(store: Store) -> 
     assert (store.lacking("city", "weekly").people, store.lacking("city", "none").people) == (1, 0)
     assert list(store.lacking("city", "none").examples) == []
     assert store.lacking("x' or 1=1 --", None).people == 5
+
+
+def test_whoever_is_there_is_in_also_after_the_clock_has_gone_back(
+    store: Store, factory: StoreFactory
+) -> None:
+    """A machine that starts with a wrong clock must not send to nobody and call it done."""
+    subscribe(store, ANN, BOB)
+    id = enqueue(store)
+    factory.set_now(NOON - 7200)
+    assert freeze(store, id) == 2

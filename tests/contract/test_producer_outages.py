@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from mailout.errors import SourceUnavailable
 from mailout.intake.notification_watch import dispatch
 from tests.clocks import NOON
 from tests.contract.stores import StoreFactory
@@ -80,9 +81,9 @@ def test_locked_for_a_minute(scene: Scene, warnings: Callable[[], list[str]], be
 
 
 @contextmanager
-def read_only(path: Path) -> Iterator[Callable[[], None]]:
+def read_only(path: Path, folder: int = 0o755) -> Iterator[Callable[[], None]]:
     """As somebody who may read the file, and nothing else; root may write to everything."""
-    path.parent.chmod(0o755)
+    path.parent.chmod(folder)
     path.chmod(0o444)
     user = os.geteuid()
     if user == 0:
@@ -91,6 +92,7 @@ def read_only(path: Path) -> Iterator[Callable[[], None]]:
     def writable() -> None:
         if os.geteuid() != user:
             os.seteuid(user)
+        path.parent.chmod(0o700)
         path.chmod(0o644)
 
     try:
@@ -107,6 +109,12 @@ def test_read_only_for_a_minute(scene: Scene, warnings: Callable[[], list[str]])
     assert warnings() == [
         f"{scene.producer.path} cannot be written to. Give the user that runs mailout the right to write it."
     ]
+
+
+def test_in_a_folder_that_we_may_not_look_into(scene: Scene) -> None:
+    scene.producer.one()
+    with read_only(scene.producer.path, folder=0o000), pytest.raises(SourceUnavailable, match="cannot be"):
+        scene.worker()
 
 
 def test_missing_for_a_minute(scene: Scene, warnings: Callable[[], list[str]]) -> None:
@@ -130,7 +138,7 @@ def test_of_a_foreign_schema_until_somebody_sets_it_right(
     id = scene.producer.one()
     scene.producer.sql("ALTER TABLE subscription_events RENAME COLUMN payload TO details")
     before = scene.producer.sql("SELECT sql FROM sqlite_master ORDER BY name")
-    with pytest.raises(Exception, match="subscription_events has no payload"):
+    with pytest.raises(SourceUnavailable, match="subscription_events has no payload"):
         scene.worker()
     assert scene.producer.sql("SELECT sql FROM sqlite_master ORDER BY name") == before
 

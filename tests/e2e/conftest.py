@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +16,8 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.audience.port import SubscriberRow
 from mailout.clock import SystemClock
 from mailout.queue.mailout import Mailout
-from tests.e2e import forked
 from tests.e2e.supabase_lite.server import Lite, running
+from tests.warm_commands import run_command
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -60,21 +58,7 @@ class Commands:
         return {**kept, "PYTHONPATH": str(PROJECT), **self.settings}
 
     def __call__(self, *arguments: str | Path, **settings: str) -> Ended:
-        environment = self.environment | settings
-        if any(name.startswith("PYTHON") for name in settings):  # only a Python that starts takes it in
-            return self.started(arguments, environment)
-        return Ended(*forked.call([str(one) for one in arguments], self.folder, environment))
-
-    def started(self, arguments: Sequence[str | Path], environment: Mapping[str, str]) -> Ended:
-        ended = subprocess.run(
-            [sys.executable, "-m", "cli", *map(str, arguments)],
-            cwd=self.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ended = run_command([*map(str, arguments)], cwd=self.folder, env=self.environment | settings)
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
     def letter(self, name: str = "letter.md", *, subject: str = "Hello", body: str = "How are you?") -> Path:

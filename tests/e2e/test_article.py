@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests.warm_commands import run_command
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "article"
 BATCH = "7c2cd1a2-5d0b-4b43-9a4e-2f7c53b0f1aa"
@@ -24,8 +25,7 @@ def mailout(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "UNSUBSCRIBE_SECRET": "a secret of some length",
         "SEND_RATE_PER_SEC": "0",
     }
-    command = [sys.executable, "-m", "cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=Path.cwd(), check=False)
+    return run_command(arguments, env=env, cwd=Path.cwd())
 
 
 def data(done: subprocess.CompletedProcess[str]) -> Any:

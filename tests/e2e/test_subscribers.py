@@ -100,7 +100,7 @@ def test_everything_known_of_a_person_is_shown(mailout: Commands) -> None:
         "ocd-division/country:br",
         "news",
         "Lima",
-        "created_at",
+        "known since",
         "active",
     ):
         assert fact in shown

@@ -72,6 +72,22 @@ def checked_columns(path: Path, db: sqlite3.Connection) -> dict[str, set[str]]:
     return columns
 
 
+def is_missing(path: Path) -> bool:
+    """Not there; a folder that we may not look into may hold it."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def may_write(path: Path) -> bool:
+    """As the user that this process acts as, where the system can tell."""
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """SQLite's errors in one line each. All of them may pass: the worker tries again."""
@@ -79,11 +95,11 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         text = str(error)
-        if not path.exists():
+        if is_missing(path):
             said, remedy = f"There is no file {path}.", "Check --db or NOTIFY_DB."
         elif "locked" in text:
             said, remedy = f"{path} is locked by another program.", "It is tried again."
-        elif "readonly" in text or not os.access(path, os.W_OK):
+        elif "readonly" in text or not may_write(path):
             said, remedy = (
                 f"{path} cannot be written to.",
                 "Give the user that runs mailout the right to write it.",

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from mailout.adapters.producer.database import is_missing
 from mailout.errors import SourceUnavailable
 from mailout.intake.notification_port import ProducerQueue, QueuedNotification
 
@@ -32,6 +33,6 @@ def read_producer_queue(path: Path, *, status: str | None = None, limit: int = 5
                 (status, limit),
             ).fetchall()
     except sqlite3.DatabaseError as error:
-        said = f"There is no file {path}" if not path.exists() else f"{path} cannot be read: {error}"
+        said = f"There is no file {path}" if is_missing(path) else f"{path} cannot be read: {error}"
         raise SourceUnavailable(f"{said}.", remedy="Check NOTIFY_DB, and who may read it.") from error
     return ProducerQueue(counts, [QueuedNotification(*row) for row in rows])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import orjson
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -99,15 +100,18 @@ class SesTransport:
     def call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""
         if len(batch) == 1 and (self.config.mode is SesMode.SINGLE or not batch[0].fits_bulk):
-            answer = self._ask(self._client.send_email, self._single(batch[0]), deadline)
+            answer = self._ask_for_one(batch[0], deadline)
             return answer if isinstance(answer, Outcome) else accepted(answer.get("MessageId"))
-        # botocore would walk through every value of every entry to write the JSON that they are already.
-        body = json.dumps(self._bulk(batch)).encode()
         empty: dict[str, Any] = {"DefaultContent": {}, "BulkEmailEntries": []}
-        answer = self._ask(self._client.send_bulk_email, empty, deadline, body)
+        answer = self._ask(self._client.send_bulk_email, empty, deadline, _body(self._bulk(batch)))
         if isinstance(answer, Outcome):
             return answer
         return bulk_entries(answer.get("BulkEmailEntryResults"), len(batch))
+
+    def _ask_for_one(self, letter: Letter, deadline: float) -> Mapping[str, Any] | Outcome:
+        if letter.raw is not None:
+            return self._ask(self._client.send_email, self._single(letter), deadline)
+        return self._ask(self._client.send_email, {"Content": {}}, deadline, _body(self._single(letter)))
 
     def _batches(self, letters: Sequence[Letter]) -> Iterable[list[Letter]]:
         if self.config.mode is SesMode.SINGLE:
@@ -206,6 +210,14 @@ class _Delivery:
         if self._deadline - time.monotonic() < self._transport.config.call_limit / 2:
             return error_map.classify("NeverLeft", "No time was left for this call.", None, False)
         return self._transport.call(batch, self._deadline)
+
+
+def _body(request: Mapping[str, Any]) -> bytes:
+    """botocore would walk through every value to write the JSON that they are already."""
+    try:
+        return orjson.dumps(request)
+    except orjson.JSONEncodeError:  # half a character: UTF-8 cannot carry it, an escape can
+        return json.dumps(request).encode()
 
 
 def _client(config: SesConfig) -> tuple[Any, Connections]:

@@ -23,6 +23,11 @@ _VARIABLES = """CASE WHEN :attributes <> '[]' THEN nullif((SELECT json_group_obj
 """Only what the content uses: a million rows have to stay narrow."""
 
 
+_BEGIN = """UPDATE campaign_queue SET freeze_started_at = coalesce(
+    freeze_started_at, max(:now, (SELECT coalesce(max(created_at), 0) FROM subscribers)))"""
+"""Whoever is there when it begins, also if the clock has gone back since they came."""
+
+
 class SqliteFreezing:
     """Fulfils the part of `Queue` that freezes."""
 
@@ -33,11 +38,8 @@ class SqliteFreezing:
     ) -> int | None:
         with self.db.write() as tx:
             now = self.db.clock.now()
-            mailout = tx.execute(
-                "UPDATE campaign_queue SET freeze_started_at = coalesce(freeze_started_at, ?)"
-                " WHERE id = ? RETURNING *",
-                (now, id),
-            ).fetchone()
+            begin = f"{_BEGIN} WHERE id = :id RETURNING *"
+            mailout = tx.execute(begin, {"now": now, "id": id}).fetchone()
             mailout = only_row([mailout] if mailout else [], id)
             if mailout["frozen_at"] is not None or mailout["status"] == Status.CANCELLED:
                 return None
@@ -66,29 +68,17 @@ class SqliteFreezing:
             _add_pending(tx, id, added, cursor=last)
             return added
 
-    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            mailout = get_mailout(tx, id)
-            if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
-                return 0
-            added = _insert(tx, mailout, recipients, now)
-            _add_pending(tx, id, added, cursor="")
-            tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
-            return added
-
     def begin_freezing(self, id: str) -> Freezing | None:
         with self.db.write() as tx:
             get_mailout(tx, id)
             row = tx.execute(
-                "UPDATE campaign_queue SET freeze_started_at = coalesce(freeze_started_at, ?)"
-                " WHERE id = ? AND frozen_at IS NULL AND status <> 'CANCELLED'"
+                f"{_BEGIN} WHERE id = :id AND frozen_at IS NULL AND status <> 'CANCELLED'"
                 " RETURNING freeze_cursor, freeze_started_at",
-                (self.db.clock.now(), id),
+                {"now": self.db.clock.now(), "id": id},
             ).fetchone()
             return None if row is None else Freezing(*row)
 
-    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient], up_to: str | None = None) -> int:
         with self.db.write() as tx:
             now = self.db.clock.now()
             mailout = get_mailout(tx, id)
@@ -102,6 +92,11 @@ class SqliteFreezing:
                 {"added": added, "up_to": up_to, "now": now, "id": id},
             )
             return added
+
+
+def _together(recipient: Recipient) -> tuple[str, str]:
+    """Those with the same content stand together: neighbours fill one bulk call."""
+    return recipient.content_hash or "", recipient.email
 
 
 def _insert(tx: sqlite3.Connection, mailout: Mailout, recipients: Sequence[Recipient], now: float) -> int:
@@ -122,7 +117,7 @@ def _insert(tx: sqlite3.Connection, mailout: Mailout, recipients: Sequence[Recip
                 json.dumps(dict(r.variables)) if r.variables else None,
                 now,
             )
-            for r in sorted(recipients, key=lambda r: r.email)
+            for r in sorted(recipients, key=_together)
         ],
     )
     return tx.total_changes - before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.database import Database
@@ -36,7 +35,9 @@ class SqliteNotifications:
                 f" WHERE n.{_KEYS}",
                 (wanted,),
             ).fetchall()
-        return {row["key"]: Known(row["requeues"], row["told_epoch"], _message(row)) for row in rows}
+        return {
+            row["key"]: Known(row["requeues"], row["told_epoch"], KnownMessage.of(dict(row))) for row in rows
+        }
 
     def put_notifications(self, new: Sequence[NewNotification]) -> None:
         with self.db.write() as tx:
@@ -96,18 +97,3 @@ class SqliteNotifications:
                 "UPDATE notifications SET told_epoch = ?, ended = ?, noted_at = ? WHERE key = ?",
                 [(one.epoch, one.ended, now, one.key) for one in told],
             )
-
-
-def _message(row: sqlite3.Row) -> KnownMessage | None:
-    if row["id"] is None:
-        return None
-    return KnownMessage(
-        row["id"],
-        State(row["state"]),
-        row["epoch"],
-        row["ses_message_id"],
-        row["error_code"],
-        row["error_category"],
-        row["error_message"],
-        row["retry_after"],
-    )

@@ -14,13 +14,10 @@ from mailout.adapters.sqlite.ledger import minute_key
 from mailout.adapters.sqlite.queue import get_mailout
 from mailout.adapters.sqlite.step import take_step
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.delivery.port import Doubt
+from mailout.delivery.port import QUOTA_OVERLAP, Doubt
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
-
-QUOTA_OVERLAP = 300.0
-"""Attempts begun so long before the provider was asked may be missing from its answer: count them too."""
 
 
 class SqliteOutbox:

@@ -32,8 +32,6 @@ from mailout.delivery.states import DOUBTFUL, State
 
 MOVED = "seq, id, epoch, state, campaign_id, attempt_at"
 """All that nearly every result needs of its row: reading the others, too, would take most of the time."""
-YIELD_SECONDS = 1.0
-"""How long a mailout leaves the pace to single mails before it asks again."""
 
 
 def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
@@ -95,7 +93,7 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
         recovered=recovered,
         rows=[claimed(row, slot) for row, slot in zip(rows, slots, strict=True)],
         limited=limited if capacity == 0 else None,
-        next_slot_at=next_slot if step.want else now + YIELD_SECONDS,
+        next_slot_at=next_slot if step.want else now + step.pace.yields,
         next_due_at=due,
         ledger=_ledger(tx, mailout_id, now, False),
         suppressed=left,

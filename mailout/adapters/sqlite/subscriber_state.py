@@ -7,10 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from mailout.feedback.model import Heard
-from mailout.feedback.subscriber_state import SubscriberState, after, with_soft
-
-SOFT_BOUNCES = 3
-"""Different messages that bounced softly, without a delivery between them, end mail."""
+from mailout.feedback.subscriber_state import SOFT_BOUNCES, SubscriberState, after, with_soft
 
 _SOFT_END = """
 WITH soft AS (

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.supabase import codec
-from mailout.adapters.supabase.rpc import Rpc
+from mailout.adapters.supabase.rpc import Rpc, by_pages
 from mailout.content.slices import PublishStatus, Slice
 from mailout.errors import NotFound
 from mailout.intake.port import ArticleBatch, Member, SliceCounts
@@ -64,16 +64,9 @@ class SupabaseArticles:
         attributes: Mapping[str, str],
         existed_at: float | None = None,
     ) -> Sequence[Member]:
-        found: list[Member] = []
-        while len(found) < limit:
-            most = min(_PART, limit - len(found))
-            params = {"after": after, "most": most, "list_key": list_key, "attributes": dict(attributes)}
-            page = self.rpc("mailout_members", {**params, "existed_at": existed_at})
-            found.extend(Member(*row) for row in page)
-            if len(page) < most:
-                break
-            after = page[-1][0]
-        return found
+        params = {"list_key": list_key, "attributes": dict(attributes), "existed_at": existed_at}
+        rows = by_pages(self.rpc, "mailout_members", params, after=after, limit=limit, page=_PART, key=0)
+        return [Member(*row) for row in rows]
 
     def anybody_has(self, attribute: str) -> bool:
         return bool(self.rpc("mailout_anybody_has", {"attribute": attribute}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -79,10 +79,9 @@ def _result(result: Result) -> dict[str, Any]:
         "message": result.message,
         "original_code": result.original_code,
         "retry_in": result.retry_in,
-        "duration_ms": result.duration_ms,
         "age": result.age,
-        "give_back": result.give_back,
-        "uncharge": result.uncharge,
+        "give_back": result.give_back or None,
+        "uncharge": result.uncharge or None,
     }
     return {name: value for name, value in known.items() if value is not None}
 
@@ -104,12 +103,23 @@ def step_reply(values: Mapping[str, Any]) -> StepReply:
     )
 
 
-def _claimed(values: dict[str, Any]) -> Claimed:
-    attempt = Attempt(values.pop("id"), values.pop("epoch"))
+def _claimed(values: Sequence[Any]) -> Claimed:
+    """In the order in which `mailout_claim` writes them; the last are a single mail's own, if it has any."""
+    id, epoch, seq, number, email, content, mailout_id, company_id, from_name, variables, slot, own = values
+    request_id, category, reply_to, headers = own or (None, None, None, None)
     return Claimed(
-        attempt=attempt,
-        variables=values.pop("variables") or {},
-        content_hash=values.pop("content_id"),
-        mailout_id=values.pop("campaign_id"),
-        **values,
+        attempt=Attempt(id, epoch),
+        seq=seq,
+        number=number,
+        email=email,
+        content_hash=content,
+        mailout_id=mailout_id,
+        company_id=company_id,
+        from_name=from_name,
+        variables=variables or {},
+        slot=slot,
+        request_id=request_id,
+        category=category,
+        reply_to=reply_to,
+        headers=headers,
     )

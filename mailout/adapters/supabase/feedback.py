@@ -21,6 +21,7 @@ from mailout.feedback.model import (
     Received,
     Waiting,
 )
+from mailout.feedback.subscriber_state import SOFT_BOUNCES
 
 
 class SupabaseFeedback:
@@ -36,7 +37,7 @@ class SupabaseFeedback:
         return [Waiting(**codec.row(values)) for values in rows]
 
     def apply_events(self, readings: Sequence[Reading]) -> Applied:
-        params = {"readings": [_reading(reading) for reading in readings]}
+        params = {"readings": [_reading(reading) for reading in readings], "soft_bounces": SOFT_BOUNCES}
         return Applied(**self.rpc("mailout_apply_events", params))
 
     def inbox_counts(self) -> InboxCounts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.delivery.states import State
@@ -18,7 +17,7 @@ class SupabaseNotifications:
 
     def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, Known]:
         rows = self.rpc("mailout_recall_notifications", {"keys": list(keys), "requeue": requeue})
-        return {row["key"]: Known(row["requeues"], row["told_epoch"], _message(row)) for row in rows}
+        return {row["key"]: Known(row["requeues"], row["told_epoch"], KnownMessage.of(row)) for row in rows}
 
     def put_notifications(self, new: Sequence[NewNotification]) -> None:
         given = [{**asdict(one), "variables": dict(one.variables)} for one in new]
@@ -30,18 +29,3 @@ class SupabaseNotifications:
 
     def note_told(self, told: Sequence[Told]) -> None:
         self.rpc("mailout_note_told", {"told": [asdict(one) for one in told]})
-
-
-def _message(row: Mapping[str, Any]) -> KnownMessage | None:
-    if row["id"] is None:
-        return None
-    return KnownMessage(
-        row["id"],
-        State(row["state"]),
-        row["epoch"],
-        row["ses_message_id"],
-        row["error_code"],
-        row["error_category"],
-        row["error_message"],
-        row["retry_after"],
-    )

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.supabase import codec
-from mailout.adapters.supabase.rpc import Rpc
-from mailout.delivery.port import Doubt
+from mailout.adapters.supabase.rpc import Rpc, by_pages
+from mailout.delivery.port import QUOTA_OVERLAP, Doubt
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
@@ -92,17 +92,9 @@ class SupabaseOutbox:
         limit: int = 1000,
         states: Sequence[State] = (),
     ) -> Sequence[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
-        wanted = [state.value for state in states] or None
-        while len(found) < limit:
-            most = min(PART, limit - len(found))
-            params = {"campaign_id": mailout_id, "after": after, "most": most, "states": wanted}
-            page = self.rpc("mailout_messages", params)
-            found.extend(codec.row(values) for values in page)
-            if len(page) < most:
-                break
-            after = page[-1]["seq"]
-        return found
+        params = {"campaign_id": mailout_id, "states": [state.value for state in states] or None}
+        rows = by_pages(self.rpc, "mailout_messages", params, after=after, limit=limit, page=PART, key="seq")
+        return [codec.row(values) for values in rows]
 
     def usage(self, scope: str, kind: str, key: str) -> int:
         return int(self.rpc("mailout_usage", {"scope": scope, "kind": kind, "key": key}))
@@ -110,7 +102,8 @@ class SupabaseOutbox:
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
-        params = {"scope": scope, "available": available, "asked_at": asked_at, "most": most}
+        since = asked_at - QUOTA_OVERLAP
+        params = {"scope": scope, "available": available, "asked_at": since, "most": most}
         self.rpc("mailout_set_quota", params)
 
     def quota(self, scope: str) -> int | None:

@@ -99,21 +99,11 @@ class SupabaseQueue:
         added: int | None = self.rpc("mailout_freeze_chunk", params)
         return added
 
-    def freeze_recipients(self, id: str, recipients: Sequence[Recipient]) -> int:
-        """In parts, in order; nothing may leave before the last is in, and a replay adds nobody twice."""
-        audience = [_recipient(one) for one in sorted(recipients, key=lambda one: one.email)]
-        added = 0
-        for start in range(0, max(1, len(audience)), _AUDIENCE_PART):
-            end = start + _AUDIENCE_PART
-            params = {"id": id, "audience": audience[start:end], "is_last": end >= len(audience)}
-            added += self.rpc("mailout_freeze_recipients", params)
-        return added
-
     def begin_freezing(self, id: str) -> Freezing | None:
         found = self.rpc("mailout_begin_freezing", {"id": id})
         return None if found is None else Freezing(found["cursor"], found["began"])
 
-    def freeze_part(self, id: str, recipients: Sequence[Recipient], up_to: str | None) -> int:
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient], up_to: str | None = None) -> int:
         audience = [_recipient(one) for one in sorted(recipients, key=lambda one: one.email)]
         added = 0
         for start in range(0, max(1, len(audience)), _AUDIENCE_PART):

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.supabase import codec
-from mailout.adapters.supabase.rpc import Rpc
+from mailout.adapters.supabase.rpc import Rpc, by_pages
 from mailout.audience.addresses import Dropped, normalise
 from mailout.audience.port import ImportCounts, Lacking, SubscriberRow
 from mailout.audience.status import stronger
@@ -44,16 +44,11 @@ class SupabaseSubscribers:
     def subscribers(
         self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
     ) -> Sequence[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
-        while len(found) < limit:
-            most = min(_PART, limit - len(found))
-            params = {"after": after, "most": most, "status": status, "search": search}
-            page = self.rpc("mailout_subscribers", params)
-            found.extend(codec.row(values) for values in page)
-            if len(page) < most:
-                break
-            after = page[-1]["email_norm"]
-        return found
+        params = {"status": status, "search": search}
+        found = by_pages(
+            self.rpc, "mailout_subscribers", params, after=after, limit=limit, page=_PART, key="email_norm"
+        )
+        return [codec.row(values) for values in found]
 
     def subscriber_counts(self) -> Mapping[str, int]:
         counts: dict[str, int] = self.rpc("mailout_subscriber_counts", {})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import bisect
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +11,11 @@ from pathlib import Path
 
 from mailout.adapters.supabase import SupabaseStore
 from mailout.audience.port import SubscriberRow
-from tests.chaos.senders import LETTER, PATIENCE, Home
+from tests.chaos.senders import LETTER, Home
 from tests.contract.postgres import PostgresRpc
 from tests.e2e.conftest import Ended
 from tests.e2e.supabase_lite.server import SECRET, Lite
+from tests.warm_commands import Command, run_command
 
 
 @dataclass
@@ -28,21 +27,12 @@ class Machine(Home):
     def store(self) -> SupabaseStore:  # type: ignore[override]
         return SupabaseStore(PostgresRpc(self.database))
 
-    def freeze(self, process: subprocess.Popen[str]) -> None:
+    def freeze(self, process: Command) -> None:
         """At any moment: its transactions are the server's."""
         process.send_signal(signal.SIGSTOP)
 
     def __call__(self, *arguments: str | Path, **settings: str) -> Ended:
-        ended = subprocess.run(
-            [sys.executable, "-m", "cli", *map(str, arguments)],
-            cwd=self.path,
-            env=self.environment | settings,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
+        ended = run_command([*map(str, arguments)], cwd=self.path, env=self.environment | settings)
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 

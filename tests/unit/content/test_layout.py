@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mailout.content.document import Document
 from mailout.content.footer import Footer
-from mailout.content.layout import render, transactional
+from mailout.content.layout import render
 from mailout.content.markdown import parse_markdown
 from mailout.content.model import UNSUBSCRIBE_URL, mark
 from mailout.content.notion import Block
@@ -90,20 +90,6 @@ def test_whatever_is_written_the_marks_and_the_footer_are_there(body):
 def test_a_subject_is_one_line():
     """A line break in a header would let a subject write headers of its own."""
     assert render(replace(DOCUMENT, subject=" Hi\r\nBcc: x@y.z "), FOOTER).subject == "Hi Bcc: x@y.z"
-
-
-def test_a_transactional_mail_goes_out_as_given():
-    content = transactional("Your\r\nreceipt", "<p>Paid\r\n<b>12</b></p>")
-    assert (content.subject, content.html, content.text) == (
-        "Your receipt",
-        "<p>Paid\n<b>12</b></p>",
-        "Paid 12",
-    )
-    assert transactional("s", "<p>a</p>", "own text").text == "own text"
-
-
-def test_a_transactional_mail_cannot_carry_marks():
-    assert transactional("s", f"<p>{mark('name')}</p>").html_segments.names == ()
 
 
 def test_pictures_must_be_kept_before_the_layout():

@@ -10,7 +10,7 @@ import pytest
 from mailout.delivery.outcome_log import ENOUGH, OutcomeLog
 from mailout.delivery.protocol import Attempt, Claimed, Result
 from mailout.delivery.states import State
-from mailout.logs import FIELDS
+from mailout.logs import FIELDS, NOTIFICATION_FIELDS
 
 
 def pair(
@@ -59,6 +59,15 @@ def test_a_mailout_s_message_is_found_by_the_mailout(caplog: pytest.LogCaptureFi
     caplog.set_level(logging.INFO, "mailout.sender")
     OutcomeLog().recorded([pair(State.FAILED)], None)
     assert vars(caplog.records[0])["requestId"] == "mailout"
+
+
+def test_a_notification_is_found_by_what_its_producer_calls_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mailout.sender")
+    claimed, result = pair(State.FAILED, request="trace")
+    called = {"traceId": "trace", "subscriptionId": "7", "openEventId": "3", "term": "92026", "campus": "NB"}
+    variables = called | {"notification_id": "1", "manage_url": "https://app.example.org/subscriptions/7"}
+    OutcomeLog().recorded([(replace(claimed, mailout_id=None, variables=variables), result)], None)
+    assert {name: getattr(caplog.records[0], name) for name in NOTIFICATION_FIELDS} == called
 
 
 def test_at_info_a_million_sent_ones_are_no_line(caplog: pytest.LogCaptureFixture) -> None:

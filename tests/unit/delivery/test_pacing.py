@@ -12,17 +12,15 @@ from hypothesis import strategies as st
 
 from mailout.delivery.pacing import (
     BULK_LIMIT,
-    SLACK,
-    SLOWER,
-    SLOWEST,
     PaceState,
     bulk_size,
     reserve,
     tolerated_lateness,
 )
-from mailout.delivery.protocol import Pace
+from mailout.delivery.protocol import SLACK, Pace
 from tests.clocks import NOON
 
+PACE = Pace("account", 10)
 RATES = st.one_of(st.sampled_from([0.5, 1.0, 5.0, 14.0, 200.0]), st.floats(0.2, 500.0))
 ROUNDS = st.lists(
     st.tuples(
@@ -91,13 +89,13 @@ def test_a_throttle_slows_once_a_second_and_never_to_nothing() -> None:
     state, now = PaceState(), NOON
     throttled = Pace("x", 100.0, throttled=True)
     state = reserve(state, throttled, now, 0).state_after(0)
-    assert state.factor == pytest.approx(SLOWER)
+    assert state.factor == pytest.approx(PACE.slower)
     state = reserve(state, throttled, now + 0.9, 0).state_after(0)
-    assert state.factor == pytest.approx(SLOWER)
+    assert state.factor == pytest.approx(PACE.slower)
     for _ in range(100):
         now += 1.0
         state = reserve(state, throttled, now, 0).state_after(0)
-    assert state.factor == pytest.approx(SLOWEST)
+    assert state.factor == pytest.approx(PACE.slowest)
 
 
 @given(gaps=st.lists(st.floats(0.01, 0.9), min_size=1, max_size=30))
@@ -107,15 +105,15 @@ def test_a_throttle_is_heard_however_often_the_sender_steps(gaps: list[float]) -
         now += gap
         state = reserve(state, Pace("x", 10.0), now, 1).state_after(1)
     state = reserve(state, Pace("x", 10.0, throttled=True), now + 0.1, 1).state_after(1)
-    assert state.factor_now(now + 0.1) == pytest.approx(SLOWER)
+    assert state.factor_now(now + 0.1) == pytest.approx(PACE.slower)
 
 
 def test_the_pace_recovers_by_five_per_cent_a_minute() -> None:
     state = reserve(PaceState(), Pace("x", 10.0, throttled=True), NOON, 0).state_after(0)
-    assert state.factor_now(NOON + 60) == pytest.approx(SLOWER + 0.05)
+    assert state.factor_now(NOON + 60) == pytest.approx(PACE.slower + 0.05)
     for tick in range(120):  # asking often must not change how quickly it recovers
         state = reserve(state, Pace("x", 10.0), NOON + tick, 1).state_after(1)
-    assert state.factor_now(NOON + 120) == pytest.approx(SLOWER + 0.10)
+    assert state.factor_now(NOON + 120) == pytest.approx(PACE.slower + 0.10)
     assert state.factor_now(NOON + 3600) == 1.0
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mailout.delivery.pacing import SLACK
+from mailout.delivery.protocol import SLACK
 from mailout.queue.forecast import Forecast, ForecastInput, Job, forecast_queue
 from mailout.queue.limits import Limits, Usage
 from mailout.queue.mailout import DeferReason, Status

@@ -1,0 +1,98 @@
+"""The table, for the screen, for docs/benchmarks.md and as JSON."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sqlite3
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from os import cpu_count
+from pathlib import Path
+from typing import Any
+
+from tests.bench.runner import Result
+
+HEAD = ("what", "value", "from … to", "asked", "met", "row")
+INTRO = """# What things cost
+
+One table from one run of `make bench`; `make bench ARGS=ROW` measures one row again, `make bench-quick` some
+of them in under two minutes. Nothing here is written by hand; `bench.json` has the same.
+
+Machines differ, so most rows are ratios, both sides measured in turns in one run, after warming up: the
+median of five, and the smallest and largest of them. What has a million rows is measured once. The provider
+is a stand-in for Amazon SES over HTTP on the same machine, in a process of its own.
+
+"""
+
+
+def number(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def cells(result: Result) -> tuple[str, ...]:
+    row, asked = result.row, str(result.row.asked or "")
+    if result.failure:
+        return (row.what, "failed", result.failure.replace("|", "/"), asked, "", f"`{row.name}`")
+    spread = result.spread
+    return (
+        row.what,
+        f"{number(result.value)} {row.unit}".strip(),
+        f"{number(spread[0])} … {number(spread[1])}" if spread else "once",
+        asked,
+        {True: "yes", False: "**no**", None: ""}[result.is_met],
+        f"`{row.name}`",
+    )
+
+
+def table(results: Sequence[Result]) -> str:
+    lines: Iterable[tuple[str, ...]] = [HEAD, tuple("---" for _ in HEAD), *(cells(one) for one in results)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "cores": cpu_count(),
+        "cpu": _of(Path("/proc/cpuinfo"), "model name") or platform.processor() or platform.machine(),
+        "memory_gb": round(int((_of(Path("/proc/meminfo"), "MemTotal") or "0 kB").split()[0]) / 1e6, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "versions": {name: version(name) for name in ("boto3", "polars", "prefect", "fastapi", "psycopg")},
+    }
+
+
+def _of(file: Path, name: str) -> str | None:
+    if not file.exists():
+        return None
+    lines = (line.partition(":") for line in file.read_text(encoding="utf-8").splitlines())
+    return next((value.strip() for key, _, value in lines if key.strip() == name), None)
+
+
+def page(results: Sequence[Result]) -> str:
+    here = machine()
+    versions = ", ".join(f"{name} {value}" for name, value in here["versions"].items())
+    told = (
+        f"Machine: {here['cores']} cores ({here['cpu']}), {here['memory_gb']} GB, {here['system']};"
+        f" Python {here['python']}, SQLite {here['sqlite']}, {versions}."
+    )
+    return f"{INTRO}{table(results)}\n\n{told}\n"
+
+
+def as_json(results: Sequence[Result]) -> str:
+    rows = [
+        {
+            "name": one.row.name,
+            "what": one.row.what,
+            "value": None if one.failure else one.value,
+            "spread": one.spread,
+            "unit": one.row.unit,
+            "asked": str(one.row.asked) if one.row.asked else None,
+            "met": one.is_met,
+            **({"failure": one.failure} if one.failure else {}),
+        }
+        for one in results
+    ]
+    return json.dumps({"machine": machine(), "rows": rows}, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,300 @@
+"""Every row of the table: what is measured together, under which key each number is found, what is asked."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a number should be."""
+
+    least: float | None = None
+    most: float | None = None
+
+    def holds(self, value: float) -> bool:
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+    def __str__(self) -> str:
+        return f"≥ {self.least:g}" if self.least is not None else f"≤ {self.most:g}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number: a sample for each round, or one."""
+
+    name: str
+    what: str
+    key: str
+    asked: Asked | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured together: `run(**sizes)` of a module beside this one returns numbers by key."""
+
+    name: str
+    rows: Sequence[Row]
+    module: str = ""
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    quick: Mapping[str, Any] | None = None  # None: not part of a quick run
+
+    @property
+    def is_quick(self) -> bool:
+        return self.quick is not None
+
+    def measured(self, quick: bool) -> Mapping[str, Any]:
+        module = importlib.import_module(f"tests.bench.{self.module or self.name}")
+        found: Mapping[str, Any] = module.run(
+            **(self.quick if quick and self.quick is not None else self.sizes)
+        )
+        return found
+
+
+def least(value: float) -> Asked:
+    return Asked(least=value)
+
+
+def most(value: float) -> Asked:
+    return Asked(most=value)
+
+
+RATES = (5, 14, 50, 200, 1000)
+
+SUBJECTS = (
+    Subject(
+        "sender",
+        (
+            Row("sender-single", "sender, one by one ÷ bare boto3 loop", "single_to_bare", least(0.95)),
+            Row("sender-bulk", "sender, in bulk ÷ bare boto3 loop", "bulk_to_bare", least(10)),
+        ),
+        "sender_ses",
+        quick={"n": 300, "rounds": 2},
+    ),
+    Subject(
+        "flow",
+        (
+            Row(
+                "flow-core",
+                "a mailout of 20,000 as a Prefect flow ÷ without Prefect",
+                "flow_to_core",
+                most(1.1),
+            ),
+        ),
+        "prefect",
+    ),
+    Subject(
+        "stores",
+        (
+            Row("postgres-sqlite", "sender over Postgres ÷ over SQLite", "postgres_to_sqlite", least(0.6)),
+            Row("http-sqlite", "sender over Supabase's HTTP API ÷ over SQLite", "http_to_sqlite", least(0.4)),
+        ),
+        "supabase",
+        quick={"recipients": 1_000, "rounds": 2},
+    ),
+    Subject(
+        "pace",
+        (
+            *(
+                Row(f"rate-{rate}", f"rate of {rate:,} a second, alone: off by", f"{rate}", most(1), "%")
+                for rate in RATES
+            ),
+            Row("fullest-second", "fullest second of all those ÷ what is allowed", "fullest", most(1)),
+            *(
+                Row(
+                    f"rate-{rate}-busy",
+                    f"rate of {rate:,} a second, beside a busy process: off by",
+                    f"{rate} busy",
+                    most(1),
+                    "%",
+                )
+                for rate in RATES
+            ),
+            Row(
+                "fullest-second-busy",
+                "fullest second of all those ÷ what is allowed",
+                "fullest busy",
+                most(1),
+            ),
+        ),
+        quick={"seconds": 4, "rates": (14, 200), "beside": (False,)},
+    ),
+    Subject(
+        "audience",
+        (
+            Row(
+                "audience-seconds", "a million rows of CSV checked, deduped, sorted", "seconds", most(10), "s"
+            ),
+            Row("audience-memory", "memory of the whole process", "memory_mb", most(500), "MB"),
+            Row("audience-plain", "plain Python ÷ that", "plain_to_frame", least(2)),
+            Row("audience-import", "the same file imported into SQLite", "sqlite_seconds", None, "s"),
+        ),
+        quick={"rows": 100_000},
+    ),
+    Subject(
+        "million",
+        (
+            Row(
+                "freeze-sqlite",
+                "freezing a recipient of 1,000,000 ÷ of 10,000, SQLite",
+                "freeze_growth",
+                most(1.1),
+            ),
+            Row(
+                "freeze-sqlite-100k",
+                "freezing a recipient of 100,000 ÷ of 10,000, SQLite",
+                "freeze_growth_100k",
+                most(1.1),
+            ),
+            Row(
+                "freeze-postgres",
+                "freezing a recipient of 1,000,000 ÷ of 10,000, Postgres",
+                "postgres_growth",
+                most(1.1),
+            ),
+            Row(
+                "freeze-postgres-100k",
+                "freezing a recipient of 100,000 ÷ of 10,000, Postgres",
+                "postgres_growth_100k",
+                most(1.1),
+            ),
+            Row("freeze-seconds", "freezing 1,000,000 on SQLite", "freeze_seconds", None, "s"),
+            Row(
+                "outbox-million",
+                "sender over an outbox of 1,000,000 ÷ of 20,000",
+                "sender_speed",
+                least(0.95),
+            ),
+            Row("outbox-memory", "its memory: more than over 20,000", "sender_memory_mb", most(50), "MB"),
+        ),
+        sizes={"rows": 1_000_000},
+    ),
+    Subject(
+        "dashboard",
+        (
+            Row(
+                "page-slowest",
+                "dashboard: slowest page over 1,000,000 messages",
+                "slowest page, ms",
+                most(200),
+                "ms",
+            ),
+            Row(
+                "page-largest",
+                "dashboard: largest page over 1,000,000 messages",
+                "largest page, KB",
+                most(150),
+                "KB",
+            ),
+        ),
+    ),
+    Subject(
+        "interrupt",
+        (
+            Row(
+                "interrupt",
+                "Ctrl-C in the middle of 1,000,000: until the command ends",
+                "interrupt_seconds",
+                most(5),
+                "s",
+            ),
+        ),
+    ),
+    Subject(
+        "feedback",
+        (
+            Row(
+                "sns-posts", "verified SNS posts through the gateway, one core", "posts_a_second", None, "/s"
+            ),
+            Row("events", "events applied", "events_a_second", None, "/s"),
+        ),
+        quick={"posts": 500, "events": 5_000, "rounds": 2},
+    ),
+    Subject(
+        "single",
+        (
+            Row(
+                "single-requests",
+                "single mails accepted by the gateway, one core",
+                "accepted_a_second",
+                least(800),
+                "/s",
+            ),
+            Row(
+                "single-latency",
+                "single mail: from the request to the transport, median",
+                "median_seconds",
+                None,
+                "s",
+            ),
+            Row("single-latency-99", "the same, 99th of 100", "p99_seconds", None, "s"),
+        ),
+        "single_mails",
+        quick={"requests": 480, "rounds": 2, "latencies": 20},
+    ),
+    Subject(
+        "articles",
+        (
+            Row(
+                "articles-seconds",
+                "an article for 100,000 over 200 slices: CPU, census and freezing",
+                "cpu_seconds",
+                most(10),
+                "s",
+            ),
+            Row("articles-memory", "memory of the whole process", "memory_mb", most(500), "MB"),
+            Row("articles-postgres", "the same on Postgres, by the clock", "postgres_seconds", None, "s"),
+            Row("articles-postgres-memory", "and its memory", "postgres_memory_mb", most(500), "MB"),
+        ),
+    ),
+    Subject(
+        "notifications",
+        (
+            Row("notifications", "notifications a second of CPU", "a_second", least(300), "/s"),
+            Row(
+                "notifications-growth",
+                "the same behind 100,000 that are done ÷ behind none",
+                "growth",
+                least(0.9),
+            ),
+            Row(
+                "notifications-longest",
+                "the longest transaction on the producer's database",
+                "longest_ms",
+                most(50),
+                "ms",
+            ),
+            Row("notifications-p99", "the 99th of 100 of them", "p99_ms", most(50), "ms"),
+        ),
+        quick={"rounds": 2, "long": 10_000},
+    ),
+    Subject(
+        "idle",
+        (
+            Row("idle-cpu", "`mailout up`, idle: CPU a minute", "cpu_seconds_a_minute", most(4.8), "s"),
+            Row("idle-memory", "`mailout up`, idle: memory", "memory_mb", None, "MB"),
+            Row("idle-runs", "scheduled flow runs a day", "runs_a_day", most(300)),
+            Row(
+                "post-to-mail",
+                "from POST /send-mailout to the first mail",
+                "post_to_mail_seconds",
+                most(10),
+                "s",
+            ),
+            Row(
+                "ready-to-mail",
+                "from Ready in Notion to the first mail",
+                "ready_to_mail_seconds",
+                most(75),
+                "s",
+            ),
+        ),
+    ),
+)
