@@ -11,9 +11,10 @@ from prefect import State, flow, get_run_logger
 from prefect.states import Completed
 
 from flows.alerts import alerts_around
-from flows.delivery import Delivery, let_go_if_ended
+from flows.delivery import let_go_if_ended
 from flows.heartbeats import heartbeats
 from flows.outcome import outcome_of
+from flows.send_queued import QueuedMailouts
 from mailout import wiring
 from mailout.engine import Engine
 from mailout.intake.requests import enqueue_ready, enqueue_requested
@@ -41,15 +42,16 @@ def _take_turns(engine: Engine) -> State[Any]:
         engine.pages.tell_due()
         return Completed(message="Everything is paused.", name="Paused")
     send_what_waits(engine.sending)
-    steps, intake = Delivery(), engine.intake
+    intake = engine.intake
+    with QueuedMailouts() as steps:
 
-    def look() -> None:
-        enqueue_ready(intake, steps.enqueue)
-        enqueue_requested(intake, steps.enqueue)
+        def look() -> None:
+            enqueue_ready(intake, steps.enqueue)
+            enqueue_requested(intake, steps.enqueue)
 
-    turns = QueueRun(engine.sending, steps, look)
-    with let_go_if_ended(turns.in_hand):
-        ended = turns.run()
+        turns = QueueRun(engine.sending, steps, look)
+        with let_go_if_ended(turns.in_hand):
+            ended = turns.run()
     if not ended:
         return Completed(message="Nothing is due.")
     states = {id: outcome_of(id) for id in ended}

@@ -44,9 +44,9 @@ def send_article(
     if asked and not still_asked(wiring.engine().intake, Request(order.to_ref(), How.ARTICLE)):
         return Completed(message="The queue was faster: it has answered this request.", name="Answered")
     load_slices(order.article_key)
-    mailout_id = assemble_variants(order)
-    if mailout_id is None:
+    letter = assemble_variants(order)
+    if letter is None:
         return Completed(message="Nobody is in the audience: nothing was sent.", name="No recipients")
     steps = Delivery()
-    steps.add(wiring.engine().store.mailout(mailout_id))
-    return deliver(steps, mailout_id)
+    steps.add(letter)
+    return deliver(steps, letter.id)

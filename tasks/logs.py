@@ -8,9 +8,10 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from typing import ParamSpec, TypeVar, get_type_hints
+from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
 
 from prefect.exceptions import MissingContextError
 from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
@@ -33,22 +34,34 @@ def redacted(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        hide = Hiding()
-        try:
-            settings = wiring.engine().settings
-            hide = Hiding.of(settings)
-            log_in_run(settings)
+        with _set_up():
             return function(*args, **kwargs)
-        except Exception as error:
-            shown = hidden_in_error(error, hide)
-            if shown is error:
-                raise
-            raise shown from error
 
+    @wraps(function)
+    def run_in_turns(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
+        with _set_up():
+            return (yield from function(*args, **kwargs))
+
+    chosen = cast("Callable[P, R]", run_in_turns) if inspect.isgeneratorfunction(function) else run
     # Prefect checks a run's parameters by the types, and would look for their names in this module.
-    run.__annotations__ = get_type_hints(function, include_extras=True)
-    run.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
-    return run
+    chosen.__annotations__ = get_type_hints(function, include_extras=True)
+    chosen.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
+    return chosen
+
+
+@contextmanager
+def _set_up() -> Iterator[None]:
+    hide = Hiding()
+    try:
+        settings = wiring.engine().settings
+        hide = Hiding.of(settings)
+        log_in_run(settings)
+        yield
+    except Exception as error:
+        shown = hidden_in_error(error, hide)
+        if shown is error:
+            raise
+        raise shown from error
 
 
 def hidden(text: str) -> str:

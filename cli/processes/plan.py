@@ -46,7 +46,7 @@ def parts_environment(home: Path, plan: Plan) -> dict[str, str]:
         "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
         # In its memory, a holder of a slot would be forgotten at a restart, and the slot stay taken for ever.
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
-        "PREFECT_WORKER_QUERY_SECONDS": "5",
+        "PREFECT_WORKER_QUERY_SECONDS": "2",  # what somebody asks for waits a second on average
     }
     told = {name: value for name, value in environment(home).items() if value}
     if plan.own_server:

@@ -153,10 +153,11 @@ def _links(letter: _Letter) -> Iterator[Problem]:
             )
     for words in letter.seen.words:
         if not words.linked and not words.is_code and (bare := _BARE_LINK.search(words.text)):
+            address = bare[0].rstrip(".?")  # the sentence's own
             yield Problem(
                 "link_without_scheme",
-                f"This is no link for many readers. Write it as https://{bare[0]}.",
-                bare[0],
+                f"This is no link for many readers. Write it as https://{address}.",
+                address,
             )
 
 

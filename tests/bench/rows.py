@@ -250,6 +250,8 @@ SUBJECTS = (
                 "s",
             ),
             Row("articles-memory", "memory of the whole process", "memory_mb", most(500), "MB"),
+            Row("articles-postgres", "the same on Postgres, by the clock", "postgres_seconds", None, "s"),
+            Row("articles-postgres-memory", "and its memory", "postgres_memory_mb", most(500), "MB"),
         ),
     ),
     Subject(
@@ -262,6 +264,14 @@ SUBJECTS = (
                 "growth",
                 least(0.9),
             ),
+            Row(
+                "notifications-longest",
+                "the longest transaction on the producer's database",
+                "longest_ms",
+                most(50),
+                "ms",
+            ),
+            Row("notifications-p99", "the 99th of 100 of them", "p99_ms", most(50), "ms"),
         ),
         quick={"rounds": 2, "long": 10_000},
     ),

@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout import ids
+from mailout.delivery.protocol import Attempt, Outcome, OutcomeKind
 from mailout.delivery.states import State
 from mailout.errors import SourceUnavailable
-from mailout.feedback.model import Heard
+from mailout.feedback.ingest import ingest
+from mailout.feedback.model import Heard, Received
 from tests.clocks import NOON
 from tests.contract.scenes import subscribe
 from tests.contract.stores import StoreFactory
 from tests.producer.scene import REFUSED, TRANSIENT, UNKNOWN, Scene
+from tests.ses_events import ses_event
 
 LOCKED = "2026-11-16T11:59:00.000Z"  # a minute ago
 EXPIRED = "2026-11-16T11:57:59.000Z"  # two minutes and a second ago
@@ -512,6 +515,75 @@ def test_another_producer_with_the_same_ids_is_another(scene: Scene) -> None:
     scene.producer.sql("UPDATE open_event_notifications SET fanout_status = 'pending'")
     scene.run(source="another")
     assert scene.accepted == {"ana@example.org": 2}
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+def test_two_rows_with_one_dedupe_key_are_one_mail(scene: Scene, together: bool, dies: bool) -> None:
+    """The poller saw the section open twice within its window: that is no requeue."""
+    subscription = scene.producer.subscribe()
+    rows = [scene.producer.notify(subscription, scene.producer.open_event())]
+    if not together:
+        scene.run()
+    rows.append(scene.producer.notify(subscription, scene.producer.open_event()))
+    if dies:
+        die_before_telling(scene)
+    for _ in range(2):
+        scene.run()
+        scene.wait(121)
+    told = [scene.producer.row(id) for id in rows]
+    assert [(row["fanout_status"], row["fanout_attempts"]) for row in told] == [("sent", 1), ("sent", 1)]
+    assert told[0]["error"]["providerMessageId"] == told[1]["error"]["providerMessageId"]
+    assert scene.accepted == {"ana@example.org": 1}
+    scene.worker()._producer.requeue(rows[1])  # type: ignore[attr-defined]
+    scene.run()
+    assert scene.accepted == {"ana@example.org": 2}
+
+
+@pytest.mark.parametrize("outcome", [TRANSIENT, REFUSED])
+def test_two_rows_with_one_dedupe_key_end_alike(scene: Scene, outcome: Outcome) -> None:
+    subscription = scene.producer.subscribe()
+    rows = [scene.producer.notify(subscription, scene.producer.open_event()) for _ in range(2)]
+    scene.answer(outcome)
+    for _ in range(4):
+        scene.run()
+        scene.wait(10)
+    attempts = 3 if outcome is TRANSIENT else 1
+    for id in rows:
+        row = scene.producer.row(id)
+        assert (row["fanout_status"], row["fanout_attempts"]) == ("failed", attempts)
+    assert scene.transport.calls == attempts
+
+
+@pytest.mark.parametrize(
+    ("event", "later_is"),
+    [
+        ("Bounce", ("skipped", "suppressed")),
+        ("Complaint", ("skipped", "suppressed")),
+        ("Delivery", ("sent", None)),
+    ],
+)
+def test_what_comes_back_ends_notifications_here_and_changes_nothing_at_the_producer(
+    scene: Scene, factory: StoreFactory, event: str, later_is: tuple[str, str | None]
+) -> None:
+    """Whoever a producer writes to need not be a subscriber of ours."""
+    scene.producer.one()
+    scene.run()
+    before = scene.producer.rows(), scene.producer.events(), scene.producer.sql("SELECT * FROM subscriptions")
+    (message,) = outbox(factory)
+    attempt = Attempt(message["id"], message["epoch"])
+    payload = ses_event(event, "ana@example.org", attempt=attempt)
+    scene.store.receive_events([Received(ids.uuid_of("event"), "sns", payload)])
+    assert ingest(scene.store, "any").events == 1
+    assert before == (
+        scene.producer.rows(),
+        scene.producer.events(),
+        scene.producer.sql("SELECT * FROM subscriptions"),
+    )
+    later = scene.producer.one(event={"dedupe_key": "later"})
+    scene.run()
+    row = scene.producer.row(later)
+    assert (row["fanout_status"], row["error"].get("code")) == later_is
 
 
 # ── a producer's database that is not as it should be ──

@@ -190,7 +190,11 @@ class ProducerSqlite:
                 " AND event_type IN ('notify_sent', 'notify_failed')",
                 (row.notification["subscription_id"],),
             ).fetchall()
-        return any(message_id in (found["payload"] or "") for found in rows)
+        told = (_read(found["payload"]) for found in rows)
+        return any(
+            (one.get("notificationId"), one.get("outboxId")) == (row.notification_id, message_id)
+            for one in told
+        )
 
     def requeue(self, id: int) -> None:
         """An operator's act: as if it had never been tried."""
@@ -222,6 +226,15 @@ class ProducerSqlite:
 
     def _time(self, column: str, moment: float) -> str:
         return self._times[column](moment)
+
+
+def _read(payload: str | None) -> Mapping[str, Any]:
+    """Of an event that may be somebody else's."""
+    try:
+        found = json.loads(payload or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _parts(things: list[Any]) -> Iterator[list[Any]]:
