@@ -24,14 +24,14 @@ err = Terminal(highlight=False, soft_wrap=True, markup=False, emoji=False, stder
 _as_json = False
 
 
-def _choose_json(value: bool) -> bool:
+def choose_json(value: bool) -> bool:
     global _as_json
     _as_json = value
     return value
 
 
 Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON instead of text.", is_eager=True, callback=_choose_json)
+    bool, typer.Option("--json", help="Print JSON instead of text.", is_eager=True, callback=choose_json)
 ]
 
 

@@ -128,7 +128,7 @@ def _mailout(engine: Engine, job: Job) -> None:
     try:
         engine.deliver(engine.intake.enqueue(job.ref or str(job.home / "letter.md")).id)
     finally:
-        engine.pages.tell_due()  # as the next run of the queue does, also of one that is over
+        engine.pages.update_due()  # as the next run of the queue does, also of one that is over
 
 
 def _article(engine: Engine, job: Job) -> None:

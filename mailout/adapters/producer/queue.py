@@ -1,4 +1,4 @@
-"""Rows of a producer's queue: locked, held, told how their messages ended, released."""
+"""Rows of a producer's queue: locked, held, updated when their messages end, released."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class ProducerSqlite:
             ).fetchall()
         return sorted((dict(row) for row in rows), key=lambda row: int(row["notification_id"]))
 
-    # ── holding and telling ──
+    # ── holding and writing ──
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
         now = self._time("open_event_notifications.locked_at", self._clock.now())
@@ -179,8 +179,8 @@ class ProducerSqlite:
         since = now - self._lock_seconds + min(seconds, self._lock_seconds)
         return self._time("open_event_notifications.locked_at", since)
 
-    def was_told(self, row: ProducerRow, message_id: str) -> bool:
-        """Whether the row was once told how this message ended: its event was written in the same commit."""
+    def was_reported(self, row: ProducerRow, message_id: str) -> bool:
+        """Whether it was once reported how this message ended: its event was written in the same commit."""
         with translated(self.path):
             rows = self._db.execute(
                 "SELECT payload FROM subscription_events WHERE subscription_id = ?"
