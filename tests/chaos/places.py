@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
@@ -31,6 +31,7 @@ from tests.producer.database import ProducerDatabase
 from tests.stubs.ses_control import SesStub, ses_stub
 
 PATIENCE = 300.0
+ATTEMPTS = 3  # of a notification, at most
 """How long a process may take to do what it surely does; only a hang ever waits so long."""
 LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"
 SETTINGS = {
@@ -190,7 +191,21 @@ class Place:
             unbalanced=sum(not balances(one, states) for one in mailouts)
             + len(drift)
             + sum(one.metrics.get("delivered", 0) != accepted.total() for one in mailouts if self.delivered)
-            + sum(email in accepted for email in refused),
+            + sum(email in accepted for email in refused)
+            + self._told_wrongly(accepted),
+        )
+
+    def _told_wrongly(self, accepted: Mapping[str, int]) -> int:
+        """A producer's rows: one that ended has one event, attempts counted, and `sent` only if it was."""
+        if self.producer is None:
+            return 0
+        ended = [row for row in self.producer.rows() if row["fanout_status"] != "pending"]
+        events = Counter(event["payload"].get("notificationId") for event in self.producer.events())
+        return sum(
+            events[row["notification_id"]] != 1
+            or not 1 <= row["fanout_attempts"] <= ATTEMPTS
+            or (row["fanout_status"] == "sent" and not accepted.get(row["email"]))
+            for row in ended
         )
 
 
