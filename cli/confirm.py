@@ -18,6 +18,9 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError(f"{question} There is nobody to ask.", remedy="Say --yes if you are sure.")
-    if not typer.confirm(question, default=False, err=True):
+    said, last = question.rpartition(". ")[::2]  # what is long is folded before the question itself
+    if said:
+        note(f"{said}.")
+    if not typer.confirm(last, default=False, err=True):
         note("Nothing was done.")
         raise typer.Exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import httpx
@@ -29,28 +29,35 @@ def deploy(env: Mapping[str, str], log: Path | None = None) -> None:
             "PREFECT_API_URL: is missing.", remedy="Set it to the server's, http://…:4200/api."
         )
     with prefect_api.client(env) as api:
-        pools = {one["name"] for one in prefect_api.found(api, "work_pools")}
+        add_pool(api)
         automate(api)
-    if POOL not in pools:
-        _prefect(env, log, "work-pool", "create", POOL, "--type", "process")
     _prefect(env, log, "--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_YAML))
+
+
+def add_pool(api: httpx.Client) -> None:
+    """The work pool, unless it is there. Its first worker writes what a process worker's runs may be told."""
+    if POOL not in {one["name"] for one in prefect_api.found(api, "work_pools")}:
+        _must(lambda: prefect_api.ask(api, "POST", "work_pools/", {"name": POOL, "type": "process"}), "pool")
 
 
 def automate(api: httpx.Client) -> None:
     """The automation for dead runs. Whether it is switched on is for people to say."""
     wanted = yaml.safe_load(UNRESPONSIVE_RUNS.read_text(encoding="utf-8"))
     there = {one["name"]: one for one in prefect_api.found(api, "automations")}.get(wanted["name"])
+    if there is None:
+        _must(lambda: prefect_api.ask(api, "POST", "automations/", wanted), "automation")
+    else:
+        body = wanted | {"enabled": there["enabled"]}
+        _must(lambda: prefect_api.ask(api, "PUT", f"automations/{there['id']}", body), "automation")
+
+
+def _must(send: Callable[[], httpx.Response], what: str) -> None:
     try:
-        if there is None:
-            answer = prefect_api.ask(api, "POST", "automations/", wanted)
-        else:
-            kept = {"enabled": there["enabled"]}
-            answer = prefect_api.ask(api, "PUT", f"automations/{there['id']}", wanted | kept)
-        answer.raise_for_status()
+        send().raise_for_status()
     except httpx.HTTPError as error:
         remedy = "See whether Prefect's server answers, then try again."
         first = str(error).splitlines()[0]
-        raise MailoutError(f"Prefect did not take the automation: {first}.", remedy=remedy) from error
+        raise MailoutError(f"Prefect did not take the {what}: {first}.", remedy=remedy) from error
 
 
 def _prefect(env: Mapping[str, str], log: Path | None, *arguments: str) -> None:

@@ -1,4 +1,4 @@
-"""Sending one mailout as Prefect's tasks: what `send_mailout` and `run_queue` have in common."""
+"""Sending one mailout as Prefect's tasks: what `send_mailout`, `send_article` and `send_queued` share."""
 
 from __future__ import annotations
 
@@ -26,51 +26,50 @@ from tasks.reporting import report
 
 
 class Delivery:
-    """The steps of a mailout, in the run that sends it. Fulfils `mailout.queue_run.MailoutSteps`."""
+    """The five steps of one mailout, in the run that sends it."""
 
     def __init__(self) -> None:
-        self._letters: dict[str, Letter] = {}
-        self._progress: dict[str, Progress] = {}
+        self._letter: Letter | None = None
+        self._progress = Progress()
 
     def enqueue(self, ref: str, test: bool | None = None) -> Mailout:
         """From a page or file into the queue. An `intake.requests.Enqueue`."""
-        loaded = load_mailout(ref, test)
-        letter = render_content(loaded)
-        self._know(letter)
+        letter = self._know(render_content(load_mailout(ref, test)))
         return wiring.engine().store.mailout(letter.id)
 
+    def add(self, letter: Letter) -> None:
+        """One that steps of its own have loaded and rendered."""
+        self._know(letter)
+
     def begin(self, id: str) -> bool:
-        if id not in self._letters:
-            self._know(use_rendered(load_queued(id)))
-        resolve_recipients(self._letters[id])
+        """Freeze it and start to send it; False: it has to wait."""
+        letter = self._letter or self._know(use_rendered(load_queued(id)))
+        resolve_recipients(letter)
         started = wiring.engine().sending.start(id).status is Status.PROCESSING
         if started and flow_run.id:
             wiring.engine().store.keep_run(id, str(flow_run.id))  # the dashboard links to it
         return started
 
-    def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
-        return send(self._letters[id], self._progress[id], still_its_turn).more_to_send
+    def send(self, still_its_turn: Callable[[], bool]) -> bool:
+        """Time slices for as long as it is its turn; True while there is more to do."""
+        return self._letter is not None and send(self._letter, self._progress, still_its_turn).more_to_send
 
-    def end(self, id: str) -> None:
-        if id in self._letters:  # else it could not even be loaded, which the run says
-            report(self._letters[id], self._progress[id])
+    def end(self) -> None:
+        if self._letter is not None:  # else it could not even be loaded, which the run says
+            report(self._letter, self._progress)
 
-    def add(self, mailout: Mailout) -> None:
-        """One that steps of its own have loaded and rendered."""
-        self._know(Letter(mailout))
-
-    def _know(self, letter: Letter) -> None:
-        self._letters[letter.id] = letter
-        self._progress.setdefault(letter.id, Progress())
-        name_run([str(one) for one in self._letters.values()])
+    def _know(self, letter: Letter) -> Letter:
+        self._letter = letter
+        name_run(str(letter))
+        return letter
 
 
 def deliver(steps: Delivery, mailout_id: str) -> State[Any]:
     """The rest of the steps, for whoever has loaded and rendered it; how it ended."""
     with let_go_if_ended([mailout_id]):
         if steps.begin(mailout_id):
-            steps.send(mailout_id, still_its_turn=lambda: True)
-        steps.end(mailout_id)
+            steps.send(still_its_turn=lambda: True)
+        steps.end()
     return outcome_of(mailout_id)
 
 

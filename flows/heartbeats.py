@@ -7,14 +7,15 @@ answered before the run goes on to its end.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import UTC, datetime
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 from uuid import uuid4
 
 import httpx
@@ -35,7 +36,15 @@ PATIENCE = 10.0  # with a server that does not answer
 
 
 def heartbeats(function: Callable[P, R]) -> Callable[P, R]:
-    """For the function of a flow."""
+    """For the function of a flow; for a generator, from its first step to its last."""
+    if inspect.isgeneratorfunction(function):
+
+        @wraps(function)
+        def run_in_turns(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
+            with _beating():
+                return (yield from function(*args, **kwargs))
+
+        return cast("Callable[P, R]", run_in_turns)
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

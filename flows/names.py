@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from uuid import UUID
 
 import httpx
@@ -16,9 +15,8 @@ log = logging.getLogger("mailout.flows")
 LONGEST = 200
 
 
-def name_run(subjects: Sequence[str]) -> None:
-    """Of one mailout, or of all that a run of the queue sends. Nothing depends on it."""
-    name = "; ".join(subjects)
+def name_run(name: str) -> None:
+    """After the mailout that it sends. Nothing depends on it."""
     if not flow_run.id:
         return
     try:

@@ -1,4 +1,4 @@
-"""Take up what is due: when the gateway finds something, every ten minutes, and by hand.
+"""Send what is due: when the gateway finds something, every ten minutes, and by hand.
 
 Two at once do no harm: the store is the brake.
 """
@@ -11,9 +11,10 @@ from prefect import State, flow, get_run_logger
 from prefect.states import Completed
 
 from flows.alerts import alerts_around
-from flows.delivery import Delivery, let_go_if_ended
+from flows.delivery import let_go_if_ended
 from flows.heartbeats import heartbeats
 from flows.outcome import outcome_of
+from flows.send_queued import QueuedMailouts
 from mailout import wiring
 from mailout.engine import Engine
 from mailout.intake.requests import enqueue_ready, enqueue_requested
@@ -29,7 +30,7 @@ def run_queue() -> State[Any]:
     """Send every mailout whose time has come, one time slice at a time, those of a crashed run included.
 
     Pages in Notion that are `Ready` are enqueued first. Urgent ones go before bulk, companies take turns.
-    Afterwards, what needs a person is told.
+    Afterwards, alerts for what needs a person are sent.
     """
     engine = wiring.engine()
     with alerts_around():
@@ -38,18 +39,19 @@ def run_queue() -> State[Any]:
 
 def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
-        engine.pages.tell_due()
+        engine.pages.update_due()
         return Completed(message="Everything is paused.", name="Paused")
     send_what_waits(engine.sending)
-    steps, intake = Delivery(), engine.intake
+    intake = engine.intake
+    with QueuedMailouts() as steps:
 
-    def look() -> None:
-        enqueue_ready(intake, steps.enqueue)
-        enqueue_requested(intake, steps.enqueue)
+        def look() -> None:
+            enqueue_ready(intake, steps.enqueue)
+            enqueue_requested(intake, steps.enqueue)
 
-    turns = QueueRun(engine.sending, steps, look)
-    with let_go_if_ended(turns.in_hand):
-        ended = turns.run()
+        turns = QueueRun(engine.sending, steps, look)
+        with let_go_if_ended(turns.in_hand):
+            ended = turns.run()
     if not ended:
         return Completed(message="Nothing is due.")
     states = {id: outcome_of(id) for id in ended}

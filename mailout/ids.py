@@ -44,9 +44,12 @@ def transactional_id(company: str, key: str, *, rehearsal: bool = False) -> str:
     return uuid_of("transactional", company, key, *(("rehearsal",) if rehearsal else ()))
 
 
-def notification_key(source: str, dedupe_key: str, subscription: str, *, rehearsal: bool = False) -> str:
-    """A row of a producer's queue, however often it is requeued."""
-    return uuid_of("notification", source, dedupe_key, subscription, *(["rehearsal"] if rehearsal else []))
+def notification_key(
+    source: str, dedupe_key: str, subscription: str, row: int, *, rehearsal: bool = False
+) -> str:
+    """A row of a producer's queue, however often it is requeued. Two rows may ask for one message."""
+    mark = ("rehearsal",) if rehearsal else ()
+    return uuid_of("notification row", source, dedupe_key, subscription, str(row), *mark)
 
 
 def notification_id(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, tzinfo
+from functools import lru_cache
 from itertools import pairwise
 
 
+@lru_cache(maxsize=256)  # the messages of one call have the same
 def iso(moment: float | None) -> str | None:
     """ISO 8601 in UTC with a Z, to the millisecond, as the stores' views write it."""
     if moment is None:

@@ -9,12 +9,20 @@ from prefect.cache_policies import NO_CACHE
 from mailout import wiring
 from mailout.intake.article_order import ArticleOrder
 from mailout.intake.requests import answer
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 from mailout.reporting.census import census_lines, census_table
+from tasks.letter import Letter, if_transient
 from tasks.logs import hidden, redacted
 
 
-@task(name="load slices", cache_policy=NO_CACHE, retries=0)
+@task(
+    name="load slices",
+    task_run_name="load slices: {article_key}",
+    cache_policy=NO_CACHE,
+    retries=3,
+    retry_delay_seconds=5,
+    retry_condition_fn=if_transient,
+)
 @redacted
 def load_slices(article_key: str) -> int:
     """How many slices would be sent now; an error if there is none."""
@@ -23,12 +31,22 @@ def load_slices(article_key: str) -> int:
     return len(found)
 
 
-@task(name="assemble variants", cache_policy=NO_CACHE)
+@task(
+    name="assemble variants",
+    task_run_name="assemble variants: {order.article_key}",
+    cache_policy=NO_CACHE,
+    retries=3,
+    retry_delay_seconds=5,
+    retry_condition_fn=if_transient,
+)
 @redacted
-def assemble_variants(order: ArticleOrder) -> str | None:
-    """Take the census, render each variant, enqueue the batch; its id. None: there is nobody to send to."""
+def assemble_variants(order: ArticleOrder) -> Letter | None:
+    """Take the census, render each variant, enqueue the batch. None: there is nobody to send to.
+
+    Safe to repeat: the same batch is the same mailout.
+    """
     engine = wiring.engine()
-    mailout = answer(engine.intake, Request(order.to_ref(), How.ARTICLE))
+    mailout = answer(engine.intake, Request(order.to_ref(), RequestKind.ARTICLE))
     if mailout is None:
         return None
     census = engine.store.article_batch(mailout.id).census
@@ -39,4 +57,4 @@ def assemble_variants(order: ArticleOrder) -> str | None:
         key=f"census-{mailout.id}",
         description=f"Census: {summary}",
     )
-    return mailout.id
+    return Letter(mailout)

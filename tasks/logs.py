@@ -8,16 +8,17 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from typing import ParamSpec, TypeVar, get_type_hints
+from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
 
 from prefect.exceptions import MissingContextError
 from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
 
 from mailout import wiring
 from mailout.logs import LineFormatter, log_as_set
-from mailout.redact import Hiding, RedactLines, hidden_in_error
+from mailout.redact import RedactLines, Redactor, hidden_in_error
 from mailout.settings import Settings
 
 P = ParamSpec("P")
@@ -33,27 +34,39 @@ def redacted(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        hide = Hiding()
-        try:
-            settings = wiring.engine().settings
-            hide = Hiding.of(settings)
-            log_in_run(settings)
+        with _set_up():
             return function(*args, **kwargs)
-        except Exception as error:
-            shown = hidden_in_error(error, hide)
-            if shown is error:
-                raise
-            raise shown from error
 
+    @wraps(function)
+    def run_in_turns(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
+        with _set_up():
+            return (yield from function(*args, **kwargs))
+
+    chosen = cast("Callable[P, R]", run_in_turns) if inspect.isgeneratorfunction(function) else run
     # Prefect checks a run's parameters by the types, and would look for their names in this module.
-    run.__annotations__ = get_type_hints(function, include_extras=True)
-    run.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
-    return run
+    chosen.__annotations__ = get_type_hints(function, include_extras=True)
+    chosen.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
+    return chosen
+
+
+@contextmanager
+def _set_up() -> Iterator[None]:
+    hide = Redactor()
+    try:
+        settings = wiring.engine().settings
+        hide = Redactor.of(settings)
+        log_in_run(settings)
+        yield
+    except Exception as error:
+        shown = hidden_in_error(error, hide)
+        if shown is error:
+            raise
+        raise shown from error
 
 
 def hidden(text: str) -> str:
     """For what goes to Prefect past its logs: artifacts, the messages of states."""
-    return Hiding.of(wiring.engine().settings)(text)
+    return Redactor.of(wiring.engine().settings)(text)
 
 
 class RunLog(APILogHandler):
@@ -76,7 +89,7 @@ def log_in_run(settings: Settings) -> None:
         ours.removeHandler(old)
     ours.addHandler(RunLog())
     ours.setLevel(min(ours.level or logging.INFO, logging.INFO))
-    redact = RedactLines(Hiding.of(settings))
+    redact = RedactLines(Redactor.of(settings))
     for name in (OURS, *PREFECTS):
         for handler in logging.getLogger(name).handlers:
             handler.filters = [one for one in handler.filters if not isinstance(one, RedactLines)]

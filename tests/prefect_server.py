@@ -140,10 +140,3 @@ def prefect_server(home: Path) -> Iterator[PrefectServer]:
     with running(command, cwd=home, env=env, log=home / "server.log"):
         wait_for(lambda: answers(f"{server.url}/health"), "Prefect's server starts")
         yield server
-
-
-def deploy(server: PrefectServer) -> None:
-    """As deployments/README.md says."""
-    server.prefect("work-pool", "create", "mailout", "--type", "process")
-    server.prefect("--no-prompt", "deploy", "--all")
-    server.prefect("automation", "create", "--from-file", "deployments/unresponsive-runs.yaml")

@@ -20,10 +20,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 PROJECT = Path(__file__).resolve().parents[1]
 ALSO = (
@@ -36,20 +36,58 @@ def run_command(
     arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """`mailout` with these arguments, to its end."""
-    with ExitStack() as stack:
-        out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
-        nothing = stack.enter_context(Path(os.devnull).open("rb"))
-        asked = stack.enter_context(socket.socket(socket.AF_UNIX))
-        asked.connect(_server())
-        told = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": dict(env)}).encode()
-        socket.send_fds(asked, [told], [file.fileno() for file in (nothing, out, err)])
-        asked.shutdown(socket.SHUT_WR)
-        code = int(asked.recv(16))
-        said = []
-        for file in (out, err):
-            file.seek(0)
-            said.append(file.read().decode().replace("\r\n", "\n"))
-    return subprocess.CompletedProcess(list(arguments), code, *said)
+    command = Command(arguments, cwd=cwd, env=env)
+    out, err = command.communicate()
+    return subprocess.CompletedProcess(list(arguments), command.wait(), out, err)
+
+
+class Command:
+    """`mailout` with these arguments, started: what tests need of a `Popen`. In a session of its own."""
+
+    def __init__(
+        self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], one_stream: bool = False
+    ) -> None:
+        self._out = tempfile.TemporaryFile()  # noqa: SIM115
+        self._err = self._out if one_stream else tempfile.TemporaryFile()  # noqa: SIM115
+        self._texts = ("", "")
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.connect(_server())
+        told = json.dumps({"arguments": list(arguments), "cwd": str(cwd), "env": dict(env)}).encode()
+        with Path(os.devnull).open("rb") as nothing:
+            files = [file.fileno() for file in (nothing, self._out, self._err)]
+            socket.send_fds(self._server, [told], files)
+        self._server.shutdown(socket.SHUT_WR)
+        self._said = self._server.makefile("rb", buffering=0)
+        self.pid = int(self._said.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._said], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("mailout", timeout or 0)
+            self.returncode = int(self._said.readline())
+            self._texts = (_all_of(self._out), "" if self._err is self._out else _all_of(self._err))
+            for file in (self._out, self._err, self._said, self._server):
+                file.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        self.wait(timeout)
+        return self._texts
+
+
+def _all_of(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 @cache
@@ -66,7 +104,8 @@ def _server() -> str:
     )
     assert server.stdin is not None
     assert server.stdout is not None
-    assert server.stdout.readline(), "it did not start"
+    with server.stdout:
+        assert server.stdout.readline(), "it did not start"
     atexit.register(server.wait)
     atexit.register(server.stdin.close)
     return path
@@ -113,13 +152,16 @@ def _look_after(asked: socket.socket) -> NoReturn:
         _become(files, **json.loads(told))
     for file in files:
         os.close(file)
-    _, status = os.waitpid(child, 0)
-    asked.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+    with suppress(BrokenPipeError):  # a test that has ended does not want to know
+        asked.sendall(f"{child}\n".encode())
+        _, status = os.waitpid(child, 0)
+        asked.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
     os._exit(0)
 
 
 def _become(files: Sequence[int], arguments: list[str], cwd: str, env: dict[str, str]) -> NoReturn:
     """As `python -m cli` in that folder."""
+    os.setsid()
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)

@@ -13,22 +13,20 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
+from tests.environment import SENDER
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ("cli", "mailout", "flows", "tasks", "gateway", "deployments")
 PATIENCE = 300.0
 SETTINGS = {
-    "FROM_EMAIL": "news@example.org",
-    "ORG_NAME": "The Harbour",
-    "ORG_ADDRESS": "1 Quay",
-    "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
-    "UNSUBSCRIBE_SECRET": "a secret of some length",
-    "TEST_EMAILS": "editor@example.org",
+    **SENDER,
     "API_TOKEN": "a token for the test, long enough",
     "DO_NOT_TRACK": "1",
 }
@@ -45,12 +43,13 @@ def main(arguments: list[str]) -> None:
         mailout = python.with_name("mailout")
         example = [str(python), "-P", "-c", "import deployments; print(deployments.EXAMPLES)"]
         letter = Path(run(example, work, env).strip()) / "newsletter.md"
-        demo = run([str(mailout), "demo"], work, env)
-        assert "Nothing was sent to anybody." in demo, demo
-        run([str(mailout), "preview", str(letter), "--out", "seen"], work, env)
-        assert list((work / "seen").glob("*.html")), "the preview is missing"
-        assert "store: sqlite answers" in run([str(mailout), "doctor"], work, env, codes=(0, 1))
-        up(mailout, work, env)
+        with up(mailout, work, env) as is_up:  # the others while it starts, which takes half a minute
+            demo = run([str(mailout), "demo"], work, env)
+            assert "Nothing was sent to anybody." in demo, demo
+            run([str(mailout), "preview", str(letter), "--out", "seen"], work, env)
+            assert list((work / "seen").glob("*.html")), "the preview is missing"
+            sends(work, is_up())
+            assert "store: sqlite answers" in run([str(mailout), "doctor"], work, env, codes=(0, 1))
     print("The installed package works: demo, preview, doctor, up.")
 
 
@@ -58,9 +57,10 @@ def install(folder: Path, *, whole: bool) -> Path:
     """Its Python."""
     run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], ROOT)
     (wheel,) = folder.glob("mailout-*.whl")
-    run([sys.executable, "-m", "venv", str(folder / "env")], folder)
+    run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], folder)
     python = folder / "env" / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    pip += ["install", "--quiet", "--no-deps"]
     if whole:
         run([*pip, "--require-hashes", "-r", str(ROOT / "requirements.lock")], folder)
     else:
@@ -78,20 +78,25 @@ def comes_from_the_wheel(python: Path, work: Path, env: dict[str, str]) -> None:
         assert Path(path).is_relative_to(python.parents[1]), f"{path} is not of the installed package"
 
 
-def up(mailout: Path, work: Path, env: dict[str, str]) -> None:
-    """Started and ended as a person would."""
+@contextmanager
+def up(mailout: Path, work: Path, env: dict[str, str]) -> Iterator[Callable[[], int]]:
+    """Started and ended as a person would. It yields what waits until all is up, and says the port."""
     log = work / "up.log"
     port = free_port()
     command = [str(mailout), "up", "--port", str(port), "--prefect-port", str(free_port())]
     with log.open("wb") as written:
         process = subprocess.Popen(command, cwd=work, env=env, stdout=written, stderr=written)
-    try:
+
+    def is_up() -> int:
         until = time.monotonic() + PATIENCE
         while "mailout is up" not in log.read_text("utf-8"):
             assert process.poll() is None, log.read_text("utf-8")
             assert time.monotonic() < until, log.read_text("utf-8")
-            time.sleep(0.5)
-        sends(work, port)
+            time.sleep(0.2)
+        return port
+
+    try:
+        yield is_up
     finally:
         process.send_signal(signal.SIGTERM)
         ended = process.wait(PATIENCE)

@@ -36,7 +36,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 OURS = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
 LOOK_EVERY = 0.5
-START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 180.0, 60.0, 20.0
+START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 300.0, 60.0, 20.0
 
 
 @app.command(epilog="Example: mailout up --workers 2 --host 0.0.0.0 --port 8080")

@@ -73,7 +73,7 @@ def _pages_of(api: str) -> str:
 
 
 def client(env: Mapping[str, str]) -> httpx.Client:
-    return httpx.Client(base_url=f"{env['PREFECT_API_URL'].rstrip('/')}/", headers=headers(env), timeout=15)
+    return httpx.Client(base_url=f"{env['PREFECT_API_URL'].rstrip('/')}/", headers=headers(env), timeout=60)
 
 
 def ask(api: httpx.Client, method: str, path: str, body: Any = None) -> httpx.Response:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from mailout.errors import MailoutError, SettingsError
 
 INSTEAD = "To send without Prefect: --direct."
 SERVER = "prefect.server.api.server:create_app"
+START_SECONDS, STOP_SECONDS = 300.0, 20.0
 
 OURS = "# Read by every prefect command with this PREFECT_HOME: nothing reports home"
 PROFILE = """\
@@ -49,8 +52,6 @@ def prepare(home: Path) -> Path:
     chosen.mkdir(parents=True, exist_ok=True)
     if not environment().get("PREFECT_API_URL"):
         _write_profile(chosen / "profiles.toml", home)
-    os.environ.setdefault("PREFECT_SERVER_ALLOW_EPHEMERAL_MODE", "true")
-    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_LOGGING_EXTRA_LOGGERS", "mailout")  # our own log, in the run's
@@ -83,12 +84,11 @@ def is_new(home: Path) -> bool:
 
 
 def start_server(home: Path) -> None:
-    """Prefect's embedded server, unless `PREFECT_API_URL` names one. It ends with this process.
+    """A Prefect server for this process, unless `PREFECT_API_URL` names one. It ends with this process.
 
     Not before: what the flow had to say is still on its way to the server when the flow is over.
     """
     from prefect.context import refresh_global_settings_context
-    from prefect.server.api.server import SubprocessASGIServer
     from prefect.settings import get_current_settings
 
     url, env = get_current_settings().api.url, environment()
@@ -97,36 +97,58 @@ def start_server(home: Path) -> None:
     if url:
         _require_answer(environment() | {"PREFECT_API_URL": url})
         return
-    watchman = OrphanGuard()
-    atexit.register(watchman.dismiss)  # the last of three: before it, Prefect's own stops the server
-    atexit.register(watchman.tell, [])
+    os.environ["PREFECT_API_URL"] = _start_own(
+        get_current_settings().to_environment_variables(exclude_unset=True)
+    )
+    refresh_global_settings_context()
 
-    class OutOfReach(SubprocessASGIServer):
-        """The same server in a session of its own: Ctrl-C in a terminal reaches every process of the
-        session, and a flow that ends needs its server to say so."""
 
-        def _run_uvicorn_command(self) -> subprocess.Popen[bytes]:
-            options = f"--host 127.0.0.1 --port {self.port} --log-level error --lifespan on"
-            server = subprocess.Popen(
-                [sys.executable, "-m", "uvicorn", "--factory", SERVER, *options.split()],
-                env={
-                    **os.environ,
-                    **get_current_settings().to_environment_variables(exclude_unset=True),
-                    "PREFECT_UI_ENABLED": "0",
-                    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.address,
-                    "PREFECT__SERVER_EPHEMERAL": "1",
-                    "PREFECT__SERVER_FINAL": "1",
-                },
-                start_new_session=True,
-            )
-            watchman.tell([[server.pid]])  # who kills us does not get at another session
-            return server
+def _start_own(settings: Mapping[str, str]) -> str:
+    """Its API. Prefect would start one by itself, but in our session: Ctrl-C in a terminal reaches every
+    process of the session, and a flow that ends needs its server to say so."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    options = f"--host 127.0.0.1 --port {port} --log-level error --lifespan on"
+    ours = {
+        "PREFECT_SERVER_UI_ENABLED": "0",
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": address,
+        # As Prefect starts its own: of its services only those that a run needs.
+        "PREFECT__SERVER_EPHEMERAL": "1",
+        "PREFECT__SERVER_FINAL": "1",
+    }
+    guard = OrphanGuard()
+    atexit.register(guard.dismiss)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "uvicorn", "--factory", SERVER, *options.split()],
+        env={**os.environ, **settings, **ours},
+        start_new_session=True,
+    )
+    guard.set_stages([[server.pid]])  # who kills us does not get at another session
+    atexit.register(_stop, server, guard)
+    until = time.monotonic() + START_SECONDS
+    while not _is_well(f"{address}/api/health"):
+        if server.poll() is not None or time.monotonic() > until:
+            raise MailoutError("Prefect's server did not start.", remedy=INSTEAD)
+        time.sleep(0.1)
+    return f"{address}/api"
 
-    # Prefect keeps one embedded server a process and finds this one when it looks for its own.
+
+def _is_well(url: str) -> bool:
     try:
-        OutOfReach().start()
-    except RuntimeError as error:
-        raise MailoutError(f"Prefect's server did not start: {error}", remedy=INSTEAD) from error
+        return httpx.get(url, timeout=5, trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
+def _stop(server: subprocess.Popen[bytes], guard: OrphanGuard) -> None:
+    server.terminate()
+    try:
+        server.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+    guard.set_stages([])
 
 
 def _require_answer(env: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Looks, and tells what is due: in the log, to whoever listens (Prefect), and by mail to `ADMIN_EMAIL`.
+"""Finds what is due and sends it: in the log, to whoever listens (Prefect), and by mail to `ADMIN_EMAIL`.
 
 The mail is a single mail like others, in the outbox: paced, counted, tried again. A provider that refuses
 everything refuses this too; until it leaves, the log and the event are what there is.
@@ -27,7 +27,7 @@ Announce = Callable[[Alert], None]
 
 
 class AlertSender:
-    """Any number of them may look at one store: each alert is one's to tell."""
+    """Any number of them may look at one store: each alert is sent by one."""
 
     def __init__(self, store: AlertStore, transport: Transport, settings: Settings, zone: tzinfo) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class AlertSender:
         self._zone = zone
 
     def look(self) -> Sequence[tuple[Alert, Known]]:
-        """What is due. What has ended is noted: should it come back, it is told again."""
+        """What is due. What has ended is noted: should it come back, it is sent again."""
         facts = self._facts()
         found = {alert.key: alert for alert in alerts(facts, self._zone)}
         known = self._store.alerts_hold(list(found), facts.signs.now)
@@ -47,18 +47,18 @@ class AlertSender:
         ]
 
     def send_alerts(self, announce: Announce) -> Sequence[Alert]:
-        """Look, and tell what is due; what was told, by mail or otherwise."""
+        """Send what is due; what was sent, by mail or otherwise."""
         mine = [(alert, known) for alert, known in self.look()[:MOST] if self._store.claim_alert(known)]
         for alert, known in mine:
             if not known.failed:  # else it was said before, and only the mail is not in the outbox
                 log.warning("%s: %s", alert.subject, " ".join(alert.text.split()))
                 announce(alert)
-        told = [alert for alert, _ in mine]
-        if told:
-            self._hand_in(told, mine[0][1])
-        for alert in told:
-            self._store.alert_told(alert.key)
-        return told
+        due = [alert for alert, _ in mine]
+        if due:
+            self._hand_in(due, mine[0][1])
+        for alert in due:
+            self._store.alert_sent(alert.key)
+        return due
 
     def _facts(self) -> Facts:
         scope = self._transport.scope
@@ -71,7 +71,7 @@ class AlertSender:
             expects_events=self._transport.name == "ses" and bool(self._settings.ses_configuration_set),
         )
 
-    def _hand_in(self, told: Sequence[Alert], first: Known) -> None:
+    def _hand_in(self, alerts: Sequence[Alert], first: Known) -> None:
         """Into the outbox, if there is somebody to send it to: from there it leaves like every mail."""
         to = self._settings.admin_email
         if not to or not self._settings.from_email:
@@ -83,7 +83,7 @@ class AlertSender:
             company_id=OURS,
             request_id=id,
             email=str(normalise(to)),
-            content=letter(told),
+            content=letter(alerts),
             from_name="mailout",
             is_rehearsal=self._transport.name == REHEARSING,
         )

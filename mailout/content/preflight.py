@@ -153,10 +153,11 @@ def _links(letter: _Letter) -> Iterator[Problem]:
             )
     for words in letter.seen.words:
         if not words.linked and not words.is_code and (bare := _BARE_LINK.search(words.text)):
+            address = bare[0].rstrip(".?")  # the sentence's own
             yield Problem(
                 "link_without_scheme",
-                f"This is no link for many readers. Write it as https://{bare[0]}.",
-                bare[0],
+                f"This is no link for many readers. Write it as https://{address}.",
+                address,
             )
 
 
@@ -204,12 +205,12 @@ def _unfilled(text: str, literals: Collection[str]) -> Iterator[Problem]:
 
 
 def _contrast(letter: _Letter) -> Iterator[Problem]:
-    told: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for words in letter.seen.words:
         pair = (words.color, words.background)
         ratio = contrast(*pair)
-        if ratio < READABLE and pair not in told:
-            told.add(pair)
+        if ratio < READABLE and pair not in seen:
+            seen.add(pair)
             yield Problem(
                 "contrast_low",
                 f"These words are hard to read: a contrast of {ratio:.1f}, where {READABLE} is the least."

@@ -42,6 +42,7 @@ class NotificationMessages:
             self._options.source,
             str(named["dedupe_key"]),
             str(named["subscription_id"]),
+            row.notification_id,
             rehearsal=self._options.rehearsal,
         )
 

@@ -44,16 +44,20 @@ def status_lines(mailout: Mailout, zone: tzinfo = UTC) -> Sequence[str]:
     return [*_heading(mailout, zone), ledger_line(mailout.ledger), *_steps(mailout)]
 
 
+def _came_back(mailout: Mailout) -> Sequence[str]:
+    if not (came := came_back(mailout)):
+        return ()
+    if not mailout.metrics:
+        return ("Deliveries and bounces are not reported yet.",)
+    return (", ".join(f"{number} {word}" for word, number, _ in came),)
+
+
 def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     """Everything that a report says, without the picture."""
     mailout = summary.mailout
     lines = [
         *_heading(mailout, zone, summary.goes_on_by),
-        *(
-            [", ".join(f"{number} {word}" for word, number, _ in came)]
-            if (came := came_back(mailout))
-            else []
-        ),
+        *_came_back(mailout),
         "",
         *(f"  {line}" for line in ledger_lines(mailout.ledger)),
         "",

@@ -13,9 +13,11 @@ end $$;
 comment on type mailout_report is 'What a sender says of one attempt: a result, or that it surely never left.';
 
 -- Planning its statements again takes longer than running them: their plans are kept, and (made while a table
--- was small) never read a whole table. Both hold for all that it calls, triggers too.
+-- was small) read no whole table if there is another way. Where there is none, such a plan looks so costly that
+-- it would be compiled each time. All three hold for what it calls, triggers too.
 create or replace function mailout_step(step jsonb) returns jsonb
-language plpgsql set search_path = public set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql set search_path = public
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     sender sender_sessions;
     mailout campaign_queue;
@@ -416,12 +418,16 @@ begin
     with picked as materialized (
         select o.seq, o.company_id, array_position(due, o.seq) as place,
                case
-                   -- Without a mailout the recipient need not be a subscriber, but must not have left.
-                   when sender.campaign_id is null and exists (
-                       select 1 from subscribers s
-                       where s.email_norm = o.email
-                         and (s.status = 'bounced' or s.complained_at is not null
-                              or (s.status <> 'active' and o.category is distinct from 'transactional')))
+                   -- Without a mailout the recipient need not be a subscriber, but must not have left. Of who is
+                   -- none, what came back is known from the events alone.
+                   when sender.campaign_id is null and coalesce(
+                       (select s.status = 'bounced' or s.complained_at is not null
+                            or (s.status <> 'active' and o.category is distinct from 'transactional')
+                        from subscribers s where s.email_norm = o.email),
+                       exists (
+                           select 1 from delivery_events e
+                           where e.email = o.email and (e.event_type = 'spamreport'
+                               or (e.event_type = 'bounce' and e.detail ->> 'bounceType' = 'Permanent'))))
                        then 'SUPPRESSED'
                    when not mailout.is_test and not exists (
                        select 1 from subscribers s where s.email_norm = o.email and s.status = 'active')

@@ -9,7 +9,7 @@ create table if not exists notifications (
     noted_at   timestamptz not null
 );
 comment on table notifications is 'Rows of a producer''s queue: their message here, and what the producer was told of it.';
-comment on column notifications.key is 'Of (source, dedupe_key, subscription).';
+comment on column notifications.key is 'Of (source, dedupe_key, subscription, row).';
 comment on column notifications.message_id is 'Null: requeued, and not in the outbox yet.';
 comment on column notifications.told_epoch is 'The last attempt whose result the producer''s row holds.';
 comment on column notifications.ended is 'The producer''s row was told its end: pending again, it was requeued.';

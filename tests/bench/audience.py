@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +65,18 @@ def _plain(path: Path) -> dict[str, Any]:
     """The same in a loop, as one would write it: the same rules, one address at a time."""
     from mailout.audience.addresses import Dropped, normalise
 
-    active: dict[str, str] = {}
+    people: dict[str, tuple[int, str]] = {}
+    dropped: Counter[Dropped] = Counter()
+    ranks = {"active": 0, "unsubscribed": 1, "bounced": 2}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            if row["status"] != "active":
-                continue
             email = normalise(row["email"])
-            if not isinstance(email, Dropped):
-                active.setdefault(email, row["from_name"])
-    return {"kept": len(sorted(active.items()))}
+            if isinstance(email, Dropped):
+                dropped[email] += 1
+            else:
+                rank, name = people.get(email, (0, ""))
+                people[email] = (max(rank, ranks[row["status"]]), name or row["from_name"])
+    return {"kept": len(sorted(people.items())), "dropped": dropped}
 
 
 def _sqlite(path: Path) -> dict[str, Any]:

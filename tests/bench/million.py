@@ -1,4 +1,4 @@
-"""A million messages: what freezing, sending and looking at them cost, beside ten or twenty thousand.
+"""A million messages: what freezing and sending them cost, beside ten or twenty thousand.
 
 Memory is a whole process's peak, so senders run in processes of their own.
 """
@@ -19,8 +19,6 @@ from typing import Any
 
 import psycopg
 
-from gateway.app import create_app
-from mailout import wiring
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
@@ -29,26 +27,13 @@ from mailout.delivery.options import SenderOptions
 from mailout.delivery.protocol import Claimed, Ledger, Result, Timing
 from mailout.delivery.sender import Sender
 from mailout.queue.limits import Limits, buckets
-from mailout.settings import Settings
 from mailout.store import Store
 from tests.bench.supabase import BATCH, UTC, AcceptAll, keep_commits, mail_for
 from tests.contract.postgres import PostgresRpc, database, migrate
 from tests.contract.scenes import enqueue, freeze
-from tests.gateway.serving import served
 
 SMALL, MIDDLE, SENT = 10_000, 100_000, 20_000
 ROUNDS = 5
-PASSWORD = "the administrator's words"
-PAGES = (
-    "/",
-    "/letters",
-    "/letters/{id}",
-    "/people",
-    "/people?q=reader-09",
-    "/problems",
-    "/articles",
-    "/system",
-)
 
 PEOPLE = """INSERT INTO subscribers (id, email, email_norm, created_at)
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)
@@ -63,7 +48,6 @@ def run(rows: int = 1_000_000) -> dict[str, Any]:
         found = _growth("freeze", partial(_sqlite, place), rows)
         found |= _growth("postgres", _postgres, rows)
         found |= _senders(place, rows)
-        found |= _pages(place / str(rows))
     return found
 
 
@@ -180,35 +164,6 @@ def _send(home: Path, id: str) -> None:
     store.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"speed": sent / took, "peak_mb": peak}))
-
-
-# ── looking ──
-
-
-def _pages(home: Path) -> dict[str, Any]:
-    """The slowest and the largest of the dashboard's pages, each asked for a few times."""
-    store = SqliteStore(home / "mailout.db", SystemClock())
-    settings = Settings(mailout_home=home, admin_password=PASSWORD)
-    forecast = wiring.queue_forecast(settings, store)
-    certificates = wiring.sns_certificates(settings)
-    app = create_app(settings, store, forecast, certificates=certificates, confirm=lambda topic, token: None)
-    (letter,) = [one.id for one in store.mailouts()]
-    slowest, largest = 0.0, 0.0
-    with served(app) as client:
-        client.post("/login", data={"password": PASSWORD}).raise_for_status()
-        for page in PAGES:
-            took = []
-            for _ in range(ROUNDS):
-                began = time.perf_counter()
-                answer = client.get(page.format(id=letter))
-                took.append(time.perf_counter() - began)
-                if answer.status_code != 200 or "/login" in str(answer.url):
-                    raise AssertionError(f"{page}: {answer.status_code}")
-            slowest = max(slowest, statistics.median(took) * 1000)
-            largest = max(largest, len(answer.content) / 1000)
-            print(f"{page}: {statistics.median(took) * 1000:.0f} ms, {len(answer.content) / 1000:.0f} KB")
-    store.close()
-    return {"page_ms": slowest, "page_kb": largest}
 
 
 if __name__ == "__main__":

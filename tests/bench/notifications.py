@@ -1,13 +1,17 @@
-"""Notifications a second through the folder transport on one core, and whether a long queue slows them."""
+"""Notifications a second through the folder transport on one core, whether a long queue slows them, and how
+long the producer has to wait for our transactions."""
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mailout import notification_wiring
+from mailout.intake.notifications import NotificationWorker
 from tests.bench.homes import engine_with
 from tests.producer.database import ProducerDatabase
 
@@ -15,18 +19,26 @@ SHORT, LONG, MEASURED = 1_000, 100_000, 1_000
 
 
 def run(rounds: int = 5, long: int = LONG) -> dict[str, Any]:
+    transactions: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         pairs = [
-            (_measured(Path(folder) / f"short-{n}", SHORT), _measured(Path(folder) / f"long-{n}", long))
+            (
+                _measured(Path(folder) / f"short-{n}", SHORT, transactions),
+                _measured(Path(folder) / f"long-{n}", long, transactions),
+            )
             for n in range(rounds)
         ]
+    transactions.sort()
     return {
         "a_second": [short for short, _ in pairs],
         "growth": [behind / short for short, behind in pairs],
+        "transactions": len(transactions),
+        "longest_ms": 1000 * transactions[-1],
+        "p99_ms": 1000 * transactions[int(len(transactions) * 0.99)],
     }
 
 
-def _measured(home: Path, rows: int) -> float:
+def _measured(home: Path, rows: int, transactions: list[float]) -> float:
     """The last thousand of so many rows, the others having been sent."""
     settings = {"NOTIFY_SOURCE": "bench", "NOTIFY_BASE_URL": "https://app.example.org"}
     engine, _ = engine_with(home, 0, **settings)
@@ -37,9 +49,26 @@ def _measured(home: Path, rows: int) -> float:
         rows - MEASURED,
     )
     worker = notification_wiring.notification_worker(engine, producer.path, in_place=True)
+    _time_transactions(worker, transactions)
     worker.round()  # imports, templates
     began = time.process_time()
     counts = worker.run()
+    took = time.process_time() - began
     worker.close()
     engine.store.close()
-    return (counts.sent - 100) / (time.process_time() - began)
+    return (counts.sent - 100) / took
+
+
+def _time_transactions(worker: NotificationWorker, found: list[float]) -> None:
+    """For how long each keeps the producer from writing."""
+    producer: Any = worker._producer
+    transaction = producer._transaction
+
+    @contextmanager
+    def timed() -> Iterator[None]:
+        began = time.perf_counter()
+        with transaction():
+            yield
+        found.append(time.perf_counter() - began)
+
+    producer._transaction = timed

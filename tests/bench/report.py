@@ -20,8 +20,8 @@ One table from one run of `make bench`; `make bench ARGS=ROW` measures one row a
 of them in under two minutes. Nothing here is written by hand; `bench.json` has the same.
 
 Machines differ, so most rows are ratios, both sides measured in turns in one run, after warming up: the
-median of five, and the smallest and largest of them. What has a million rows is measured once. The provider is a
-stand-in for Amazon SES over HTTP on the same machine, in a process of its own.
+median of five, and the smallest and largest of them. What has a million rows is measured once. The provider
+is a stand-in for Amazon SES over HTTP on the same machine, in a process of its own.
 
 """
 

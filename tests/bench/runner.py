@@ -50,6 +50,8 @@ def run_subjects(subjects: Sequence[Subject], wanted: Sequence[str], *, quick: b
         found, failure = _measured(subject, quick)
         print(f"{subject.name} ({time.monotonic() - began:.0f} s)", flush=True)
         for row in rows:
+            if quick and not failure and row.key not in found:
+                continue  # not at this size
             results.append(_result(row, found, failure))
             print(f"  {results[-1].row.what}: {_short(results[-1])}", flush=True)
     return results

@@ -117,7 +117,7 @@ def disk_full(place: Place, dose: int) -> int:
     if not place.reach(place.chance.randint(5, 30), process):
         return 0
     ballast = place.job.home.parent / "ballast"
-    _fill(ballast)
+    fill(ballast)
     process.join(PATIENCE)
     again = place.start()
     again.join(PATIENCE)
@@ -127,7 +127,8 @@ def disk_full(place: Place, dose: int) -> int:
     return 1
 
 
-def _fill(ballast: Path) -> None:
+def fill(ballast: Path) -> None:
+    """To the last byte."""
     with ballast.open("wb", buffering=0) as file:
         for size in (65536, 4096, 1):
             try:

@@ -23,7 +23,7 @@ from tests.chaos.jobs import COMPANY, apply_events, send_what_was_asked_for, ser
 from tests.chaos.places import PATIENCE, Place, Stage, clear, kill, wait_for
 from tests.chaos.scenes import Scene
 from tests.contract.articles import order
-from tests.contract.postgres import new_server
+from tests.contract.postgres import STARTING, new_server
 from tests.ports import free_port
 from tests.ses_events import ses_event
 from tests.stubs.notion import TOKEN as NOTION_TOKEN
@@ -37,13 +37,9 @@ PASSWORD = "a password for chaos"
 # ── Postgres ──
 
 
-_one_at_a_time = threading.Lock()  # its package starts servers from one thread only
-
-
 @cache
 def _own_server(name: str) -> Any:
-    with _one_at_a_time:
-        return new_server()
+    return new_server()
 
 
 @contextmanager
@@ -71,7 +67,7 @@ def postgres_away(seconds: float) -> Scene:
             os.kill(server.get_pid(), signal.SIGQUIT)
             wait_for(lambda: not server.get_postmaster_info().is_running())
             time.sleep(seconds)
-            with _one_at_a_time:
+            with STARTING:
                 server.ensure_postgres_running()
         process.join(PATIENCE)
         kill(process)

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos.matrix import Row
-from tests.chaos.places import Stage, Verdict
+from tests.chaos.places import Stage
+from tests.chaos.verdict import Verdict
+from tests.contract.postgres import server
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Run:
 
 def run_rows(rows: Sequence[Row], folder: Path, *, lanes: int = 3, dose: int | None = None) -> Run:
     began = time.monotonic()
+    server()  # all lanes share it
     run = Run(impossible=[row for row in rows if not row.possible()])
     local, stages, lock = threading.local(), [], threading.Lock()
 
@@ -63,9 +66,9 @@ def run_rows(rows: Sequence[Row], folder: Path, *, lanes: int = 3, dose: int | N
                 print(played.failure, flush=True)
         return played
 
-    with ThreadPoolExecutor(lanes) as pool:
+    with ThreadPoolExecutor(lanes) as quick, ThreadPoolExecutor(2) as slow:
         asked = [
-            pool.submit(play, row, mode, store)
+            (slow if row.is_slow else quick).submit(play, row, mode, store)
             for row in rows
             if row not in run.impossible
             for mode, store in row.played

@@ -6,7 +6,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from mailout.clock import SystemClock
 from mailout.delivery.states import State
 from mailout.errors import NotFound
 from mailout.queue.mailout import Mailout, Status
+from tests.warm_commands import Command
 
 PROJECT = Path(__file__).parents[2]
 LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"
@@ -80,27 +80,18 @@ class Home:
     def environment(self) -> dict[str, str]:
         return {**_plain_environment(), **self.settings}
 
-    def send(self) -> subprocess.Popen[str]:
+    def send(self) -> Command:
         """The command, in a session of its own."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "cli", "send", str(self.letter), "--direct", "--yes"],
-            cwd=self.path,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        arguments = ["send", str(self.letter), "--direct", "--yes"]
+        return Command(arguments, cwd=self.path, env=self.environment, one_stream=True)
 
-    def freeze(self, process: subprocess.Popen[str]) -> None:
+    def freeze(self, process: Command) -> None:
         """SIGSTOP, but not within a transaction: that would keep everybody else out of the store."""
-        process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        stop(process)
         while not self._can_be_written_to():
             process.send_signal(signal.SIGCONT)
             time.sleep(0.01)
-            process.send_signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            stop(process)
 
     def _can_be_written_to(self) -> bool:
         with closing(sqlite3.connect(self.path / "mailout.db", timeout=0)) as db:
@@ -162,7 +153,7 @@ def nobody_twice_and_nobody_lost(home: Home, accepted: Mapping[str, int], unknow
     assert mailout.ledger.unknown <= unknown
 
 
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> bool:
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str] | Command | None = None) -> bool:
     """Until it is so; False if the process ended first."""
     until = time.monotonic() + PATIENCE
     while not condition():
@@ -174,6 +165,20 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str] | Non
     return True
 
 
-def end(process: subprocess.Popen[str], how: signal.Signals) -> None:
+def stop(process: Command) -> None:
+    """Until every thread of it stands still."""
+    process.send_signal(signal.SIGSTOP)
+    threads = Path(f"/proc/{process.pid}/task")
+    wait_for(lambda: {_state(thread) for thread in threads.iterdir()} <= {"T", None}, process)
+
+
+def _state(thread: Path) -> str | None:
+    try:
+        return (thread / "stat").read_text().rpartition(") ")[2][0]
+    except FileNotFoundError:
+        return None  # it has just ended
+
+
+def end(process: subprocess.Popen[str] | Command, how: signal.Signals) -> None:
     process.send_signal(how)
     process.communicate(timeout=PATIENCE)

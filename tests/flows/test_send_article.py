@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 from prefect.client.orchestration import get_client
@@ -13,9 +14,10 @@ from flows.run_queue import run_queue
 from flows.send_article import send_article
 from mailout.engine import Engine
 from mailout.intake.article_order import ArticleOrder
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 from tests.clocks import FakeClock, FromNoon
 from tests.contract.articles import CLEO, UNA, order, settle_in
+from tests.flows.test_steps import STEPS, kinds, name_of, needed_by, steps_of
 
 Build = Callable[..., Engine]
 
@@ -44,11 +46,21 @@ def test_a_batch_goes_out_once_and_its_census_is_an_artifact(engine_with: Build)
     assert history(engine) == [CLEO, UNA]
 
 
+def test_it_shows_its_subject_and_its_steps_and_each_leads_to_the_next(engine_with: Build) -> None:
+    settle_in(engine_with().store)
+    id = run(order()).state_details.flow_run_id
+    steps = steps_of(id)
+    assert kinds(steps) == ["load slices", "assemble variants", *STEPS[2:]]
+    assert name_of(id) == "The budget"
+    for before, after in pairwise(steps[1:]):
+        assert before.id in needed_by(after), after.name
+
+
 def test_a_request_is_answered_by_its_event_or_else_by_the_queue(engine_with: Build) -> None:
     clock = FromNoon()
     engine = engine_with(clock)
     settle_in(engine.store)
-    request = Request(order().to_ref(), How.ARTICLE)
+    request = Request(order().to_ref(), RequestKind.ARTICLE)
     assert run(order(), asked=True).name == "Answered"  # nobody asks
     engine.store.ask(request, repeat=60)
     later = FakeClock(clock.now() + 120)

@@ -11,21 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect import Flow, Task
+from prefect import Flow, Task, flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
     ArtifactFilterFlowRunId,
     FlowRunFilter,
     FlowRunFilterId,
+    FlowRunFilterParentFlowRunId,
 )
-from prefect.client.schemas.objects import TaskRun
+from prefect.client.schemas.objects import FlowRun, TaskRun
 
 import tasks
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
+from flows.send_queued import QueuedMailouts
 from mailout.engine import Engine
-from mailout.errors import SourceUnavailable
+from mailout.errors import SettingsError, SourceUnavailable
+from mailout.intake import requests
+from mailout.queue.port import Request
 from tests.clocks import FromNoon
 from tests.prefect_server import wait_for
 
@@ -51,6 +55,14 @@ def steps_of(run_id: Any, most: int = len(STEPS)) -> Sequence[TaskRun]:
     return sorted(found, key=lambda one: one.start_time)  # type: ignore[arg-type,return-value]
 
 
+def below(run_id: Any) -> list[FlowRun]:
+    """The runs that a run of the queue has made, in the order in which they began."""
+    chosen = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[run_id]))
+    with get_client(sync_client=True) as client:
+        found = client.read_flow_runs(flow_run_filter=chosen)
+    return sorted(found, key=lambda one: one.start_time)  # type: ignore[arg-type,return-value]
+
+
 def name_of(run_id: Any) -> str:
     with get_client(sync_client=True) as client:
         return str(client.read_flow_run(run_id).name)
@@ -58,6 +70,11 @@ def name_of(run_id: Any) -> str:
 
 def kinds(steps: Sequence[TaskRun]) -> list[str]:
     return [one.name.partition(":")[0] for one in steps]
+
+
+def needed_by(step: TaskRun) -> set[Any]:
+    """What its arrows come from."""
+    return {one.id for inputs in step.task_inputs.values() for one in inputs if hasattr(one, "id")}
 
 
 def letter_file(folder: Path, subject: str) -> str:
@@ -73,37 +90,95 @@ def test_a_letter_asked_for_by_hand_shows_its_subject_and_five_steps(engine_with
     assert (name_of(id), kinds(steps)) == ("Hello", STEPS)
     assert [one.name for one in steps[1:]] == [f"{step}: Hello" for step in STEPS[1:]]
     assert steps[0].name == "load mailout: letter.md"
+    for before, after in pairwise(steps):  # the arrows of the graph
+        assert before.id in needed_by(after), after.name
 
 
-def test_each_step_leads_to_the_next(engine_with: Build, letter: str) -> None:
-    """The arrows of the graph."""
-    engine_with()
-    steps = steps_of(run(send_mailout, letter))
-    for before, after in pairwise(steps):
-        needed = {one.id for inputs in after.task_inputs.values() for one in inputs if hasattr(one, "id")}
-        assert before.id in needed, after.name
-
-
-def test_a_letter_that_the_queue_finds_shows_the_same(engine_with: Build, letter: str) -> None:
-    engine_with().intake.enqueue(letter)
-    id = run(run_queue)
-    assert (name_of(id), kinds(steps_of(id))) == ("Hello", STEPS)
-
-
-def test_a_run_of_the_queue_is_named_after_all_that_it_sends(engine_with: Build, tmp_path: Path) -> None:
+def test_each_letter_that_the_queue_sends_shows_the_same(
+    engine_with: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the queue's run: one that was in the queue, and one whose request nobody had answered."""
+    monkeypatch.setattr(requests, "EVENT_SECONDS", 0.0)
     engine = engine_with()
-    for subject in ("First", "Second"):
-        engine.intake.enqueue(letter_file(tmp_path, subject))
+    engine.intake.enqueue(letter_file(tmp_path, "First"))
+    engine.store.ask(Request(letter_file(tmp_path, "Second")), repeat=60)
     id = run(run_queue)
-    steps = steps_of(id, most=10)
-    assert name_of(id) == "First; Second"
-    for subject in ("First", "Second"):
-        assert kinds([one for one in steps if one.name.endswith(subject)]) == STEPS[1:]
+    found = {one.name: one for one in below(id)}
+    assert (name_of(id), set(found)) == ("the queue", {"First", "Second"})
+    for subject, one in found.items():
+        steps = steps_of(one.id)
+        assert kinds(steps) == STEPS
+        assert [step.name for step in steps[1:]] == [f"{step}: {subject}" for step in STEPS[1:]]
+        assert one.state is not None
+        assert one.state.message == "3 sent, 0 failed, 0 unknown, 0 pending"
+    assert run(run_queue)
+    assert len(engine.store.mailouts()) == 2
+
+
+def test_letters_that_take_turns_have_a_run_each(engine_with: Build, tmp_path: Path) -> None:
+    """One waits while another is sent: its run stays its own, and so do the arrows."""
+    engine = engine_with()
+    first, second = (engine.intake.enqueue(letter_file(tmp_path, name)).id for name in ("First", "Second"))
+
+    @flow
+    def in_turn() -> None:
+        with QueuedMailouts() as steps:
+            assert steps.begin(first)
+            assert steps.begin(second)
+            steps.enqueue(letter_file(tmp_path, "Third"))
+            for id in (first, second):
+                steps.send(id, lambda: False)
+            for id in (second, first):
+                steps.end(id)
+
+    id = run(in_turn)
+    runs = {one.name: one for one in below(id)}
+    third = runs.pop("Third")
+    assert (kinds(steps_of(third.id, most=2)), third.state_name) == (STEPS[:2], "Deferred")
+    assert set(runs) == {"First", "Second"}
+    for one in runs.values():
+        steps = steps_of(one.id)
+        assert kinds(steps) == STEPS
+        assert {name.partition(": ")[2] for name in [step.name for step in steps[1:]]} == {one.name}
+        for before, after in pairwise(steps):
+            assert before.id in needed_by(after), after.name
+
+
+def test_a_letter_of_the_queue_that_breaks_is_a_failed_run_of_its_own(
+    engine_with: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others go out, and each run says how its own letter stands."""
+    engine = engine_with()
+    for subject in ("Broken", "Refused", "Sent"):
+        engine.intake.enqueue(letter_file(tmp_path, subject))
+    freeze = engine.sending.freeze
+
+    def breaks(id: str) -> Any:
+        subject = engine.store.mailout(id).subject
+        if subject == "Broken":
+            raise ZeroDivisionError
+        if subject == "Refused":
+            raise SettingsError("FROM_EMAIL: is missing.")
+        return freeze(id)
+
+    monkeypatch.setattr(engine.sending, "freeze", breaks)
+    monkeypatch.setattr("tasks.audience.resolve_recipients.retries", 0)
+    id = run(run_queue)
+    assert {one.name: one.state_name for one in below(id)} == {
+        "Broken": "Failed",
+        "Refused": "Deferred",
+        "Sent": "Completed",
+    }
+    with get_client(sync_client=True) as client:
+        state = client.read_flow_run(id).state
+    assert state is not None
+    assert state.is_failed()  # somebody has to look
 
 
 def test_a_run_that_sends_nothing_says_what_it_looked_at(engine_with: Build) -> None:
     engine_with()
-    assert name_of(run(run_queue)) == "the queue"
+    id = run(run_queue)
+    assert (name_of(id), below(id)) == ("the queue", [])
 
 
 def test_a_letter_that_has_to_wait_has_no_send(engine_with: Build, letter: str) -> None:

@@ -11,7 +11,8 @@ It prints its address, serves what the workspace holds, and keeps every write. T
 `POST /control/script` takes a list of faults, each used up in order by the calls it matches:
 {"method"?, "path"? (a part of it), "status"?, "headers"?, "body"?, "delay"?, "drop"?, "times"?}.
 `POST /control/load` takes another workspace and forgets everything else; `POST /control/expire` ends the
-hour of all file addresses; `GET /control/calls` lists every call.
+hour of all file addresses; `POST /control/edit` is a person who edits a page; `GET /control/calls` lists
+every call, `GET /control/comments` what stands beside each page.
 """
 
 from __future__ import annotations
@@ -109,7 +110,10 @@ class Handler(BaseHTTPRequestHandler):
                 self.workspace.faults = json.loads(raw)
             elif verb == "expire":
                 self.workspace.hour += 1
-            answer = json.dumps(self.workspace.calls if verb == "calls" else {})
+            elif verb == "edit":
+                self.workspace.edit(**json.loads(raw))
+            told = {"calls": self.workspace.calls, "comments": self.workspace.comments}
+            answer = json.dumps(told.get(verb, {}))
         self._send(200, answer.encode())
 
     def _file(self, name: str, query: dict[str, list[str]]) -> None:

@@ -45,6 +45,14 @@ class Workspace:
             if "children" in block and (block["children"] or block["id"] not in self.children):
                 self._keep(block["id"], block["children"])
 
+    def edit(self, page: str, status: str, is_test: bool, blocks: list[Json]) -> None:
+        """As a person does it, who has other rights than the integration."""
+        properties = self.pages[page]["properties"]
+        kind = properties["status"]["type"]
+        properties["status"] = {"type": kind, kind: {"name": status}}
+        properties["is_test"] = {"type": "checkbox", "checkbox": is_test}
+        self._keep(page, blocks)
+
     # ── What the API does ────────────────────────────────────────────────────────────────────────
 
     def answer(self, method: str, parts: list[str], query: dict[str, list[str]], body: Json) -> Any:

@@ -33,6 +33,16 @@ class NotionStub:
         calls: list[dict[str, Any]] = self._http.get("/control/calls").json()
         return [call for call in calls if method in (None, call["method"])]
 
+    def edit(self, page: str, *, status: str, is_test: bool, blocks: list[Any]) -> None:
+        """What a person writes into it now."""
+        edited = {"page": page, "status": status, "is_test": is_test, "blocks": blocks}
+        self._http.post("/control/edit", json=edited).raise_for_status()
+
+    def comments(self, page: str) -> list[dict[str, Any]]:
+        """What stands beside a page now."""
+        kept: dict[str, list[dict[str, Any]]] = self._http.get("/control/comments").json()
+        return kept.get(page, [])
+
     def expire_files(self) -> None:
         self._http.post("/control/expire").raise_for_status()
 

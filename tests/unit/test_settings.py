@@ -74,7 +74,7 @@ def test_texts_become_what_they_mean() -> None:
         ("BOUNCE_POLICY", "none", "must be 'smart', 'any' or 'permanent'"),
         ("LOG_FORMAT", "xml", "must be 'text' or 'json'"),
         ("LOG_REDACT", "perhaps", "must be true or false"),
-        ("FROM_EMAIL", "ana", "must be an e-mail address (no_at)"),
+        ("FROM_EMAIL", "ana", "must be an e-mail address, not"),
         ("SEND_TIMEZONE", "Mars/Base", "must be a time zone's name"),
         ("SEND_TIMEZONE", "../etc", "must be a time zone's name"),
         ("SEND_WINDOW", "9-18", "must be two times, HH:MM-HH:MM"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import idna
@@ -94,12 +94,19 @@ def tags(mail: Mail) -> list[dict[str, str]]:
         {"Name": "mailout_epoch", "Value": str(mail.attempt.epoch)},
     ]
     if mail.mailout_id is not None:
-        pairs.append({"Name": "mailout_campaign", "Value": _tag(mail.mailout_id)})
-        if mail.list_id:
-            # SES puts these two into `Feedback-ID`, by which Gmail counts complaints: by list, by mailout.
-            pairs.append({"Name": "ses:feedback-id-a", "Value": _tag(mail.list_id.partition(".")[0])})
-            pairs.append({"Name": "ses:feedback-id-b", "Value": _tag(mail.mailout_id)})
+        pairs.extend(_mailout_tags(mail.mailout_id, mail.list_id))
     pairs.extend({"Name": _tag(name), "Value": _tag(value)} for name, value in mail.tags.items())
+    return pairs
+
+
+@lru_cache(maxsize=64)
+def _mailout_tags(mailout_id: str, list_id: str | None) -> Sequence[dict[str, str]]:
+    """The same for all of its messages."""
+    pairs = [{"Name": "mailout_campaign", "Value": _tag(mailout_id)}]
+    if list_id:
+        # SES puts these two into `Feedback-ID`, by which Gmail counts complaints: by list, by mailout.
+        pairs.append({"Name": "ses:feedback-id-a", "Value": _tag(list_id.partition(".")[0])})
+        pairs.append({"Name": "ses:feedback-id-b", "Value": _tag(mailout_id)})
     return pairs
 
 

@@ -15,10 +15,14 @@ from mailout.delivery.states import State
 
 LEFT = """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
 LEFT_LIST = f"NOT ({on_list('o.email')})"
-NEVER_AGAIN = """EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND (
-    s.status = 'bounced' OR s.complained_at IS NOT NULL
-    OR (s.status <> 'active' AND o.category IS NOT 'transactional')))"""
-"""Of a message without a mailout: its recipient need not be a subscriber, but must not have left."""
+NEVER_AGAIN = """coalesce(
+    (SELECT s.status = 'bounced' OR s.complained_at IS NOT NULL
+         OR (s.status <> 'active' AND o.category IS NOT 'transactional')
+     FROM subscribers s WHERE s.email_norm = o.email),
+    EXISTS (SELECT 1 FROM delivery_events e WHERE e.email = o.email AND (e.event_type = 'spamreport'
+        OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent'))))"""
+"""Of a message without a mailout: its recipient need not be a subscriber, but must not have left. Of who is
+none, what came back is known from the events alone."""
 DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
     o.variables, o.request_id, o.category, o.reply_to, o.headers,
     coalesce(o.content_id, :content) AS content"""

@@ -154,3 +154,11 @@ def test_an_address_that_ses_cannot_take_fails_with_its_reason(to, why, stub, tr
     outcome = one(transport.send([mail(to=to)]))
     assert outcome.message == f"SES cannot take this address: {why}."
     assert outcome.category == "VALIDATION_ERROR"
+
+
+@BOTH
+def test_half_a_character_costs_nobody_the_mail(stub, transport):
+    """Cut in the middle of an emoji: UTF-8 has no way to write it, JSON's escapes do."""
+    link = mail().values[UNSUBSCRIBE_URL]
+    outcome = one(transport.send([mail(values={"name": "Ann \ud83d", UNSUBSCRIBE_URL: link})]))
+    assert outcome.kind is OutcomeKind.SENT

@@ -90,15 +90,19 @@ def test_what_falls_due_is_taken_up_without_waiting_for_a_schedule(
     assert planned.code == 75
     with gateway(mailout, deployed), worker(mailout, deployed, "second"):
         wait_for(lambda: len(mailout.mails()) == len(PEOPLE), "the letters are written")
-        named = [run for run in deployed.find("flow_runs") if run["name"].startswith("In a moment")]
-        assert [run["auto_scheduled"] for run in named] == [False]
-        ended = wait_for(
+        asked = {"sort": "START_TIME_DESC", "limit": 20}
+        named = wait_for(
             lambda: [
-                run for run in deployed.find("flow_runs") if run["id"] == named[0]["id"] and run["end_time"]
+                run
+                for run in deployed.ask("flow_runs/filter", asked)
+                if run["name"] == "In a moment (rehearsal)" and run["end_time"]
             ],
             "the run ends",
         )
-    assert ended[0]["state_name"] == "Completed"
+        assert [run["state_name"] for run in named] == ["Completed"]
+        above = {"id": {"any_": [named[0]["parent_task_run_id"]]}}
+        (queue,) = deployed.ask("flow_runs/filter", {"task_runs": above})
+    assert (queue["name"], queue["auto_scheduled"]) == ("the queue", False)
 
 
 def test_send_uses_the_server_of_a_running_up(mailout: Commands, deployed: PrefectServer) -> None:

@@ -23,7 +23,9 @@ def test_one_more_machine_works_for_the_server_and_goes_politely(
     log = mailout.folder / "up.log"
     with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:
         letter = mailout.letter("machine.md")
-        deployed.prefect("deployment", "run", "send_mailout/send_mailout", "--param", f"ref={letter}")
+        (sends,) = [one for one in deployed.find("deployments") if one["name"] == "send_mailout"]
+        asked = {"parameters": {"ref": str(letter)}, "idempotency_key": str(mailout.folder)}
+        deployed.ask(f"deployments/{sends['id']}/create_flow_run", asked)
         wait_for(mailout.mails, "the first letter")
         assert one_that(mailout.home, "cli gateway") is None
         process.send_signal(signal.SIGTERM)

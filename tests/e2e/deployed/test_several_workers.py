@@ -33,11 +33,11 @@ from tests.stubs.ses_control import SesStub, ses_stub
 
 RATE = 14
 PEOPLE = 180
-LOCK = 6.0
+LOCK = 10.0
 """Of machines that die: so long the others wait."""
-SLOW_MS, BRISK_MS = 400, 100
+SLOW_MS, BRISK_MS = 1200, 100
 """Either way one lane of one machine cannot keep the pace. Slow while the next machine starts, however long
-that takes; brisk once it is there."""
+that takes, for minutes; brisk once it is there."""
 LETTER = ids.mailout_id("chaos")
 QUEUE = "several-workers"
 """A work queue of these tests' own: the schedules' runs are not for their workers."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
 from cli.processes import stale_runs
-from tests.prefect_server import PrefectServer
+from tests.prefect_server import PrefectServer, patiently
 
 
 def test_slots_of_runs_that_died_are_free_again(deployed: PrefectServer) -> None:
@@ -17,8 +18,9 @@ def test_slots_of_runs_that_died_are_free_again(deployed: PrefectServer) -> None
     limits = deployed.find("v2/concurrency_limits")
     assert limits
     for one in limits:
-        address = f"{deployed.url}/v2/concurrency_limits/{one['id']}"
-        httpx.patch(address, json={"active_slots": one["limit"]}).raise_for_status()
+        address, full = f"{deployed.url}/v2/concurrency_limits/{one['id']}", {"active_slots": one["limit"]}
+        taken = partial(httpx.patch, address, json=full, trust_env=False, timeout=60)
+        patiently(taken, "Prefect takes it").raise_for_status()
     stale_runs.clear_stale_runs(deployed.env)
     assert {one["active_slots"] for one in deployed.find("v2/concurrency_limits")} == {0}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from tests.chaos.senders import LETTER, Home
 from tests.contract.postgres import PostgresRpc
 from tests.e2e.conftest import Ended
 from tests.e2e.supabase_lite.server import SECRET, Lite
-from tests.warm_commands import run_command
+from tests.warm_commands import Command, run_command
 
 
 @dataclass
@@ -28,7 +27,7 @@ class Machine(Home):
     def store(self) -> SupabaseStore:  # type: ignore[override]
         return SupabaseStore(PostgresRpc(self.database))
 
-    def freeze(self, process: subprocess.Popen[str]) -> None:
+    def freeze(self, process: Command) -> None:
         """At any moment: its transactions are the server's."""
         process.send_signal(signal.SIGSTOP)
 

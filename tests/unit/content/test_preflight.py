@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mailout.content.document import Problem, told
+from mailout.content.document import Problem, problem_line
 from mailout.content.footer import Footer
 from mailout.content.layout import render
 from mailout.content.markdown import parse_markdown
@@ -67,6 +67,7 @@ def test_where_a_card_leads_is_no_link_that_somebody_forgot() -> None:
         ),
         ("See www.example.org/shop today", "link_without_scheme", "www.example.org/shop"),
         ("See example.org/shop today", "link_without_scheme", "example.org/shop"),
+        ("We have a www.example.org/shop.", "link_without_scheme", "www.example.org/shop"),
         ("[shop](example.org)", "link_dropped", "example.org"),
         ("![](https://x.y/a.png)", "picture_without_alt", "https://x.y/a.png"),
         ("![IMG_001.jpeg](https://x.y/a.png)", "picture_without_alt", "IMG_001.jpeg"),
@@ -80,8 +81,9 @@ def test_each_is_told_with_its_place(body: str, code: str, where: str) -> None:
     (problem,) = found(body)
     assert problem.code == code
     assert where in (problem.where or "")
-    assert where in told(problem)
+    assert where in problem_line(problem)
     assert problem.message.endswith(".")
+    assert ".." not in problem.message
 
 
 def test_a_long_subject_is_told_and_a_longer_letter_too() -> None:

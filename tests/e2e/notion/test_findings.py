@@ -1,0 +1,65 @@
+"""What an author should look at is said on the page when a run is asked for: once, and kept up to date."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.e2e.notion.conftest import PAGE, Build, Notion, plain
+from tests.e2e.notion.test_queue import run_queue
+from tests.stubs.notion_pages import block, p
+from tests.stubs.notion_workspace import mailout_page, workspace
+
+DRAFT = (p("The price is TK euros"), block("unsupported", {"block_type": "button"}))
+
+
+def comments(notion: Notion) -> list[str]:
+    """What stands beside the page now."""
+    said: list[Any] = notion.stub.comments(PAGE)
+    return ["".join(item["plain_text"] for item in one["rich_text"]) for one in said]
+
+
+def test_a_test_and_a_real_run_keep_one_comment(engine_with: Build, notion: Notion) -> None:
+    notion.load(*DRAFT, status="Ready", is_test=True)
+    run_queue(engine_with())
+    (said,) = comments(notion)
+    first, *findings = said.splitlines()
+    assert first == "Before this letter goes out, look at:"
+    assert findings[0].startswith("• “The price is TK euros”: A Notion button follows.")
+    assert findings[1].startswith("• “The price is TK euros”: “TK” looks like")
+    notion.stub.edit(PAGE, status="Ready", is_test=False, blocks=[p("The price is TODO euros")])
+    run_queue(engine_with())
+    (said,) = comments(notion)
+    assert "TODO" in said
+    assert "button" not in said, "it is up to date"
+
+
+def test_what_was_corrected_is_said_to_be(engine_with: Build, notion: Notion) -> None:
+    notion.load(*DRAFT, status="Ready", is_test=True)
+    run_queue(engine_with())
+    notion.stub.edit(PAGE, status="Ready", is_test=False, blocks=[p("The price is 3 euros")])
+    run_queue(engine_with())
+    assert comments(notion) == ["Before this letter goes out, look at: nothing any more."]
+
+
+def test_a_letter_with_nothing_to_look_at_gets_no_comment(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready", is_test=True)
+    run_queue(engine_with())
+    assert comments(notion) == []
+
+
+def test_where_it_may_not_comment_the_property_says_it(engine_with: Build, notion: Notion) -> None:
+    page = mailout_page("Hello", "Ready", is_test=True)
+    page["properties"]["status_note"] = {"type": "rich_text", "rich_text": []}
+    notion.stub.load(workspace(pages={PAGE: page}, blocks={PAGE: list(DRAFT)}))
+    notion.stub.script({"path": "/comments", "status": 403, "body": "{}", "times": 99})
+    run_queue(engine_with())
+    notion.stub.edit(PAGE, status="Ready", is_test=False, blocks=[p("The price is 3 euros")])
+    run_queue(engine_with())
+    notes = [
+        plain(call["body"]["properties"]["status_note"])
+        for call in notion.stub.calls("PATCH")
+        if "status_note" in call["body"]["properties"]
+    ]
+    assert len(notes) == 2
+    assert "“TK” looks like" in notes[0]
+    assert notes[1] == "Before this letter goes out, look at: nothing any more."
