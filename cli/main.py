@@ -83,8 +83,8 @@ def mailout(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. What it could not do becomes one line on stderr; the unforeseen is not hidden."""
     keep_private()
-    choose_json(False)
     arguments = sys.argv[1:] if arguments is None else arguments
+    choose_json("--json" in arguments)
     try:
         command = typer.main.get_command(app)
         command._main_shell_completion({}, "mailout")  # ends here when the shell asks for completions

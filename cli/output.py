@@ -25,6 +25,7 @@ _as_json = False
 
 
 def choose_json(value: bool) -> bool:
+    """Known before a command is: what is mistyped is said in JSON, too."""
     global _as_json
     _as_json = value
     return value

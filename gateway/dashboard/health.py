@@ -43,6 +43,7 @@ def router(desk: Desk) -> APIRouter:
             quota_most=signs.quota_most,
             pace=desk.settings.send_rate_per_sec * vitals.pace.factor_now(signs.now),
             vitals=vitals,
+            senders=[(m.locked_by, m.subject) for m in sent if m.status is Status.PROCESSING and m.locked_by],
             inbox=desk.store.inbox_counts(),
             unheard=signs.unheard_since,
             transport=desk.settings.mailout_transport,

@@ -23,6 +23,7 @@ from mailout.errors import NotFound
 from mailout.queue.actions import Verdict
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.queue.snapshot import OPEN
+from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details
 from mailout.reporting.forecasts import forecast_text
 from mailout.reporting.phrases import COLUMN_NAMES, MEANINGS, archived, left_alone, mode, resuming
@@ -96,6 +97,7 @@ def router(desk: Desk) -> APIRouter:
             before=before,
             findings=findings(desk, mailout, offer.size) if offer else [],
             run=_run(desk, mailout),
+            remedy=remedy_of,
             text=mail_text(desk.store, mailout) if view == "text" else "",
             what_if=_what_if(desk, request, mailout),
             asked=request.query_params,

@@ -98,6 +98,8 @@ def grouped(errors: Sequence[ErrorRecord], *, hide: bool) -> Sequence[Mapping[st
 
 def remedy(code: str) -> str:
     """What a person can do about it; empty where nobody knows."""
+    if code == UNSUPPORTED:
+        return "Open the letter to see what is left of it, or write it with another kind of block in Notion."
     if code in NOTES:
         return NOTES[code].remedy
     return STOPPED[AbortCode(code)] if code in tuple(AbortCode) else remedy_of(code, failed=True)

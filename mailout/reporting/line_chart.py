@@ -71,9 +71,11 @@ def _svg(name: str, title: str, lines: Sequence[Line], width: int, label: Callab
             marks.append(f"<title>{said}</title></circle>")
     marks.append(text(left, bottom + 18, label(moments[0]), "soft"))
     marks.append(text(right, bottom + 18, label(moments[-1]), "soft", "end"))
-    height = bottom + 30 + (20 if len(lines) > 1 else 0)
+    height = bottom + 30
     if len(lines) > 1:
-        marks.extend(_legend(lines, left, bottom + 42))
+        keys, rows = _legend(lines, left, bottom + 42, right)
+        marks.extend(keys)
+        height += 20 * rows
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="mailout-plot" viewBox="0 0 {width} {height}"'
         f' role="img" aria-labelledby="{name}-{width}"><title id="{name}-{width}">{escape(title)}</title>'
@@ -82,10 +84,13 @@ def _svg(name: str, title: str, lines: Sequence[Line], width: int, label: Callab
     )
 
 
-def _legend(lines: Sequence[Line], left: float, y: float) -> Sequence[str]:
-    marks, x = [], left
+def _legend(lines: Sequence[Line], left: float, y: float, right: float) -> tuple[Sequence[str], int]:
+    """The names, and how many rows they take."""
+    marks, x, rows = list[str](), left, 1
     for number, line in enumerate(lines):
+        if x > left and x + 16 + len(line.name) * LETTER > right:
+            x, y, rows = left, y + 20, rows + 1
         marks.append(f'<circle class="key line-{number}" cx="{x + 5:.1f}" cy="{y - 4:.1f}" r="5"/>')
         marks.append(text(x + 16, y, line.name))
         x += 16 + len(line.name) * LETTER + 16
-    return marks
+    return marks, rows

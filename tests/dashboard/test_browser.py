@@ -11,10 +11,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from mailout.delivery.states import State
+from mailout.history.noticed import WrittenPage
 from mailout.queue.mailout import Status
 from tests.contract.articles import settle_in
-from tests.dashboard.conftest import ADMIN, Site, site
-from tests.dashboard.scene import SCRIPT, Scene
+from tests.contract.test_single_mails import mail
+from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
+from tests.dashboard.scene import PAGE, SCRIPT, Scene
 from tests.dashboard.test_articles_page import asked_for
 from tests.needs import missing
 from tests.producer.database import ProducerDatabase
@@ -25,6 +27,7 @@ SERIOUS = (
     ".filter(v => ['serious', 'critical'].includes(v.impact))"
     ".map(v => [v.id, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary]))"
 )
+BUYER = "buyer-of-something-with-a-long-address@example.org"
 PATIENCE = 300_000
 """Milliseconds, for a machine that is busy with other things."""
 
@@ -32,6 +35,9 @@ PATIENCE = 300_000
 @pytest.fixture(scope="module")
 def dashboard(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with site(filled, tmp_path_factory.mktemp("browser") / "home") as opened:
+        opened.store.keep_written_pages([WrittenPage(PAGE, SCRIPT, "Draft", is_ready=False, list_key=SCRIPT)])
+        opened.store.keep_refusals({("/ses-events", SCRIPT): 3})
+        opened.store.accept_single_mails([mail("a", email=BUYER)])
         yield opened
 
 
@@ -74,8 +80,9 @@ def page(browser: Browser, dashboard: Site, cookies: list[dict[str, str]]) -> It
 def addresses(dashboard: Site) -> list[str]:
     ids = dashboard.ids
     letters = [f"/letters/{ids[name]}" for name in ("sent", "failed", "going", "odd", "test")]
-    more = ["/letters?show=trials", "/person?email=odd@example.org", "/people/import", "/problems", "/system"]
-    return ["/", "/letters", *letters, f"/letters/{ids['sent']}?view=text", "/people", *more]
+    lists = ["/letters", "/letters?show=drafts", "/letters?show=trials", "/people", "/people/import"]
+    people = ["/person?email=odd@example.org", f"/person?email={BUYER}"]
+    return ["/", *lists, *letters, f"/letters/{ids['sent']}?view=text", *people, "/problems", "/system"]
 
 
 def test_sign_in_and_out(browser: Browser, dashboard: Site) -> None:
@@ -93,6 +100,18 @@ def test_sign_in_and_out(browser: Browser, dashboard: Site) -> None:
     expect(page.get_by_role("status")).to_have_text("You are signed out.")
     page.goto("/")
     expect(page).to_have_url(re.compile("/login"))
+    page.get_by_label("Password").fill(EDITOR)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Letters")).to_be_visible()
+    expect(page.get_by_role("link", name="People")).to_have_count(0)
+    page.goto("/people")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not allowed")
+    page.goto(f"/letters/{dashboard.ids['test']}")
+    expect(page.get_by_text("Send to")).to_have_count(0)
+    page.eval_on_selector("form[action$='/test'] input[name=csrf]", "field => field.value = '0'.repeat(64)")
+    page.get_by_role("button", name="Send me a test").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not allowed")
+    assert dashboard.store.asked(waiting=0) == []
     context.close()
 
 
@@ -136,9 +155,36 @@ def test_a_guarded_send_by_keyboard(page: Page, dashboard: Site) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_contain_text("It goes out within a minute")
     assert len(dashboard.store.asked(waiting=0)) == 1
+    page.goto(f"/letters/{dashboard.ids['test']}")
+    page.get_by_role("button", name="Send me a test").click()
+    expect(page.get_by_role("status")).to_contain_text("is on its way")
+    assert len(dashboard.store.asked(waiting=0)) == 2
+
+
+def test_doubts_are_settled_and_failures_retried(page: Page, dashboard: Site) -> None:
+    id = dashboard.ids["failed"]
+    page.goto(f"/letters/{id}")
+    page.get_by_label("They did not arrive, and nothing more is sent to them.").check()
+    page.get_by_role("button", name="Settle").click()
+    expect(page.get_by_role("status")).to_have_text("They are settled as failed.")
+    page.get_by_role("button", name="Retry 4 failed").click()
+    expect(page.get_by_role("status")).to_contain_text("What failed is tried again")
+    ledger = dashboard.store.mailout(id).ledger
+    assert (ledger.unknown, ledger.failed, ledger.pending) == (0, 0, 4)
+
+
+def test_a_person_is_forgotten_with_the_address_typed(page: Page, dashboard: Site) -> None:
+    page.goto("/person?email=person031@example.org")
+    page.get_by_text("Forget…").click()
+    page.get_by_label("Type the address").fill("person031@example.org")
+    page.get_by_role("button", name="Forget this person").click()
+    expect(page.get_by_role("status")).to_contain_text("The person is forgotten.")
+    page.goto("/person?email=person031@example.org")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
 
 
 def test_an_import_with_a_wrong_column_set_right(page: Page, dashboard: Site) -> None:
+    page.add_init_script(AXE)
     page.goto("/people/import")
     page.get_by_label("A CSV file").set_input_files(
         {"name": "people.csv", "mimeType": "text/csv", "buffer": b"Mail,Who\nzoe@example.org,Zoe\n"}
@@ -146,6 +192,7 @@ def test_an_import_with_a_wrong_column_set_right(page: Page, dashboard: Site) ->
     page.get_by_role("button", name="Show what is in it").click()
     page.get_by_label("Who", exact=True).select_option("first_name")
     page.get_by_role("button", name="Look again").click()
+    assert page.evaluate(SERIOUS) == []
     page.get_by_role("button", name="Import 1 person").click()
     expect(page.get_by_role("status")).to_contain_text("1 new")
     assert dashboard.store.subscriber("zoe@example.org")["attributes"]["first_name"] == "Zoe"
@@ -220,6 +267,16 @@ def test_articles_and_notifications_can_be_read(browser: Browser, filled: Path, 
         page.get_by_role("link", name="The budget in Upper Arlington").click()
         frame = page.frame_locator("iframe")
         expect(frame.get_by_text("The town.")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        for _ in range(9):
+            opened.sign_in("not this one")
+        page.get_by_label("Password").fill("nor this one")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_have_text("That is not the password.")
+        page.get_by_label("Password").fill(ADMIN)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("Too many wrong passwords.")
+        assert page.evaluate(SERIOUS) == []
         context.close()
     assert [row["fanout_status"] for row in producer.rows()] == ["pending"]
 

@@ -17,8 +17,8 @@ from mailout.errors import NotFound
 from mailout.intake.notification_port import ProducerRow, RowResult
 
 BUSY_SECONDS = 5.0
-AT_ONCE = 50
-"""Rows in one transaction: the producer must not wait long for us."""
+AT_ONCE = 25
+"""Rows that are told in one transaction: the producer must not wait long for us."""
 
 PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
 """Without case, and still a question that an index can answer."""
@@ -100,17 +100,14 @@ class ProducerSqlite:
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
         now = self._time("open_event_notifications.locked_at", self._clock.now())
-        ours: set[int] = set()
-        for part in _parts(list(ids)):
-            with translated(self.path), self._transaction():
-                rows = self._db.execute(
-                    "UPDATE open_event_notifications SET locked_at = ? WHERE locked_by = ?"  # noqa: S608
-                    f" AND {PENDING} AND notification_id IN (SELECT value FROM json_each(?))"
-                    " RETURNING notification_id",
-                    (now, self._worker, json.dumps(part)),
-                ).fetchall()
-            ours.update(row["notification_id"] for row in rows)
-        return ours
+        with translated(self.path), self._transaction():
+            rows = self._db.execute(
+                "UPDATE open_event_notifications SET locked_at = ? WHERE locked_by = ?"  # noqa: S608
+                f" AND {PENDING} AND notification_id IN (SELECT value FROM json_each(?))"
+                " RETURNING notification_id",
+                (now, self._worker, json.dumps(list(ids))),
+            ).fetchall()
+        return {row["notification_id"] for row in rows}
 
     def write(self, results: Sequence[RowResult]) -> set[int]:
         written: set[int] = set()
