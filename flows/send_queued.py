@@ -86,7 +86,7 @@ class QueuedRun:
         self.error: Exception | None = None
         self._context = context
         context.run(_CURRENT.set, self)
-        self._run: Generator[None, None, None] = context.run(send_queued, ref)
+        self._run: Generator[None, None, Any] = context.run(send_queued, ref)
 
     def do(self, step: Callable[[], T]) -> T:
         """In the run, as one of its steps. What goes wrong there is raised here, too."""

@@ -40,7 +40,7 @@ def redacted(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def run_in_turns(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
         with _set_up():
-            return (yield from function(*args, **kwargs))
+            return (yield from cast("Generator[Any, Any, Any]", function(*args, **kwargs)))
 
     chosen = cast("Callable[P, R]", run_in_turns) if inspect.isgeneratorfunction(function) else run
     # Prefect checks a run's parameters by the types, and would look for their names in this module.
