@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from cli.hints import mistyped
-from cli.output import say, say_error
+from cli.output import choose_json, say, say_error
 from mailout import __version__
 from mailout.errors import MailoutError, UsageError
 from mailout.private_files import keep_private
@@ -84,6 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command. What it could not do becomes one line on stderr; the unforeseen is not hidden."""
     keep_private()
     arguments = sys.argv[1:] if arguments is None else arguments
+    choose_json("--json" in arguments)
     try:
         command = typer.main.get_command(app)
         command._main_shell_completion({}, "mailout")  # ends here when the shell asks for completions

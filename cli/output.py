@@ -24,14 +24,15 @@ err = Terminal(highlight=False, soft_wrap=True, markup=False, emoji=False, stder
 _as_json = False
 
 
-def _choose_json(value: bool) -> bool:
+def choose_json(value: bool) -> bool:
+    """Known before a command is: what is mistyped is said in JSON, too."""
     global _as_json
     _as_json = value
     return value
 
 
 Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON instead of text.", is_eager=True, callback=_choose_json)
+    bool, typer.Option("--json", help="Print JSON instead of text.", is_eager=True, callback=choose_json)
 ]
 
 

@@ -42,13 +42,13 @@ def auth_string(home: Path) -> str:
 
 
 def for_own_server(home: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """What both sides of a server of ours are told. What somebody has set stands."""
+    """What both sides of a server of ours need. What somebody has set stays."""
     string = env.get(OF_SERVER) or env.get(OF_CLIENT) or auth_string(home)
     return {OF_SERVER: string, OF_CLIENT: string}
 
 
 def for_server_at(url: str, home: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """For one that is there already: on this machine it may be `mailout up`'s. No other one is told."""
+    """For one that is there already: on this machine it may be `mailout up`'s. No other server gets it."""
     if env.get(OF_CLIENT) or env.get(KEY) or urlsplit(url).hostname not in THIS_MACHINE:
         return {}
     return {OF_CLIENT: auth_string(home)} if (home / FILE).exists() else {}

@@ -53,10 +53,10 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     )
     for m in mailouts:
         word, style = _word(engine, m)
-        told = state_text(engine, m, forecasts.get(m.id))
+        state = state_text(engine, m, forecasts.get(m.id))
         sent = f"{m.ledger.sent:,} of {m.ledger.recipients:,}"
         moment = m.completed_at or m.started_at or m.scheduled_at or m.created_at
-        more = "" if told in ("done", "cancelled", "being sent") else told
+        more = "" if state in ("done", "cancelled", "being sent") else state
         table.add(m.id[:SHORT], day(moment, zone), word, sent, titled(m), style=style, more=more)
     table.show()
 

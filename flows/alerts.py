@@ -16,7 +16,7 @@ from tasks.logs import hidden
 
 @contextmanager
 def alerts_around() -> Iterator[None]:
-    """Before a run, what has ended is noted, so that what comes back in it is told; after it, what is due.
+    """Before a run, what has ended is noted: if it comes back it is sent again. After it, what is due.
 
     Not when the process is asked to end: then there is no time for mail.
     """

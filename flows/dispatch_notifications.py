@@ -26,7 +26,7 @@ def dispatch_notifications(
     in_place: bool = False,
     leave_other_channels: bool = False,
 ) -> State[Any]:
-    """Send what a producer's queue of notifications asks for, and tell its rows what became of it.
+    """Send what a producer's queue of notifications asks for, and write into its rows what became of it.
 
     Args:
         db: The producer's SQLite file; else NOTIFY_DB.
@@ -38,6 +38,6 @@ def dispatch_notifications(
 
 
 def said(counts: Counts) -> str:
-    told = f"{counts.sent} sent, {counts.skipped} skipped, {counts.failed} failed"
+    counted = f"{counts.sent} sent, {counts.skipped} skipped, {counts.failed} failed"
     more = [(counts.retried, "to be tried again"), (counts.waiting, "for later")]
-    return ", ".join([told, *(f"{n} {what}" for n, what in more if n)]) + "."
+    return ", ".join([counted, *(f"{n} {what}" for n, what in more if n)]) + "."

@@ -28,8 +28,8 @@ def cancel_mailout(mailout_id: str) -> str:
     """
     engine = wiring.engine()
     cancelled = actions.cancel(engine.store, mailout_id)
-    engine.pages.tell(mailout_id)
-    return _told(cancelled)
+    engine.pages.update(mailout_id)
+    return _summary(cancelled)
 
 
 @flow(name="pause_mailout", retries=0)
@@ -42,7 +42,7 @@ def pause_mailout(mailout_id: str, note: str | None = None) -> str:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
         note: Why, for whoever comes to resume it.
     """
-    return _told(actions.pause(wiring.engine().store, mailout_id, note))
+    return _summary(actions.pause(wiring.engine().store, mailout_id, note))
 
 
 @flow(name="resume_mailout", retries=0)
@@ -54,7 +54,7 @@ def resume_mailout(mailout_id: str) -> str:
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
-    return _told(actions.resume(wiring.engine().store, mailout_id))
+    return _summary(actions.resume(wiring.engine().store, mailout_id))
 
 
 @flow(name="retry_mailout", retries=0)
@@ -69,7 +69,7 @@ def retry_mailout(mailout_id: str) -> str:
     engine = wiring.engine()
     actions.retry(engine.store, mailout_id)
     engine.report(mailout_id)
-    return _told(engine.store.mailout(mailout_id))
+    return _summary(engine.store.mailout(mailout_id))
 
 
 @flow(name="settle_mailout", retries=0)
@@ -88,7 +88,7 @@ def settle_mailout(mailout_id: str, verdict: Verdict, messages: list[str] | None
         engine.store, mailout_id, verdict, Timing.of(engine.settings.lock_seconds), messages or None
     )
     engine.report(mailout_id)
-    return _told(engine.store.mailout(mailout_id))
+    return _summary(engine.store.mailout(mailout_id))
 
 
 @flow(name="pause_everything", retries=0)
@@ -104,6 +104,6 @@ def pause_everything(paused: bool = True) -> str:
     return "Everything is paused." if paused else "Sending goes on."
 
 
-def _told(mailout: Mailout) -> str:
+def _summary(mailout: Mailout) -> str:
     why = waiting(mailout, wiring.engine().limits.timezone)
     return " ".join(filter(None, (headline(mailout), why)))

@@ -1,4 +1,4 @@
-"""Take up what is due: when the gateway finds something, every ten minutes, and by hand.
+"""Send what is due: when the gateway finds something, every ten minutes, and by hand.
 
 Two at once do no harm: the store is the brake.
 """
@@ -30,7 +30,7 @@ def run_queue() -> State[Any]:
     """Send every mailout whose time has come, one time slice at a time, those of a crashed run included.
 
     Pages in Notion that are `Ready` are enqueued first. Urgent ones go before bulk, companies take turns.
-    Afterwards, what needs a person is told.
+    Afterwards, alerts for what needs a person are sent.
     """
     engine = wiring.engine()
     with alerts_around():
@@ -39,7 +39,7 @@ def run_queue() -> State[Any]:
 
 def _take_turns(engine: Engine) -> State[Any]:
     if engine.store.all_paused():
-        engine.pages.tell_due()
+        engine.pages.update_due()
         return Completed(message="Everything is paused.", name="Paused")
     send_what_waits(engine.sending)
     intake = engine.intake

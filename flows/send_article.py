@@ -13,7 +13,7 @@ from flows.heartbeats import heartbeats
 from mailout import wiring
 from mailout.intake.article_order import DEFAULT_ACTOR, ArticleOrder
 from mailout.intake.requests import still_asked
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 from tasks.articles import assemble_variants, load_slices
 from tasks.logs import redacted
 
@@ -41,7 +41,7 @@ def send_article(
         actor: Who sends it, for the record.
     """
     order = ArticleOrder.checked(campaign_tag, article_key, send_batch_id, audience_filter, actor)
-    if asked and not still_asked(wiring.engine().intake, Request(order.to_ref(), How.ARTICLE)):
+    if asked and not still_asked(wiring.engine().intake, Request(order.to_ref(), RequestKind.ARTICLE)):
         return Completed(message="The queue was faster: it has answered this request.", name="Answered")
     load_slices(order.article_key)
     letter = assemble_variants(order)

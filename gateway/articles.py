@@ -26,8 +26,8 @@ from mailout.delivery.port import REHEARSING
 from mailout.errors import Abort, UsageError
 from mailout.intake.article_order import DEFAULT_ACTOR, ArticleOrder
 from mailout.intake.articles import ArticleIntake, BatchUsed
-from mailout.queue.port import How
 from mailout.queue.port import Request as Asked
+from mailout.queue.port import RequestKind
 from mailout.settings import Settings
 from mailout.store import Store
 
@@ -113,7 +113,7 @@ def _id_if_anybody(articles: ArticleIntake, order: ArticleOrder) -> str | None:
 
 
 def _ask(store: Store, order: ArticleOrder) -> bool:
-    return store.ask(Asked(order.to_ref(), How.ARTICLE), repeat=REPEAT_SECONDS)
+    return store.ask(Asked(order.to_ref(), RequestKind.ARTICLE), repeat=REPEAT_SECONDS)
 
 
 def _password(request: Request, raw: bytes) -> str | None:

@@ -75,7 +75,7 @@ def _inbox(store: Store) -> Found:
 
 
 def _untold(store: Store) -> Found:
-    """Pages whose mailout is over, and which could not be told."""
+    """Pages whose mailout is over, and which do not show it yet."""
     over = (Status.COMPLETED, Status.CANCELLED)
     return {f"page of {id}": NOTION_SECONDS for id in store.due_reports() if store.mailout(id).status in over}
 

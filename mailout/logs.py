@@ -1,4 +1,4 @@
-"""Logging, set up once by each program: plain lines or JSON (`LOG_FORMAT`), hidden what is to be hidden."""
+"""Logging, set up once by each program: plain lines or JSON (`LOG_FORMAT`); addresses and secrets hidden."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Literal, TextIO
 
-from mailout.redact import Hiding, RedactLines
+from mailout.redact import RedactLines, Redactor
 from mailout.settings import Settings
 from mailout.time_format import iso
 
@@ -74,12 +74,12 @@ class MailoutHandler(logging.StreamHandler[TextIO]):
 def log_as_set(settings: Settings, usual: int, *, stream: TextIO | None = None) -> None:
     """As a program's settings want it; without `LOG_LEVEL`, from its usual level on."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()] if settings.log_level else usual
-    configure_logging(settings.log_format, Hiding.of(settings), level, stream=stream)
+    configure_logging(settings.log_format, Redactor.of(settings), level, stream=stream)
 
 
 def configure_logging(
     format: LogFormat = "text",
-    hide: Hiding | None = None,
+    hide: Redactor | None = None,
     level: int = logging.INFO,
     *,
     stream: TextIO | None = None,

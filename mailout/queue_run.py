@@ -15,8 +15,8 @@ from typing import Protocol
 
 from mailout.delivery.protocol import Timing
 from mailout.errors import MailoutError, StoreError
+from mailout.queue.deferrals import defer
 from mailout.queue.joining import WATCH_SECONDS, would_help
-from mailout.queue.judge import defer
 from mailout.queue.limits import Defer
 from mailout.queue.mailout import DeferReason, Mailout, Status
 from mailout.queue.turns import next_turn
@@ -38,7 +38,7 @@ class MailoutSteps(Protocol):
         ...
 
     def end(self, id: str) -> None:
-        """It is done, or waits: tell people."""
+        """It is done, or waits: report it."""
         ...
 
 
@@ -85,7 +85,7 @@ class QueueRun:
         now = store.now()
         for mailout in store.mailouts(statuses=[Status.PENDING]):
             if was_tested(store, mailout):
-                store.resume(mailout.id)  # when it starts, it is judged again
+                store.resume(mailout.id)  # when it starts, it is checked again
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
             if planned and mailout.frozen_at is None and mailout.content_hash is not None:
                 with self._one_of_many(mailout.id):
@@ -143,7 +143,7 @@ class QueueRun:
 
     @contextmanager
     def _one_of_many(self, id: str) -> Iterator[None]:
-        """What goes wrong with one mailout is no reason for the others to wait: it is told after them."""
+        """What goes wrong with one mailout is no reason for the others to wait: it is reported after them."""
         try:
             yield
         except StoreError:

@@ -37,14 +37,14 @@ def redact_text(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Hiding:
+class Redactor:
     """What to hide: every text goes through it on its way out. Twice is once."""
 
     secrets: tuple[str, ...] = ()
     addresses: bool = True
 
     @classmethod
-    def of(cls, settings: Settings) -> Hiding:
+    def of(cls, settings: Settings) -> Redactor:
         long_enough = (secret for secret in settings.secrets if len(secret) >= SHORTEST_SECRET)
         # The longest first: one may be a part of another.
         return cls(tuple(sorted(long_enough, key=len, reverse=True)), settings.log_redact)
@@ -62,7 +62,7 @@ class Hidden(Exception):
     """An error that could not be made to say less: its type and its words, without what they showed."""
 
 
-def hidden_in_error(error: Exception, hide: Hiding) -> Exception:
+def hidden_in_error(error: Exception, hide: Redactor) -> Exception:
     """The same error, saying nothing that is to be hidden: Prefect shows it as the state of a run."""
     if hide(str(error)) == str(error):
         return error
@@ -79,9 +79,9 @@ class RedactLines(logging.Filter):
     """Put it on a handler: it sees what every logger hands up. It changes the record for good, so that
     no later handler can show what an earlier one hid."""
 
-    def __init__(self, hide: Hiding | None = None) -> None:
+    def __init__(self, hide: Redactor | None = None) -> None:
         super().__init__()
-        self._hide = hide or Hiding()
+        self._hide = hide or Redactor()
 
     def filter(self, record: logging.LogRecord) -> bool:
         hide = self._hide

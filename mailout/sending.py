@@ -31,7 +31,7 @@ from mailout.errors import HomeUnwritable, StoreError, UsageError
 from mailout.intake.articles import ArticleIntake
 from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.page_status.updates import PageReports
-from mailout.queue.judge import Judge, defer
+from mailout.queue.deferrals import Deferrals, defer
 from mailout.queue.limits import Limits, buckets, window_closes
 from mailout.queue.mailout import Mailout, Status
 from mailout.queue.snapshot import QueueForecast
@@ -59,7 +59,7 @@ class Sending:
     worker: str
     pages: PageReports
     queue_forecast: QueueForecast
-    judge: Judge
+    deferrals: Deferrals
     test_emails: EmailsForTests
     render_again: Callable[[Mailout], None]
     csv_folder: Path
@@ -111,9 +111,9 @@ class Sending:
             self.render_again(waiting)
             self.freeze(id)  # another content may need to know something else of its readers
         mailout = self.store.start(id, self.worker)
-        self.pages.tell(id)
+        self.pages.update(id)
         if mailout.status is Status.PROCESSING:
-            wait = self.judge.why_not_start(mailout)
+            wait = self.deferrals.why_not_start(mailout)
             if wait is not None:
                 return defer(self.store, id, wait)
         return mailout
@@ -192,7 +192,7 @@ class Sending:
         if report.ended is Ended.DONE:
             return self.store.complete(id)
         mailout = self.store.mailout(id)
-        wait = self.judge.why_it_ended(mailout, report)
+        wait = self.deferrals.why_it_ended(mailout, report)
         if wait is not None:
             return defer(self.store, id, wait)
         return mailout if report.ended is Ended.DEADLINE else self.store.release(id)

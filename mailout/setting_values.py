@@ -98,7 +98,7 @@ def _check_ceilings(ceilings: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _check_address(address: str) -> str:
-    """As written, since some providers heed its case; an IDN domain becomes punycode."""
+    """As written, since some providers distinguish case; an IDN domain becomes punycode."""
     match normalise(address):
         case Dropped():
             raise ValueError("must be an e-mail address")

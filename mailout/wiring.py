@@ -31,7 +31,7 @@ from mailout.media_wiring import media_store
 from mailout.metrics.counted import counted
 from mailout.page_status.updates import PageReports
 from mailout.private_files import keep_private, make_home
-from mailout.queue.judge import Judge
+from mailout.queue.deferrals import Deferrals
 from mailout.queue.limits import Limits
 from mailout.queue.snapshot import QueueForecast
 from mailout.reporting.reports import Reporting
@@ -82,7 +82,7 @@ def build(
         worker=worker or f"{socket.gethostname()}-{os.getpid()}",
         pages=pages,
         queue_forecast=forecast,
-        judge=Judge(store, limits, settings),
+        deferrals=Deferrals(store, limits, settings),
         test_emails=test_emails,
         render_again=intake.render_again,
         csv_folder=home / "reports",
@@ -179,7 +179,7 @@ def _source_of(notion: NotionPages | None, ref: str) -> Source:
 
 
 def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
-    """Where mailouts are written, and told what became of them; None: nobody gave us a token."""
+    """Where mailouts are written, and where it is shown what became of them; None: nobody gave us a token."""
     if settings.notion_token is None:
         return None
     from mailout.adapters.notion import NotionConfig, NotionPages
@@ -220,7 +220,7 @@ def archiving(engine: Engine, out: Path | None = None) -> Archiving:
         engine.store,
         archive_folder(engine.settings, out),
         report=engine.reporting.keep,
-        # Without Notion nobody is there to be told.
+        # Without Notion there is nothing to update.
         waits_for_page=lambda: set(engine.store.due_reports() if engine.pages.reporter else ()),
     )
 

@@ -9,7 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from mailout import wiring
 from mailout.intake.article_order import ArticleOrder
 from mailout.intake.requests import answer
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 from mailout.reporting.census import census_lines, census_table
 from tasks.letter import Letter, if_transient
 from tasks.logs import hidden, redacted
@@ -46,7 +46,7 @@ def assemble_variants(order: ArticleOrder) -> Letter | None:
     Safe to repeat: the same batch is the same mailout.
     """
     engine = wiring.engine()
-    mailout = answer(engine.intake, Request(order.to_ref(), How.ARTICLE))
+    mailout = answer(engine.intake, Request(order.to_ref(), RequestKind.ARTICLE))
     if mailout is None:
         return None
     census = engine.store.article_batch(mailout.id).census

@@ -18,7 +18,7 @@ from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
 
 from mailout import wiring
 from mailout.logs import LineFormatter, log_as_set
-from mailout.redact import Hiding, RedactLines, hidden_in_error
+from mailout.redact import RedactLines, Redactor, hidden_in_error
 from mailout.settings import Settings
 
 P = ParamSpec("P")
@@ -51,10 +51,10 @@ def redacted(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def _set_up() -> Iterator[None]:
-    hide = Hiding()
+    hide = Redactor()
     try:
         settings = wiring.engine().settings
-        hide = Hiding.of(settings)
+        hide = Redactor.of(settings)
         log_in_run(settings)
         yield
     except Exception as error:
@@ -66,7 +66,7 @@ def _set_up() -> Iterator[None]:
 
 def hidden(text: str) -> str:
     """For what goes to Prefect past its logs: artifacts, the messages of states."""
-    return Hiding.of(wiring.engine().settings)(text)
+    return Redactor.of(wiring.engine().settings)(text)
 
 
 class RunLog(APILogHandler):
@@ -89,7 +89,7 @@ def log_in_run(settings: Settings) -> None:
         ours.removeHandler(old)
     ours.addHandler(RunLog())
     ours.setLevel(min(ours.level or logging.INFO, logging.INFO))
-    redact = RedactLines(Hiding.of(settings))
+    redact = RedactLines(Redactor.of(settings))
     for name in (OURS, *PREFECTS):
         for handler in logging.getLogger(name).handlers:
             handler.filters = [one for one in handler.filters if not isinstance(one, RedactLines)]

@@ -20,8 +20,8 @@ from tasks.logs import redacted
 
 
 @contextmanager
-def _ending_politely(engine: Engine, stop: threading.Event) -> Iterator[None]:
-    """SIGTERM: what is in hand is finished and told. Prefect's own answer would be an exception, anywhere."""
+def _finishing_on_sigterm(engine: Engine, stop: threading.Event) -> Iterator[None]:
+    """SIGTERM: what is in hand is finished and reported. Prefect would raise an exception, anywhere."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -42,7 +42,7 @@ def _ending_politely(engine: Engine, stop: threading.Event) -> Iterator[None]:
 def send_notifications(
     db: str | None, seconds: float, in_place: bool, leave_other_channels: bool, stop: threading.Event
 ) -> Counts:
-    """So long, or (0) once. Repeatable: what was sent and not told is told, and not sent again."""
+    """So long, or (0) once. Repeatable: what was sent and not reported is reported, and not sent again."""
     engine = wiring.engine()
 
     def open_worker() -> NotificationWorker:
@@ -50,7 +50,7 @@ def send_notifications(
             engine, Path(db) if db else None, in_place=in_place, leave_other_channels=leave_other_channels
         )
 
-    with _ending_politely(engine, stop):
+    with _finishing_on_sigterm(engine, stop):
         if seconds:
             counts = dispatch(open_worker, engine.clock, stop, seconds)
         else:

@@ -1,4 +1,4 @@
-"""Telling people how it went."""
+"""Reports: files, artifacts, Notion."""
 
 from __future__ import annotations
 

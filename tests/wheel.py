@@ -19,18 +19,14 @@ from pathlib import Path
 
 import httpx
 
+from tests.environment import SENDER
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ("cli", "mailout", "flows", "tasks", "gateway", "deployments")
 PATIENCE = 300.0
 SETTINGS = {
-    "FROM_EMAIL": "news@example.org",
-    "ORG_NAME": "The Harbour",
-    "ORG_ADDRESS": "1 Quay",
-    "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
-    "UNSUBSCRIBE_SECRET": "a secret of some length",
-    "TEST_EMAILS": "editor@example.org",
+    **SENDER,
     "API_TOKEN": "a token for the test, long enough",
     "DO_NOT_TRACK": "1",
 }

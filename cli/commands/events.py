@@ -87,21 +87,21 @@ def push(
     """Tell SES whom it should not serve any more. It allows about one address a second."""
     engine = open_engine()
     there = wiring.suppression_list(engine.settings)
-    told = 0
+    put = 0
     for email, reason in _named(engine, emails) if emails else suppression.to_push(engine.store):
         there.put(email, reason)
-        told += 1
+        put += 1
     if json:
-        print_json({"told": told})
+        print_json({"told": put})
         return
-    say(f"SES was told of {count(told, 'address', 'addresses')}.")
+    say(f"SES now knows {count(put, 'address', 'addresses')}.")
 
 
 def _named(engine: Engine, emails: list[str]) -> Iterator[tuple[str, suppression.Reason]]:
     """Those that a person named, known to us or not: SES has two reasons only, and they want no mail."""
     addresses = {email: address_of(email) for email in emails}
     if wrong := [email for email, address in addresses.items() if address is None]:
-        raise UsageError(f"{wrong[0]} is no address.", remedy="Correct it; nobody was told of so far.")
+        raise UsageError(f"{wrong[0]} is no address.", remedy="Correct it; nothing was sent so far.")
     for address in filter(None, addresses.values()):
         try:
             known = suppression.reason_for(engine.store.subscriber(address))

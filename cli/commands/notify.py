@@ -1,4 +1,4 @@
-"""`mailout notify`: a producer's queue of notifications, sent and told."""
+"""`mailout notify`: a producer's queue of notifications, sent, and its rows updated."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from cli.show import near
 from mailout.audience.addresses import address_of
-from mailout.content.document import Problem, told
+from mailout.content.document import Problem, problem_line
 from mailout.content.from_settings import footer_of, tokens_of
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.variables import filled, placeholders, required_of, variables_of
@@ -107,6 +107,6 @@ def _show(about: Mapping[str, Any]) -> None:
     for problem in about["refusals"]:
         say(f"It would not be sent: {problem['message']} ({problem['code']})")
     for problem in about["problems"]:
-        say(f"To look at: {told(Problem(**problem))}")
+        say(f"To look at: {problem_line(Problem(**problem))}")
     if not about["problems"] and not about["refusals"]:
         say("Nothing to fix was found.")

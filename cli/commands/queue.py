@@ -73,7 +73,7 @@ def cancel(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> Non
     found = actions.require_open(find_mailout(engine, id))
     confirm(f"Cancel “{found.subject}”? {_left(found)} will not get it.", yes)
     mailout = actions.cancel(engine.store, found.id)
-    engine.pages.tell(mailout.id)
+    engine.pages.update(mailout.id)
     _show(engine, mailout, json)
 
 

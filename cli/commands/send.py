@@ -17,7 +17,7 @@ from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import show_reports
 from mailout import examination, wiring
-from mailout.content.document import told
+from mailout.content.document import problem_line
 from mailout.engine import Engine
 from mailout.errors import NotFound, UsageError
 from mailout.intake.reading import Announcement
@@ -68,7 +68,7 @@ def send(
         )
     id = engine.intake.validate(ref, test, again=again)
     for finding in engine.intake.findings(ref):
-        note(f"To look at: {told(finding)}")
+        note(f"To look at: {problem_line(finding)}")
     about = engine.intake.announcement(ref, test)
     if about is not None:
         ask_first(engine, about, yes)

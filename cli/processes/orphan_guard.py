@@ -33,21 +33,21 @@ class OrphanGuard:
     def lives(self) -> bool:
         return self._process.poll() is None
 
-    def tell(self, stages: Sequence[Sequence[int]]) -> None:
+    def set_stages(self, stages: Sequence[Sequence[int]]) -> None:
         """Which process groups are to end with us from now on; all of a stage at once."""
         line = ";".join(" ".join(map(str, groups)) for groups in stages)
         with suppress(BrokenPipeError):  # it has just died; whoever looks after it will see that
             os.write(self._pipe, f"{line}\n".encode())
 
     def dismiss(self) -> None:
-        """It does what it was told last."""
+        """It does what it was given last."""
         os.close(self._pipe)
         self._process.wait()
 
 
-def watch(told: Iterable[str]) -> None:
+def watch(lines: Iterable[str]) -> None:
     stages: list[list[int]] = []
-    for line in told:
+    for line in lines:
         if line.endswith("\n"):  # what was cut short says nothing
             stages = [[int(group) for group in stage.split()] for stage in line.split(";")]
     for groups in stages:

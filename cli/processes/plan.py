@@ -33,7 +33,7 @@ class Plan:
 
 
 def parts_environment(home: Path, plan: Plan) -> dict[str, str]:
-    """What all parts are told. A setting of the environment stands."""
+    """The environment of all parts. What somebody has set stays."""
     prefect_home.prepare(home)
     for name in ("NO_PROXY", "no_proxy"):  # the parts speak to each other, whatever the way out is
         os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "::1"]))
@@ -48,13 +48,13 @@ def parts_environment(home: Path, plan: Plan) -> dict[str, str]:
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         "PREFECT_WORKER_QUERY_SECONDS": "2",  # what somebody asks for waits a second on average
     }
-    told = {name: value for name, value in environment(home).items() if value}
+    known = {name: value for name, value in environment(home).items() if value}
     if plan.own_server:
-        told |= for_own_server(home, told)
+        known |= for_own_server(home, known)
         # Of the pages that it serves itself; a page from elsewhere must not even read an answer.
         origins = [f"http://{host}:{plan.prefect_port}" for host in ("127.0.0.1", "localhost")]
         ours["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = ",".join(origins)
-    told[LOCK] = str(home / UP_LOCK)
+    known[LOCK] = str(home / UP_LOCK)
     named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
     logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
-    return ours | told | named | logged
+    return ours | known | named | logged

@@ -124,7 +124,7 @@ def _start_own(settings: Mapping[str, str]) -> str:
         env={**os.environ, **settings, **ours},
         start_new_session=True,
     )
-    guard.tell([[server.pid]])  # who kills us does not get at another session
+    guard.set_stages([[server.pid]])  # who kills us does not get at another session
     atexit.register(_stop, server, guard)
     until = time.monotonic() + START_SECONDS
     while not _is_well(f"{address}/api/health"):
@@ -148,7 +148,7 @@ def _stop(server: subprocess.Popen[bytes], guard: OrphanGuard) -> None:
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()
-    guard.tell([])
+    guard.set_stages([])
 
 
 def _require_answer(env: Mapping[str, str]) -> None:

@@ -80,7 +80,7 @@ class Supervisor:
             elif now >= part.restart_at:
                 self._spawn(part)
 
-    def stop(self, parts: Sequence[Part], patience: float) -> None:
+    def stop(self, parts: Sequence[Part], seconds: float) -> None:
         """Ask them to end, wait, and leave nothing of theirs behind.
 
         Only they themselves are asked: a flow run that got the signal, too, would take itself for cancelled.
@@ -88,7 +88,7 @@ class Supervisor:
         for part in parts:
             if part.process is not None:
                 part.process.terminate()
-        until = time.monotonic() + patience
+        until = time.monotonic() + seconds
         for part in parts:
             if part.process is not None:
                 try:
@@ -126,7 +126,9 @@ class Supervisor:
             self._orphan_guard = None
         self._orphan_guard = self._orphan_guard or OrphanGuard()
         stages = [[part for part in self.parts if part.ends_first is first] for first in (True, False)]
-        self._orphan_guard.tell([[group for part in parts for group in part.groups] for parts in stages])
+        self._orphan_guard.set_stages(
+            [[group for part in parts for group in part.groups] for parts in stages]
+        )
         if not self.parts:
             self._orphan_guard.dismiss()
             self._orphan_guard = None

@@ -55,10 +55,10 @@ class SqsQueue:
                 raise Unseen("we may not look at the queue", remedy=remedy) from error
             remedy = "Correct SQS_QUEUE_URL and AWS_REGION, or create the queue."
             raise MailoutError(f"SQS: {error}", remedy=remedy) from error
-        told = answer.get("Attributes") or {}
+        attributes = answer.get("Attributes") or {}
         return QueueLook(
-            arn=told.get("QueueArn", ""),
-            waiting=int(told.get("ApproximateNumberOfMessages", 0)),
-            taken=int(told.get("ApproximateNumberOfMessagesNotVisible", 0)),
-            policy=json.loads(told.get("Policy") or "{}"),
+            arn=attributes.get("QueueArn", ""),
+            waiting=int(attributes.get("ApproximateNumberOfMessages", 0)),
+            taken=int(attributes.get("ApproximateNumberOfMessagesNotVisible", 0)),
+            policy=json.loads(attributes.get("Policy") or "{}"),
         )

@@ -18,8 +18,8 @@ from mailout.time_format import lasting, spoken
 DAY = 86_400.0
 QUOTA_TELL, QUOTA_OVER = 0.10, 0.20
 """Told when a tenth is left: early enough for the alert itself to leave, and to shift a mailout to tomorrow.
-Over when a fifth is: the window slides, and an account that is near the line would be told of all day."""
-DOUBT_PATIENCE = 900.0
+Over when a fifth is: the window slides, and an account that is near the line would be reported all day."""
+DOUBT_GRACE = 900.0
 """An event settles most doubts within minutes; and before a quarter of an hour nobody may send them again."""
 EVENTS_WAIT = 600.0
 """They are applied within seconds."""
@@ -28,7 +28,7 @@ EVENTS_UNHEARD = 1800.0
 
 
 def alerts(facts: Facts, zone: tzinfo) -> Sequence[Alert]:
-    """Whatever holds now; when to tell it, and whether it has been told, is `timing`'s."""
+    """Whatever holds now; `timing` says when an alert of it is due."""
     found = [
         *(alert for mailout in facts.mailouts for alert in _of_mailout(mailout, facts, zone)),
         *_quota(facts),
@@ -74,7 +74,7 @@ def _deferred(mailout: Mailout, reason: DeferReason, zone: tzinfo) -> Alert:
         name=_title(mailout),
         mailout=mailout.id,
         reason=reason,
-        patience=DAY if by_hand else 0.0,
+        grace=DAY if by_hand else 0.0,
         remind=not by_hand,
     )
 
@@ -96,7 +96,7 @@ def _unknown(mailout: Mailout, expects_events: bool) -> Alert:
         about=f"mailout.{mailout.id}",
         name=_title(mailout),
         mailout=mailout.id,
-        patience=DOUBT_PATIENCE,
+        grace=DOUBT_GRACE,
     )
 
 

@@ -1,4 +1,4 @@
-"""Alerts as one mail, however many there are: whoever is told of ten things at once needs one letter."""
+"""Alerts as one mail, however many there are."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mailout.content.model import Content, clean
 MOST = 20
 """In one letter; the others follow in the next."""
 CLOSING = (
-    "You get this because ADMIN_EMAIL is set to this address. While something lasts you are told of it once a"
-    " day at most, for a week; what is put right is told no more."
+    "You get this because ADMIN_EMAIL is set to this address. While something lasts you hear of it once a"
+    " day at most, for a week; what is put right is not repeated."
 )
 
 

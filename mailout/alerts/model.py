@@ -53,17 +53,17 @@ class Alert:
     name: str  # the same for people
     mailout: str | None = None  # its id
     reason: str | None = None  # why a mailout waits
-    patience: float = 0.0  # it may pass by itself: told once it has lasted for so many seconds
-    remind: bool = True  # told again each day, for a week
+    grace: float = 0.0  # it may pass by itself: sent once it has lasted so many seconds
+    remind: bool = True  # sent again each day, for a week
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A thing that lasts, and how far it has been told."""
+    """Something that lasts, and which alerts of it were sent."""
 
     key: str
     since: float
-    tries: int = 0  # to tell it, ever
-    failed: int = 0  # since it was last told
+    tries: int = 0  # to send it, ever
+    failed: int = 0  # since it was last sent
     tried_at: float | None = None
     told_at: float | None = None

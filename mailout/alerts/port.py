@@ -11,7 +11,7 @@ from mailout.queue.port import Queue
 
 
 class Alerts(Protocol):
-    """What a person has been told of, so that two workers, or the next minute, do not repeat it."""
+    """Which alerts were sent, so that two workers, or the next minute, do not repeat one."""
 
     def alert_signs(self, scope: str) -> Signs:
         """What there is to see besides the mailouts that need a person."""
@@ -25,10 +25,10 @@ class Alerts(Protocol):
         ...
 
     def claim_alert(self, known: Known) -> bool:
-        """Whether it is ours to tell: nobody has tried since. Until it is told, the try has failed."""
+        """Whether it is ours to send: nobody has tried since. Until it is sent, the try has failed."""
         ...
 
-    def alert_told(self, key: str) -> None: ...
+    def alert_sent(self, key: str) -> None: ...
 
 
 class AlertStore(Alerts, Outbox, Queue, Protocol):

@@ -1,4 +1,4 @@
-"""Looks, and tells what is due: in the log, to whoever listens (Prefect), and by mail to `ADMIN_EMAIL`.
+"""Finds what is due and sends it: in the log, to whoever listens (Prefect), and by mail to `ADMIN_EMAIL`.
 
 The mail goes straight to the transport, past outbox, counters and pacer: at most one a look, so it fits into
 the one message a second by which a pace may be passed. A provider that refuses everything refuses this too;
@@ -27,7 +27,7 @@ Announce = Callable[[Alert], None]
 
 
 class AlertSender:
-    """Any number of them may look at one store: each alert is one's to tell."""
+    """Any number of them may look at one store: each alert is sent by one."""
 
     def __init__(self, store: AlertStore, transport: Transport, settings: Settings, zone: tzinfo) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class AlertSender:
         self._zone = zone
 
     def look(self) -> Sequence[tuple[Alert, Known]]:
-        """What is due. What has ended is noted: should it come back, it is told again."""
+        """What is due. What has ended is noted: should it come back, it is sent again."""
         facts = self._facts()
         found = {alert.key: alert for alert in alerts(facts, self._zone)}
         known = self._store.alerts_hold(list(found), facts.signs.now)
@@ -47,18 +47,18 @@ class AlertSender:
         ]
 
     def send_alerts(self, announce: Announce) -> Sequence[Alert]:
-        """Look, and tell what is due; what was told, by mail or otherwise."""
+        """Send what is due; what was sent, by mail or otherwise."""
         mine = [(alert, known) for alert, known in self.look()[:MOST] if self._store.claim_alert(known)]
         for alert, known in mine:
             if not known.failed:  # else it was said before, and only the mail is missing
                 log.warning("%s: %s", alert.subject, " ".join(alert.text.split()))
                 announce(alert)
-        told = [alert for alert, _ in mine]
-        if not told or not self._mail(told, mine[0][1]):
+        due = [alert for alert, _ in mine]
+        if not due or not self._mail(due, mine[0][1]):
             return ()
-        for alert in told:
-            self._store.alert_told(alert.key)
-        return told
+        for alert in due:
+            self._store.alert_sent(alert.key)
+        return due
 
     def _facts(self) -> Facts:
         scope = self._transport.scope
@@ -71,7 +71,7 @@ class AlertSender:
             expects_events=self._transport.name == "ses" and bool(self._settings.ses_configuration_set),
         )
 
-    def _mail(self, told: Sequence[Alert], first: Known) -> bool:
+    def _mail(self, alerts: Sequence[Alert], first: Known) -> bool:
         """Whether it left, or there is nobody to send it to."""
         to, sender = self._settings.admin_email, self._settings.from_email
         if not to or not sender:
@@ -84,7 +84,7 @@ class AlertSender:
             from_email=sender,
             from_name="mailout",
             reply_to=None,
-            content=letter(told),
+            content=letter(alerts),
             values={},
             unsubscribe_url=None,
         )

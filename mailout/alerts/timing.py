@@ -1,4 +1,4 @@
-"""When an alert is told: once while it lasts, again each day for a week, and sooner if it could not be."""
+"""When an alert is sent: once while it lasts, again each day for a week, and sooner if the mail failed."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def is_due(alert: Alert, known: Known, now: float) -> bool:
     if known.told_at is not None:
         old = now - known.since >= REMIND_FOR
         return alert.remind and not old and now >= known.told_at + REMIND_EVERY
-    return now >= known.since + alert.patience
+    return now >= known.since + alert.grace

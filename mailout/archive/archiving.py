@@ -26,7 +26,7 @@ log = logging.getLogger("mailout.archive")
 DAY = 86_400.0
 DEFAULT_DAYS = 90
 LEAST_DAYS = 30
-"""So long bounces and complaints still come in and are told to the page; the same content is held back for
+"""So long bounces and complaints still come in and are shown on the page; the same content is held back for
 7 days; SQS repeats an event for up to 14."""
 LEASE = 600.0
 CHUNK = 25_000
@@ -74,7 +74,7 @@ class Archiving:
         if days < LEAST_DAYS:
             raise UsageError(
                 f"A mailout stays in the store for {LEAST_DAYS} days at least:"
-                " so long its bounces are counted and its rates are told.",
+                " so long its bounces are counted and its rates are shown.",
                 remedy=f"Say --older-than {LEAST_DAYS} or more.",
             )
         told_later = self._waits_for_page()
@@ -196,7 +196,7 @@ def why_not(mailout: Mailout, waits_for_page: set[str]) -> str | None:
     if ledger.pending + ledger.in_flight:
         return f"{count(ledger.pending + ledger.in_flight, 'message')} still on the way"
     if mailout.id in waits_for_page:
-        return "its Notion page has yet to be told how it ended"
+        return "its Notion page does not show yet how it ended"
     return None
 
 

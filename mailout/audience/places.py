@@ -37,7 +37,7 @@ class FilterError(UsageError):
 
 
 def read_filter(written: Mapping[str, str], anybody_has: Callable[[str], bool]) -> AudienceFilter:
-    """`anybody_has` tells whether a subscriber has an attribute; what nobody has is a slip of the pen."""
+    """`anybody_has` tells whether a subscriber has an attribute; what nobody has is a typing mistake."""
     values = {key: value.strip() for key, value in written.items()}
     for key, value in values.items():
         if not value:

@@ -22,7 +22,7 @@ class Problem:
     where: str | None = None  # the words it is about or stands behind, an address, a line
 
 
-def told(problem: Problem) -> str:
+def problem_line(problem: Problem) -> str:
     """In one line: where, then what it is and what to do."""
     return f"“{problem.where}”: {problem.message}" if problem.where else problem.message
 

@@ -147,8 +147,8 @@ def _check_attribute(tag: str, name: str, value: str, outlooks: bool, also: froz
     if name.startswith("on"):
         raise Active(f"<{tag}> has an event handler, {name[:40]}")
     address = _UNSEEN.sub("", value).lower()
-    judged = name in ADDRESSES
-    if ((judged or outlooks) and address.startswith(("javascript:", "vbscript:"))) or (
+    is_address = name in ADDRESSES
+    if ((is_address or outlooks) and address.startswith(("javascript:", "vbscript:"))) or (
         name in ("srcset", "content") and ("javascript:" in address or "vbscript:" in address)
     ):
         raise Active(f"<{tag}> has a javascript: address in {name[:40]}")
@@ -156,7 +156,7 @@ def _check_attribute(tag: str, name: str, value: str, outlooks: bool, also: froz
         raise Active(f"<{tag}> has an attribute that mail must not carry, {name[:40]}")
     if name == "style":
         _check_css(value, f"<{tag}>")
-    elif judged:
+    elif is_address:
         for one in address.split(",http") if name == "srcset" else (address,):
             _check_address(tag, name, one, also)
 

@@ -69,7 +69,7 @@ def parse_markdown(written: str, name: str) -> MarkdownMailout:
     front, body = _split(clean(written).removeprefix("\ufeff"), name)
     settings = _front_matter(front, name)
     hidden = Hidden()
-    sieve = _Sieve(hidden)
+    sieve = _Sanitizer(hidden)
     html = hidden.show(sieve.clean(_markdown().render(hidden.hide(body))).strip())
     text = plain_text(BUTTON_QUOTE.sub(r'<p>→ <a href="\1">\2</a></p>', html))
     html = BUTTON_QUOTE.sub(lambda found: BUTTON.format(address=found[1], words=found[2]), html)
@@ -201,7 +201,7 @@ def _markdown() -> MarkdownIt:
     return parser
 
 
-class _Sieve:
+class _Sanitizer:
     """Lets through what mail may carry (raw HTML comes here too), and notes pictures and dropped links."""
 
     def __init__(self, hidden: Hidden) -> None:

@@ -205,12 +205,12 @@ def _unfilled(text: str, literals: Collection[str]) -> Iterator[Problem]:
 
 
 def _contrast(letter: _Letter) -> Iterator[Problem]:
-    told: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for words in letter.seen.words:
         pair = (words.color, words.background)
         ratio = contrast(*pair)
-        if ratio < READABLE and pair not in told:
-            told.add(pair)
+        if ratio < READABLE and pair not in seen:
+            seen.add(pair)
             yield Problem(
                 "contrast_low",
                 f"These words are hard to read: a contrast of {ratio:.1f}, where {READABLE} is the least."

@@ -99,30 +99,28 @@ class Run:
 
     def _wait(self, reply: StepReply | None) -> None:
         """Until there is something to tell the store or to ask of it."""
-        patience = self._session.last_good + self._options.timing.lease / 4 - self._clock.monotonic()
+        longest = self._session.last_good + self._options.timing.lease / 4 - self._clock.monotonic()
         if self._deadline is not None:
-            patience = min(patience, self._deadline - self._clock.monotonic())
-        patience = max(0.01, patience)
+            longest = min(longest, self._deadline - self._clock.monotonic())
+        longest = max(0.01, longest)
         if reply is None:
             self._wait_for_store()
         elif self._session.begun:
             wish = self._batch_size()
-            limit = min(patience, self._until_slot(reply), 1.0)
+            limit = min(longest, self._until_slot(reply), 1.0)
             if reply.rows:
                 self._pool.wait(wish.low, limit)
             else:
                 self._pool.wait_for_news(limit)
-            self._let_calls_run(
-                min(patience, self._session.last_good + wish.period - self._clock.monotonic())
-            )
+            self._let_calls_run(min(longest, self._session.last_good + wish.period - self._clock.monotonic()))
         elif self._session.serves_single_mails and not reply.rows and not self._session.withdraw:
-            self._wait_for_single_mails(min(patience, self._until_due(reply)), patience)
+            self._wait_for_single_mails(min(longest, self._until_due(reply)), longest)
         elif not self._session.withdraw:
-            self._pause(min(patience, self._until_due(reply)))
+            self._pause(min(longest, self._until_due(reply)))
 
-    def _wait_for_single_mails(self, first: float, patience: float) -> None:
+    def _wait_for_single_mails(self, first: float, longest: float) -> None:
         """An idle hour costs no writes: only looks, until one comes in or the lease has to be renewed."""
-        until = self._clock.monotonic() + patience
+        until = self._clock.monotonic() + longest
         self._pause(min(first, IDLE_SECONDS))
         while not self._stop.is_set() and not self._session.has_work():
             left = until - self._clock.monotonic()

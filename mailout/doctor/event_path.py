@@ -151,7 +151,7 @@ def _for_service(principal: Any, service: str) -> bool:
 
 
 def _for_topic(condition: Mapping[str, Any], topic: str) -> bool:
-    """Every test on the source's ARN holds; the others (its account) are not ours to judge."""
+    """Every test on the source's ARN holds; the others (its account) are not ours to check."""
     for kind, tests in condition.items():
         for key, wanted in tests.items():
             if key.lower() != "aws:sourcearn":

@@ -1,7 +1,7 @@
 """What `mailout doctor` finds: one check a line, each with what to do about it.
 
-The parts check themselves (the store, SES, Notion); what is here can be told from the settings. `mail_domain`
-and `event_path` judge what takes more than one of them.
+The parts check themselves (the store, SES, Notion); what is here needs the settings alone. `mail_domain`
+and `event_path` check what takes more than one of them.
 """
 
 from __future__ import annotations
@@ -72,11 +72,9 @@ def _test_emails(settings: Settings) -> Check:
 
 def _admin_email(settings: Settings) -> Check:
     if settings.admin_email:
-        return Check("ADMIN_EMAIL", "ok", "is told what waits for a person")
+        return Check("ADMIN_EMAIL", "ok", "gets what waits for a person")
     remedy = "Set it to the address of whoever looks after mailout."
-    return Check(
-        "ADMIN_EMAIL", "warn", "is missing; nobody is told when a mailout waits for a person", remedy
-    )
+    return Check("ADMIN_EMAIL", "warn", "is missing; nobody learns when a mailout waits for a person", remedy)
 
 
 def _media(settings: Settings) -> Check:

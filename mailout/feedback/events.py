@@ -83,16 +83,16 @@ def parse_event(payload: str) -> Event | NoEvent:
     """An event; or nothing to apply. Raises `Unreadable` for what SES never wrote."""
     if payload.strip() == GREETING_LINE:
         return NoEvent()
-    told = _object(_decoded(payload))
-    name = told.get("eventType") or told.get("notificationType")
+    event = _object(_decoded(payload))
+    name = event.get("eventType") or event.get("notificationType")
     if not isinstance(name, str):
-        if "TopicArn" in told:
+        if "TopicArn" in event:
             raise Unreadable("It is from an SNS topic that is not in SNS_TOPIC_ARNS.")
         raise Unreadable("It has neither eventType nor notificationType.")
     kind = _KINDS.get(name.replace(" ", ""))
     if kind is None:
         return NoEvent() if name in GREETINGS else NoEvent(UNKNOWN_EVENT_TYPE, f"SES event {name[:80]!r}")
-    mail, part = _object(told.get("mail")), _object(told.get(kind.part))
+    mail, part = _object(event.get("mail")), _object(event.get(kind.part))
     tags = _object(mail.get("tags"))
     return Event(
         type=_type(kind, part),

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from mailout.errors import StoreError, StoreUnavailable
 from mailout.feedback.events import NoEvent, Unreadable, parse_event
-from mailout.feedback.model import Applied, Effect, Event, EventType, Heard, Reading, Received, Waiting
+from mailout.feedback.model import Applied, Effect, Event, EventType, Reading, Received, StatusChange, Waiting
 from mailout.feedback.port import Feedback
 from mailout.ids import message_id, uuid_of
 
@@ -78,14 +78,14 @@ def poll(
 
 
 def unwrap(message: QueueMessage, topics: Collection[str]) -> Received:
-    """What SNS wrapped, unwrapped, under SNS's id; anything else as it is, for `read` to judge."""
+    """What SNS wrapped, unwrapped, under SNS's id; anything else as it is, for `read` to decide."""
     try:
-        told: Any = json.loads(message.body)
+        payload: Any = json.loads(message.body)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict) or told.get("Type") != "Notification":
+        payload = None
+    if not isinstance(payload, dict) or payload.get("Type") != "Notification":
         return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
-    id, text, topic = told.get("MessageId"), told.get("Message"), told.get("TopicArn")
+    id, text, topic = payload.get("MessageId"), payload.get("Message"), payload.get("TopicArn")
     trusted = not topics or topic in topics
     if trusted and isinstance(id, str) and isinstance(text, str) and len(id) <= 64:
         return Received(id, SQS, text.replace("\0", ""))
@@ -101,7 +101,7 @@ def read(row: Waiting, policy: BouncePolicy) -> Reading:
     if isinstance(event, NoEvent):
         return Reading(row.id, problem=(event.code, event.message) if event.code else None)
     at = row.received_at if event.at is None else event.at
-    heard = heard_of(event, at, policy)
+    change = status_change_of(event, at, policy)
     return Reading(
         row.id,
         [
@@ -113,7 +113,7 @@ def read(row: Waiting, policy: BouncePolicy) -> Reading:
                 provider_message_id=event.provider_message_id,
                 attempt=event.attempt,
                 mailout_id=event.mailout_id,
-                heard=heard,
+                change=change,
                 recount=policy == "smart" and _softly(event),
                 detail=event.detail,
             )
@@ -134,15 +134,15 @@ def _concerned(event: Event) -> Sequence[str]:
     return event.recipients
 
 
-def heard_of(event: Event, at: float, policy: BouncePolicy) -> Heard | None:
+def status_change_of(event: Event, at: float, policy: BouncePolicy) -> StatusChange | None:
     """What the event alone says of its recipient. `smart`: soft bounces count together, in the store."""
     match event.type:
         case EventType.BOUNCE if policy == "any" or event.bounce_type == "Permanent":
-            return Heard("bounced", at, event.bounce_type, event.bounce_subtype)
+            return StatusChange("bounced", at, event.bounce_type, event.bounce_subtype)
         case EventType.SPAMREPORT:
-            return Heard("unsubscribed", at, complained=True)
+            return StatusChange("unsubscribed", at, complained=True)
         case EventType.UNSUBSCRIBE:
-            return Heard("unsubscribed", at)
+            return StatusChange("unsubscribed", at)
     return None
 
 
@@ -155,6 +155,6 @@ def _softly(event: Event) -> bool:
 def _effect_id(row: Waiting, event: Event, email: str | None) -> str:
     """SNS's id, else what SES says of the event; per recipient either way."""
     if row.source == SQS_RAW and event.provider_message_id and event.at is not None:
-        told = (event.provider_message_id, event.type.value, f"{event.at:.3f}", event.detail.get("link", ""))
-        return uuid_of("event", *told, email or "")
+        named = (event.provider_message_id, event.type.value, f"{event.at:.3f}", event.detail.get("link", ""))
+        return uuid_of("event", *named, email or "")
     return uuid_of("event", row.id, email or "")

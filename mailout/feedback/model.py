@@ -97,8 +97,8 @@ class InboxCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """News of a subscriber's standing. It takes effect by priority, whenever it is heard."""
+class StatusChange:
+    """What is known of a subscriber now. It takes effect by priority, whenever it comes."""
 
     status: str  # "unsubscribed" or "bounced"
     at: float
@@ -118,7 +118,7 @@ class Effect:
     provider_message_id: str | None = None
     attempt: Attempt | None = None
     mailout_id: str | None = None  # from our tags, for a message that is not in the outbox any more
-    heard: Heard | None = None
+    change: StatusChange | None = None
     recount: bool = False  # it says something of the address's soft bounces: count them again
     detail: Mapping[str, str] = field(default_factory=dict)
 

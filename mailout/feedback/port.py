@@ -13,11 +13,11 @@ from mailout.feedback.model import (
     Doubts,
     Drift,
     Forgotten,
-    Heard,
     InboxCounts,
     Left,
     Reading,
     Received,
+    StatusChange,
     Waiting,
 )
 
@@ -44,7 +44,7 @@ class Feedback(Protocol):
         """Of one message or one address, the latest first."""
         ...
 
-    def hear(self, news: Mapping[str, Heard]) -> int:
+    def change_statuses(self, changes: Mapping[str, StatusChange]) -> int:
         """News of subscribers by normalised address; how many of them stand differently now."""
         ...
 

@@ -1,4 +1,4 @@
-"""Reconciling the counters: what was lost is found, what is counted is checked, what came back is told."""
+"""Reconciling the counters: lost messages are found, counters are checked, rates go to their pages."""
 
 from __future__ import annotations
 

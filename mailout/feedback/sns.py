@@ -64,29 +64,29 @@ class Refused:
 def read(body: bytes, topics: Collection[str]) -> SnsMessage | Refused:
     """Everything but the signature. Never raises, whatever the body holds."""
     try:
-        told: Any = json.loads(body)
+        message: Any = json.loads(body)
     except (ValueError, RecursionError):
         return Refused("not JSON")
-    if not isinstance(told, dict):
+    if not isinstance(message, dict):
         return Refused("not an object")
-    topic, kind = told.get("TopicArn"), told.get("Type")
+    topic, kind = message.get("TopicArn"), message.get("Type")
     if not isinstance(topic, str) or topic not in topics:
         return Refused("a topic that is not in SNS_TOPIC_ARNS")
     if kind not in tuple(Kind):
         return Refused("a type that SNS does not have")
-    address = certificate_url(told.get("SigningCertURL") or told.get("SigningCertUrl"), topic)
+    address = certificate_url(message.get("SigningCertURL") or message.get("SigningCertUrl"), topic)
     if address is None:
         return Refused("a certificate that is not SNS's")
-    if told.get("SignatureVersion") not in tuple(_HASHES):
+    if message.get("SignatureVersion") not in tuple(_HASHES):
         return Refused("a signature version that we do not know")
-    fields = {name: told[name] for name in _SIGNED[Kind(kind)] if told.get(name) is not None}
+    fields = {name: message[name] for name in _SIGNED[Kind(kind)] if message.get(name) is not None}
     missing = set(_SIGNED[Kind(kind)]) - fields.keys() - {"Subject"}
     if missing or not all(isinstance(value, str) for value in fields.values()):
         return Refused("fields that are missing or no text")
     if not _MESSAGE_ID.fullmatch(fields["MessageId"]) or "\0" in fields["Message"]:
         return Refused("an id or a message that SNS would not write")
     try:
-        signature = b64decode(str(told.get("Signature")), validate=True)
+        signature = b64decode(str(message.get("Signature")), validate=True)
         signed = "".join(f"{name}\n{fields[name]}\n" for name in sorted(fields)).encode()
     except (ValueError, TypeError):
         return Refused("a signature or a text that cannot be decoded")
@@ -99,7 +99,7 @@ def read(body: bytes, topics: Collection[str]) -> SnsMessage | Refused:
         certificate_url=address,
         signed=signed,
         signature=signature,
-        version=told["SignatureVersion"],
+        version=message["SignatureVersion"],
     )
 
 

@@ -1,8 +1,8 @@
-"""Where a subscriber stands after what was heard of them: any order of the same news ends in the same state.
+"""A subscriber's status after what became known: any order of the same changes ends in the same state.
 
-The status follows its priority (`bounced > unsubscribed > active`). Among news of the same status the latest
-counts, and a bounce brings its type along. A complaint stays on record for good: who complained is not asked
-back, whatever else they do.
+The status follows its priority (`bounced > unsubscribed > active`). Among changes to the
+same status the latest counts, and a bounce brings its type along. A complaint stays on
+record for good: who complained is not asked back, whatever else they do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mailout.audience.status import PRIORITY
-from mailout.feedback.model import Heard
+from mailout.feedback.model import StatusChange
 
 SOFT_BOUNCES = 3
 """Different messages that bounced softly, without a delivery between them, end mail."""
@@ -40,22 +40,22 @@ def with_soft(
     return replace(soft, complained_at=hard.complained_at), hard
 
 
-def after(known: SubscriberState, heard: Heard) -> SubscriberState:
-    if heard.complained:
-        known = replace(known, complained_at=max(known.complained_at or heard.at, heard.at))
-    rank, incoming = PRIORITY[known.status], PRIORITY[heard.status]
-    if incoming < rank or (incoming == rank and _weight(heard) <= _weight(known)):
+def after(known: SubscriberState, change: StatusChange) -> SubscriberState:
+    if change.complained:
+        known = replace(known, complained_at=max(known.complained_at or change.at, change.at))
+    rank, incoming = PRIORITY[known.status], PRIORITY[change.status]
+    if incoming < rank or (incoming == rank and _weight(change) <= _weight(known)):
         return known
-    moved = replace(known, status=heard.status, status_updated_at=heard.at)
-    if heard.status != "bounced":
+    moved = replace(known, status=change.status, status_updated_at=change.at)
+    if change.status != "bounced":
         return moved
-    return replace(moved, bounce_type=heard.bounce_type, bounce_subtype=heard.bounce_subtype)
+    return replace(moved, bounce_type=change.bounce_type, bounce_subtype=change.bounce_subtype)
 
 
-def _weight(news: SubscriberState | Heard) -> tuple[float, str, str]:
+def _weight(one: SubscriberState | StatusChange) -> tuple[float, str, str]:
     """The later one counts; of two at the same moment, always the same one."""
-    at = news.at if isinstance(news, Heard) else news.status_updated_at
+    at = one.at if isinstance(one, StatusChange) else one.status_updated_at
     moment = float("-inf") if at is None else at
-    if news.status != "bounced":
+    if one.status != "bounced":
         return moment, "", ""
-    return moment, news.bounce_type or "", news.bounce_subtype or ""
+    return moment, one.bounce_type or "", one.bounce_subtype or ""

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from mailout.audience.addresses import address_of
-from mailout.feedback.model import Heard
+from mailout.feedback.model import StatusChange
 from mailout.feedback.port import FeedbackStore
 
 
@@ -17,15 +17,15 @@ class Reason(StrEnum):
     BOUNCE = "BOUNCE"
     COMPLAINT = "COMPLAINT"
 
-    def heard(self, at: float) -> Heard:
+    def change(self, at: float) -> StatusChange:
         """What that says of a subscriber."""
         if self is Reason.COMPLAINT:
-            return Heard("unsubscribed", at, complained=True)
-        return Heard("bounced", at, "Permanent", "OnAccountSuppressionList")
+            return StatusChange("unsubscribed", at, complained=True)
+        return StatusChange("bounced", at, "Permanent", "OnAccountSuppressionList")
 
 
 class SuppressionList(Protocol):
-    def pages(self) -> Iterator[Mapping[str, Heard]]: ...
+    def pages(self) -> Iterator[Mapping[str, StatusChange]]: ...
     def put(self, email: str, reason: Reason) -> None: ...
 
 
@@ -33,9 +33,9 @@ def pull(store: FeedbackStore, there: SuppressionList) -> tuple[int, int]:
     """Take over what the provider knows: how many it has, how many subscribers stand differently now."""
     listed = changed = 0
     for page in there.pages():
-        news = {address: heard for email, heard in page.items() if (address := address_of(email))}
+        changes = {address: change for email, change in page.items() if (address := address_of(email))}
         listed += len(page)
-        changed += store.hear(news)
+        changed += store.change_statuses(changes)
     return listed, changed
 
 

@@ -161,7 +161,7 @@ class MailoutIntake:
                     source_mailout.ref, str(abort), already_sent=already_sent, rehearsed=rehearsed
                 )
             else:
-                self.pages.tell_errors()
+                self.pages.report_errors()
             raise
 
     def _known(self, reading: Reading) -> Mailout | None:
@@ -204,7 +204,7 @@ class MailoutIntake:
             mailout = self.store.set_content(
                 mailout.id, content.hash, as_written(content.subject), replace=True
             )
-            self._tell_findings(reading)
+            self._show_findings(reading)
         tested = self.store.last_test(content_hash=content.hash) is not None
         if mailout.defer_reason is DeferReason.UNTESTED and tested:
             mailout = self.store.resume(mailout.id)
@@ -240,12 +240,12 @@ class MailoutIntake:
         self.store.record_errors(
             [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in reading.findings]
         )
-        self._tell_findings(reading)
+        self._show_findings(reading)
         return self.store.set_content(mailout.id, content.hash, as_written(content.subject))
 
-    def _tell_findings(self, reading: Reading) -> None:
+    def _show_findings(self, reading: Reading) -> None:
         if reading.source.kind is Kind.NOTION:
-            self.pages.tell_findings(reading.source.ref, reading.findings)
+            self.pages.show_findings(reading.source.ref, reading.findings)
 
     def _time_to_take_it_back(self) -> float | None:
         delay = self._settings.send_delay

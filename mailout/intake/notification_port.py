@@ -48,7 +48,7 @@ class KnownMessage:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What we noted about one row of the producer: how often it was requeued, and what it was told."""
+    """What we noted about one row of the producer: how often it was requeued, and what was reported to it."""
 
     requeues: int = 0
     told_epoch: int = -1  # the last attempt whose result the producer's row holds
@@ -70,7 +70,7 @@ class NewNotification:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """The producer's row holds the result of this attempt; `ended`: it will not be picked by itself again."""
 
     key: str
@@ -90,7 +90,7 @@ class Notifications(Protocol):
         ...
 
     def put_notifications(self, new: Sequence[NewNotification]) -> None:
-        """Into the outbox, each once; one whose last attempt failed and was told waits again."""
+        """Into the outbox, each once; one whose last attempt failed and was reported waits again."""
         ...
 
     def take_back_notifications(self, messages: Mapping[str, str]) -> Mapping[str, State]:
@@ -100,7 +100,7 @@ class Notifications(Protocol):
         """
         ...
 
-    def note_told(self, told: Sequence[Told]) -> None:
+    def note_reported(self, reported: Sequence[Reported]) -> None:
         """After the producer's commit: a crash in between is then never taken for a requeue."""
         ...
 
@@ -154,8 +154,8 @@ class Producer(Protocol):
         """Not now, and no attempt spent: rows that may be picked again in so many seconds."""
         ...
 
-    def was_told(self, row: ProducerRow, message_id: str) -> bool:
-        """Whether the row was once told how this message ended."""
+    def was_reported(self, row: ProducerRow, message_id: str) -> bool:
+        """Whether the row already says how this message ended."""
         ...
 
     def close(self) -> None: ...
@@ -169,7 +169,7 @@ class QueuedNotification:
     status: str
     attempts: int
     last_attempt_at: str | None  # as it is written there
-    error: str | None  # what the row was told, as JSON
+    error: str | None  # what was reported to the row, as JSON
     contact: str | None  # None: its subscription is gone
 
 

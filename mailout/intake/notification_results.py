@@ -1,4 +1,4 @@
-"""From a message's end in our outbox to what the producer's row is told: `(row, message) → result`."""
+"""From a message's end in our outbox to what is reported to the producer's row: `(row, message) → result`."""
 
 from __future__ import annotations
 

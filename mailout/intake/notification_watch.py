@@ -24,8 +24,8 @@ COPY_SECONDS = 60.0
 def dispatch(
     open_worker: Callable[[], NotificationWorker], clock: Clock, stop: threading.Event, seconds: float
 ) -> Counts:
-    """Until the time is up or somebody asks to stop. A wrong setting ends it; an outage is told once."""
-    total, told = Counts(), ""
+    """Until the time is up or somebody asks to stop. A wrong setting ends it; an outage is logged once."""
+    total, reported = Counts(), ""
     worker: NotificationWorker | None = None
     until = opened_at = clock.monotonic()
     until += seconds
@@ -34,13 +34,13 @@ def dispatch(
             if worker is None:
                 worker, opened_at = open_worker(), clock.monotonic()
             picked = worker.round()
-            told = ""
+            reported = ""
         except HomeUnwritable:
             raise
         except (SourceUnavailable, StoreUnavailable) as error:
-            if str(error) != told:
+            if str(error) != reported:
                 log.warning("%s", error)
-            told = str(error)
+            reported = str(error)
             _close(worker, total)
             worker = None
             pause(clock, stop, AWAY_SECONDS)

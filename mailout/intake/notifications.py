@@ -1,4 +1,4 @@
-"""The notification worker: a producer's pending rows become messages; the rows are told what became of them.
+"""The notification worker: a producer's pending rows become messages, and get their results.
 
 The producer's queue is the truth about what is wanted and how often it was tried; our outbox makes it safe:
 a row has one message, which is never accepted twice, whoever picks the row and whatever dies in between.
@@ -29,8 +29,8 @@ from mailout.intake.notification_port import (
     Notifications,
     Producer,
     ProducerRow,
+    Reported,
     RowResult,
-    Told,
 )
 from mailout.intake.notification_results import looks_requeued, nack, result_of, was_tried
 from mailout.intake.notification_rules import Fail, Leave, Skip, Wait, verdict
@@ -58,11 +58,11 @@ class _Round:
     delays: dict[int, float] = field(default_factory=dict)
     new: list[NewNotification] = field(default_factory=list)
     contents: dict[str, Content] = field(default_factory=dict)
-    notes: list[Told] = field(default_factory=list)
+    notes: list[Reported] = field(default_factory=list)
 
 
 class NotificationWorker:
-    """Lock → job → outbox → send → tell, a batch at a time."""
+    """Lock → job → outbox → send → report, a batch at a time."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class NotificationWorker:
             self._decide(batch, key, row)
         self._put(batch)
         self._deliver(batch)
-        self._tell(batch)
+        self._report(batch)
         return len(picked)
 
     # ── what each row asks for ──
@@ -128,11 +128,11 @@ class NotificationWorker:
             if message.state is State.SENT_ATTEMPT:
                 batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
                 return
-            told = known.told_epoch == message.epoch or was_tried(row, message)
-            if message.may_be_tried_again and told:
+            reported = known.told_epoch == message.epoch or was_tried(row, message)
+            if message.may_be_tried_again and reported:
                 if known.told_epoch != message.epoch:
-                    batch.notes.append(Told(key, message.epoch, ended=False))
-            elif looks_requeued(row) and self._producer.was_told(row, message.id):
+                    batch.notes.append(Reported(key, message.epoch, ended=False))
+            elif looks_requeued(row) and self._producer.was_reported(row, message.id):
                 known = self._requeued(key, message)
                 message = None
             else:
@@ -141,8 +141,8 @@ class NotificationWorker:
         self._want(batch, key, row, known.requeues, message)
 
     def _requeued(self, key: str, message: KnownMessage) -> Known:
-        """It was told its end, and we died before we could note that."""
-        self._store.note_told([Told(key, message.epoch, ended=True)])
+        """Its end was reported, and we died before we could note that."""
+        self._store.note_reported([Reported(key, message.epoch, ended=True)])
         return self._store.recall_notifications([key], requeue=True)[key]
 
     def _want(
@@ -183,7 +183,7 @@ class NotificationWorker:
 
     def _put(self, batch: _Round) -> None:
         if batch.notes:
-            self._store.note_told(batch.notes)
+            self._store.note_reported(batch.notes)
         for hash, content in batch.contents.items():
             if hash not in self._contents_put:
                 self._store.put_content(content)
@@ -230,25 +230,25 @@ class NotificationWorker:
         pause = 0.0 if self.stopped else HELD_UP_PAUSE
         batch.delays.update({batch.rows[key].notification_id: pause for key in waiting})
 
-    # ── telling ──
+    # ── reporting ──
 
-    def _tell(self, batch: _Round) -> None:
+    def _report(self, batch: _Round) -> None:
         results = [result for _, result, _ in batch.results]
         written = self._write(results) if results else set()
         if batch.delays:
             self._producer.release(batch.delays)
             self.counts.waiting += len(batch.delays)
-        told = [
-            Told(key, message.epoch, ended=result.status != "pending")
+        reported = [
+            Reported(key, message.epoch, ended=result.status != "pending")
             for key, result, message in batch.results
             if message is not None and result.row.notification_id in written
         ]
-        if told:
-            self._store.note_told(told)
+        if reported:
+            self._store.note_reported(reported)
         self._count([result for result in results if result.row.notification_id in written])
 
     def _write(self, results: Sequence[RowResult]) -> set[int]:
-        """Rows stay locked meanwhile; should it take longer, whoever picks them next tells it."""
+        """Rows stay locked meanwhile; should it take longer, whoever picks them next reports it."""
         for attempt in range(WRITE_TRIES):
             try:
                 return self._producer.write(results)

@@ -20,7 +20,7 @@ from mailout.intake.article_order import ArticleOrder
 from mailout.intake.mailouts import MailoutIntake
 from mailout.page_status.port import PageReporter
 from mailout.queue.mailout import Mailout
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 
 log = logging.getLogger("mailout.requests")
 
@@ -59,7 +59,7 @@ def answer(intake: MailoutIntake, request: Request, enqueue: Enqueue | None = No
 
 
 def _enqueue_requested(intake: MailoutIntake, request: Request, enqueue: Enqueue) -> Mailout | None:
-    if request.how is How.ARTICLE:
+    if request.how is RequestKind.ARTICLE:
         return intake.articles.enqueue(ArticleOrder.from_ref(request.ref))
     if request.if_ready:
         return _enqueue_if_ready(intake, request.ref, enqueue)
@@ -92,12 +92,12 @@ def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> 
 
 
 def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
-    """Write every page that asks for it into the queue; what could not be told before is told first.
+    """Write every page that asks for it into the queue; what pages do not show yet is written first.
 
     A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
     just now is asked again in a minute.
     """
-    intake.pages.tell_due()
+    intake.pages.update_due()
     reporter = intake.pages.reporter
     if reporter is None or intake.pages.away:
         return []
@@ -130,7 +130,7 @@ def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mail
     reporter = intake.pages.reporter
     if reporter is None:
         raise SettingsError("NOTION_TOKEN: is missing, and this is a Notion page.", remedy="Set it.")
-    intake.pages.tell_due()
+    intake.pages.update_due()
     if intake.pages.away:
         raise SourceUnavailable("Notion was away a moment ago.")
     if ref in _told_later(intake):
@@ -146,7 +146,7 @@ def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mail
 
 
 def _told_later(intake: MailoutIntake) -> set[str]:
-    """A page that is still to be told how it went asks no more, whatever it says."""
+    """A page that does not show yet how it went asks no more, whatever it says."""
     return {intake.store.mailout(id).ref for id in intake.store.due_reports()}
 
 
@@ -163,7 +163,7 @@ def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> No
         raise
     except MailoutError as error:
         log.warning("Notion was not asked for pages that were set to done: %s", error)
-    intake.pages.tell_errors()
+    intake.pages.report_errors()
 
 
 def _is_known(intake: MailoutIntake, ref: str) -> bool:
@@ -174,7 +174,7 @@ def _is_known(intake: MailoutIntake, ref: str) -> bool:
 
 
 def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
-    """None: it must not be sent, and was told so."""
+    """None: it must not be sent, and its page says so."""
     try:
         mailout = enqueue(ref, None)
     except (StoreError, SourceUnavailable, SourceRefused):
@@ -190,11 +190,11 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | Non
         _write_down(intake, ref, error)
         intake.pages.refuse(ref, "Something went wrong that mailout does not know: its log says more.")
         return None
-    told = intake.pages.tell(mailout.id)
-    if mailout.is_test and not told:
+    shown = intake.pages.update(mailout.id)
+    if mailout.is_test and not shown:
         # It would ask again every minute, and every answer would be another mail.
         intake.store.cancel(mailout.id)
-        raise SourceUnavailable("It is not tried out: its page could not be told.")
+        raise SourceUnavailable("It is not tried out: its page could not be updated.")
     return mailout
 
 

@@ -1,1 +1,1 @@
-"""What Prometheus is told: counted where it happens, kept in the store, put together when it is asked for."""
+"""What Prometheus gets: counted where it happens, kept in the store, put together when it is asked for."""

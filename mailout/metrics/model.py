@@ -1,4 +1,4 @@
-"""What is counted, and what can be told from the store's own tables."""
+"""What is counted, and what the store's own tables show."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from mailout.queue.port import Queue
 
 
 class Counts(Protocol):
-    """What Prometheus is told. The counts only ever grow, whatever else is cleared away."""
+    """What Prometheus gets. The counts only ever grow, whatever else is cleared away."""
 
     def add_counts(self, counts: Mapping[Sample, float]) -> None: ...
     def counts(self) -> Mapping[Sample, float]: ...

@@ -13,7 +13,7 @@ from mailout.queue.port import Queue
 
 
 class PageReporter(Protocol):
-    """Tells the place where mailouts are written what became of them. SourceError if it cannot be told."""
+    """Shows, where mailouts are written, what became of them. SourceError if it cannot be written to."""
 
     keeps_errors: bool  # there is an errors database
     finds_ready: bool  # there is a database of mailouts, in which pages that ask to be sent are found
@@ -55,10 +55,10 @@ class PageReporter(Protocol):
 
 
 class DueReports(Protocol):
-    """What a mailout's page and the errors database have yet to be told. It outlives an outage of theirs."""
+    """What a mailout's page and the errors database do not show yet. It outlives an outage of theirs."""
 
     def ask_report(self, mailout: str) -> None:
-        """There is something to tell of it."""
+        """There is something new to show of it."""
         ...
 
     def due_reports(self) -> Mapping[str, int]:
@@ -77,4 +77,4 @@ class DueReports(Protocol):
 
 
 class PageStore(DueReports, ErrorLog, Outbox, Queue, Protocol):
-    """What a page is told from."""
+    """What a page is updated from."""

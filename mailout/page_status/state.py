@@ -1,4 +1,4 @@
-"""What the page of a mailout says of it: read from the queue alone, so that it can be told at any time."""
+"""What the page of a mailout says of it: read from the queue alone, so that it can be updated at any time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Keeps the pages of mailouts, and the errors database, up to date.
 
-What is to be told is asked for in the store before it is tried: a page that cannot be told now is told later,
-and a finished mailout never fails because Notion is away.
+What is to be written is noted in the store before it is tried: a page that cannot be written now is written
+later, and a finished mailout never fails because Notion is away.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mailout import ids
 from mailout.clock import Clock
-from mailout.content.document import Problem, told
+from mailout.content.document import Problem, problem_line
 from mailout.content.notion.links import page_id_of
 from mailout.content.port import Kind
 from mailout.error_log import ErrorRecord
@@ -36,7 +36,7 @@ DOWN_SECONDS = 60.0
 """After a failure nothing is tried for so long: whoever waits for us need not wait for Notion as well."""
 ERRORS_AT_ONCE = 100
 ERRORS_OF = 7 * 86_400.0
-"""Older errors than a week are not told any more: an errors database may be set up late."""
+"""Errors older than a week are not reported any more: an errors database may be set up late."""
 RATES_CHANGE_FOR = 30 * 86_400.0
 ALL = 100_000
 """Mailouts: more than anybody has."""
@@ -59,31 +59,31 @@ class PageReports:
         """Whether telling a page failed just now: then nothing is tried for a while."""
         return self._pages.is_down
 
-    def tell(self, id: str) -> bool:
-        """Show on its page how the mailout stands, or later. False: it could not be told now."""
+    def update(self, id: str) -> bool:
+        """Show on its page how the mailout stands, or later. False: the page could not be written now."""
         if self.reporter is None:
             return True
         mailout = self._store.mailout(id)
         if mailout.kind is not Kind.NOTION:  # it has no page, but it may have errors
-            self._tell_errors_of(mailout)
+            self._report_errors_of(mailout)
             return True
         self._store.ask_report(id)
         asked = self._store.due_reports().get(id, 0)
-        # Read after it was asked for: what is told is at least as new as what is ticked off.
+        # Read after it was asked for: what is written is at least as new as what is ticked off.
         return self._tell(self._store.mailout(id), asked)
 
-    def tell_later(self, mailout: Mailout) -> None:
-        """Whoever tells what is due next tells this, too."""
+    def update_later(self, mailout: Mailout) -> None:
+        """Whoever updates what is due next updates this, too."""
         if self.reporter is not None and mailout.kind is Kind.NOTION:
             self._store.ask_report(mailout.id)
 
-    def tell_due(self) -> None:
-        """Everything that could not be told before, and how those stand that are being sent."""
+    def update_due(self) -> None:
+        """Everything that could not be written before, and how those stand that are being sent."""
         if self.reporter is None:
             return
         for id, asked in self._store.due_reports().items():
             self._tell(self._store.mailout(id), asked)
-        self.tell_errors()
+        self.report_errors()
 
     def refresh(self) -> None:
         """Counts and rates of the last weeks' mailouts: deliveries and bounces come in late."""
@@ -93,7 +93,7 @@ class PageReports:
             leaves_a_trace = not (mailout.is_test or mailout.is_rehearsal)
             if mailout.kind is Kind.NOTION and leaves_a_trace and mailout.metrics and recent:
                 self._store.ask_report(mailout.id)
-        self.tell_due()
+        self.update_due()
 
     def refuse(self, ref: str, why: str, *, already_sent: bool = False, rehearsed: bool = False) -> None:
         """A page that cannot be sent asks no more: a person corrects it and asks again.
@@ -101,7 +101,7 @@ class PageReports:
         It gets no `sent_at`: nothing was sent. One that was sent before goes back to how that ended, one that
         was only rehearsed to being a draft.
         """
-        self.tell_errors()
+        self.report_errors()
         real = self._real_one(ref)
         status = PageStatus.SEND if already_sent else PageStatus.FAILED
         state = replace(page_state(real) if real else PageState(status=status), note=why)
@@ -109,19 +109,19 @@ class PageReports:
             state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
         self._show(ref, state, if_ready=True)
 
-    def tell_findings(self, ref: str, problems: Sequence[Problem]) -> None:
-        """On the page, for its author. Not told again later: the next run looks again."""
+    def show_findings(self, ref: str, problems: Sequence[Problem]) -> None:
+        """On the page, for its author. Not repeated later: the next run looks again."""
         reporter = self.reporter
         if reporter is None:
             return
-        lines = [told(problem) for problem in problems]
+        lines = [problem_line(problem) for problem in problems]
         try:
-            self._pages.tell(lambda: reporter.show_findings(ref, lines))
+            self._pages.attempt(lambda: reporter.show_findings(ref, lines))
         except SourceNotFound as error:
-            log.warning("There is no page to tell any more: %s", error.message)
+            log.warning("There is no page to update any more: %s", error.message)
 
-    def tell_errors(self) -> None:
-        """New errors, each once. One whose answer was lost may be told again: better twice than never."""
+    def report_errors(self) -> None:
+        """New errors, each once. One whose answer was lost may be reported again: better twice than never."""
         if self.reporter is None or not self.reporter.keeps_errors:
             return
         since = self._store.now() - ERRORS_OF
@@ -132,23 +132,23 @@ class PageReports:
                 self._store.errors_reported(numbers)
 
     def _tell(self, mailout: Mailout, asked: int) -> bool:
-        """Due until its end was told: a process that dies in between leaves it to the next one."""
+        """Due until its end was written: a process that dies in between leaves it to the next one."""
         # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
         real = self._real_one(mailout.ref) if mailout.is_test or mailout.is_rehearsal else None
-        told = self._show(mailout.ref, page_state(real or mailout))
-        if told and mailout.status in (Status.COMPLETED, Status.CANCELLED):
+        written = self._show(mailout.ref, page_state(real or mailout))
+        if written and mailout.status in (Status.COMPLETED, Status.CANCELLED):
             self._store.report_made(mailout.id, asked)
-        self._tell_errors_of(mailout)
-        return told
+        self._report_errors_of(mailout)
+        return written
 
     def _show(self, ref: str, state: PageState, *, if_ready: bool = False) -> bool:
         reporter = self.reporter
         if reporter is None:
             return False
         try:
-            return self._pages.tell(lambda: reporter.show(ref, state, if_ready=if_ready))
+            return self._pages.attempt(lambda: reporter.show(ref, state, if_ready=if_ready))
         except SourceNotFound as error:
-            log.warning("There is no page to tell any more: %s", error.message)
+            log.warning("There is no page to update any more: %s", error.message)
             return True
 
     def _real_one(self, ref: str) -> Mailout | None:
@@ -157,12 +157,12 @@ class PageReports:
         except NotFound:
             return None
 
-    def _tell_errors_of(self, mailout: Mailout) -> None:
+    def _report_errors_of(self, mailout: Mailout) -> None:
         if self.reporter is not None and self.reporter.keeps_errors and mailout.status != Status.PROCESSING:
             failures = new_failures(self._store, mailout, self._provider)
             if failures:
                 self._store.record_errors(failures)
-        self.tell_errors()
+        self.report_errors()
 
     def _record(self, error: ErrorRecord) -> bool:
         """With its mailout in words; it belongs to the mailout's page."""
@@ -181,7 +181,7 @@ class PageReports:
                 subject = mailout.subject
                 error = replace(error, mailout=f"{mailout.subject} ({mailout.id})")
         try:
-            return self._errors.tell(lambda: _record_somehow(reporter, error, page, subject))
+            return self._errors.attempt(lambda: _record_somehow(reporter, error, page, subject))
         except SourceNotFound as missing:
             log.warning("The errors database cannot be found: %s", missing)
             return False
@@ -215,16 +215,16 @@ class _Line:
     def is_down(self) -> bool:
         return self._clock.monotonic() < self._up_at
 
-    def tell(self, tell: Callable[[], None]) -> bool:
-        """False: not told. The store knows that it is due, so this is no error of the mailout's."""
+    def attempt(self, write: Callable[[], None]) -> bool:
+        """False: not written. The store knows that it is due, so this is no error of the mailout's."""
         if self.is_down:
             return False
         try:
-            tell()
+            write()
         except (StoreError, SourceNotFound):
             raise
         except MailoutError as error:
-            log.warning("Notion: %s could not be told and will be told later: %s", self._place, error)
+            log.warning("Notion: %s could not be updated and will be updated later: %s", self._place, error)
             self._up_at = self._clock.monotonic() + DOWN_SECONDS
             return False
         return True

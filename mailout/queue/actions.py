@@ -8,7 +8,7 @@ from enum import StrEnum
 from mailout.delivery.protocol import Timing
 from mailout.delivery.states import State
 from mailout.errors import UsageError
-from mailout.queue.judge import defer
+from mailout.queue.deferrals import defer
 from mailout.queue.limits import Defer
 from mailout.queue.mailout import DeferReason, Mailout, Status
 from mailout.queue.port import QueueStore

@@ -62,7 +62,7 @@ class Job:
 
 def forecast_queue(limits: Limits, forecast_input: ForecastInput, jobs: Sequence[Job]) -> Sequence[Forecast]:
     """Of all mailouts, in the order of their turns: whoever is due goes, through the same limits."""
-    play = _Play(limits, forecast_input)
+    play = _Simulation(limits, forecast_input)
     tonight = midnight(limits, forecast_input.now)
     made: dict[int, Forecast] = {}
     while len(made) < len(jobs):
@@ -73,7 +73,7 @@ def forecast_queue(limits: Limits, forecast_input: ForecastInput, jobs: Sequence
     return [made[place] for place in range(len(jobs))]
 
 
-def _sent(play: _Play, job: Job, tonight: float) -> Forecast:
+def _sent(play: _Simulation, job: Job, tonight: float) -> Forecast:
     play.go_to(job.due)
     play.limited_by = None
     first: float | None = None
@@ -98,7 +98,7 @@ class _Period:
     n: float
 
 
-class _Play:
+class _Simulation:
     """The clock, the counters and the quota, moved forward. Parts of messages count: edges lose none."""
 
     def __init__(self, limits: Limits, forecast_input: ForecastInput) -> None:

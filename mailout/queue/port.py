@@ -31,7 +31,7 @@ class Freezing:
     began: float  # who came later is not meant
 
 
-class How(StrEnum):
+class RequestKind(StrEnum):
     """What exactly is asked for."""
 
     AS_WRITTEN = "as_written"  # a test or not, as the page or file says
@@ -46,25 +46,25 @@ class Request:
     """The same one, asked for again within a minute, is one."""
 
     ref: str
-    how: How = How.AS_WRITTEN
+    how: RequestKind = RequestKind.AS_WRITTEN
 
     @classmethod
     def of(cls, ref: str, test: bool | None = None, if_ready: bool = False) -> Request:
         """A page has one name here, whether its id or its address was given."""
         ref = page_id_of(ref) or ref
         if if_ready:
-            return cls(ref, How.IF_READY)
+            return cls(ref, RequestKind.IF_READY)
         if test is None:
             return cls(ref)
-        return cls(ref, How.TEST if test else How.REAL)
+        return cls(ref, RequestKind.TEST if test else RequestKind.REAL)
 
     @property
     def test(self) -> bool | None:
-        return {How.TEST: True, How.REAL: False}.get(self.how)
+        return {RequestKind.TEST: True, RequestKind.REAL: False}.get(self.how)
 
     @property
     def if_ready(self) -> bool:
-        return self.how is How.IF_READY
+        return self.how is RequestKind.IF_READY
 
 
 class Queue(Protocol):

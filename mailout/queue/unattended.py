@@ -1,4 +1,4 @@
-"""What waits in the queue while nobody is at it: for whoever watches, to wake a run of the queue.
+"""What waits in the queue and nobody is sending: for the watch, which starts a run of the queue.
 
 Each thing has a key, and how many seconds it may wait before it counts: somebody may be about to take it up.
 """
@@ -29,11 +29,11 @@ def unattended(
     busy = any(not _is_silent(one, now, lease) for one in store.mailouts(statuses=[Status.PROCESSING]))
     found = {f"request {one.ref} {one.how}": 0.0 for one in asked}
     for one in due:
-        found[f"mailout {one.id} {_due_since(one)}"] = _patience(one, now, busy)
+        found[f"mailout {one.id} {_due_since(one)}"] = _wait_before_start(one, now, busy)
     return found
 
 
-def _patience(mailout: Mailout, now: float, busy: bool) -> float:
+def _wait_before_start(mailout: Mailout, now: float, busy: bool) -> float:
     if mailout.status is Status.PROCESSING:
         return 0.0  # its sender has died
     return ONE_TURN if busy else max(0.0, mailout.created_at + JUST_ASKED - now)

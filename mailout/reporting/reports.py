@@ -34,8 +34,8 @@ class Reports:
 class Pages(Protocol):
     """Where people wrote the mailouts."""
 
-    def tell(self, mailout_id: str) -> bool: ...
-    def tell_later(self, mailout: Mailout) -> None: ...
+    def update(self, mailout_id: str) -> bool: ...
+    def update_later(self, mailout: Mailout) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,7 +49,7 @@ class Reporting:
     census: Callable[[str], Mapping[str, Any]] | None = None  # of an article, by its mailout's id
 
     def report(self, id: str, note: str | None = None) -> Reports:
-        """Write the files again; the mailout's Notion page is told. `note`: what else the summary says."""
+        """Write the files again; the mailout's Notion page is updated. `note`: what else the summary says."""
         summary = summarise(
             self.store,
             id,
@@ -64,12 +64,12 @@ class Reporting:
                 self._write(reports)
             except HomeUnwritable as error:
                 log.warning("The report was not written, the mailout is as it should be. %s", error)
-        self.pages.tell(id)
+        self.pages.update(id)
         return reports
 
     def postpone(self, mailout: Mailout) -> Reports:
         """The counts alone: files and page take long, and whoever stopped the sending should not wait."""
-        self.pages.tell_later(mailout)
+        self.pages.update_later(mailout)
         summary = Summary(mailout, self.store.now(), transport=self.transport)
         return Reports(summary, *self._paths(mailout.id), written=False)
 

@@ -5,4 +5,6 @@ from __future__ import annotations
 import multiprocessing
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.chaos.freezing", "tests.producer.process"])
+FORKS.set_forkserver_preload(
+    ["tests.chaos.jobs", "tests.chaos.freezing", "mailout.audience.frame", "tests.chaos.warm"]
+)

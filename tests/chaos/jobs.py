@@ -1,14 +1,13 @@
 """What a process does until somebody kills it: everything from the order to the report.
 
-A process is forked from one that has imported everything (`multiprocessing`'s fork server): it begins within
-some 30 ms, so that a thousand can be killed within minutes. Doing a job again is what the same command, or
+A process is forked from one that has imported everything: it begins within some 30 ms, so that a thousand can
+be killed within minutes. Doing a job again is what the same command, or
 the next run of the queue, would do.
 """
 
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import signal
 import socket
@@ -34,6 +33,7 @@ from mailout.intake.single_mails import HandedIn, SingleMailIntake
 from mailout.metrics.counted import counted
 from mailout.settings import load_settings
 from mailout.store import Store
+from tests.chaos.forks import FORKS
 from tests.contract.articles import order
 from tests.contract.postgres import PostgresRpc
 
@@ -42,9 +42,6 @@ MAILOUTS = ("folder", "single", "bulk", "articles")
 """Those that have a row in the queue, and so a ledger."""
 COMPANY = "default"
 HAND_IN = 50
-
-FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload([__name__, "mailout.audience.frame", "tests.chaos.warm"])
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,7 @@ def _mailout(engine: Engine, job: Job) -> None:
     try:
         engine.deliver(engine.intake.enqueue(job.ref or str(job.home / "letter.md")).id)
     finally:
-        engine.pages.tell_due()  # as the next run of the queue does, also of one that is over
+        engine.pages.update_due()  # as the next run of the queue does, also of one that is over
 
 
 def _article(engine: Engine, job: Job) -> None:
@@ -210,7 +207,7 @@ def apply_events(job: Job) -> None:
 
 
 def start(what: Callable[..., None], job: Job, *more: object) -> BaseProcess:
-    process = FORKING.Process(target=_run, args=(what, job, *more), daemon=True)
+    process = FORKS.Process(target=_run, args=(what, job, *more), daemon=True)
     process.start()
     return process
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from tests.chaos import disks, neighbours, scenes, up
 from tests.chaos.jobs import MODES
-from tests.chaos.places import Place, Stage, Verdict, clear
+from tests.chaos.places import Place, Stage, clear
 from tests.chaos.scenes import Scene, answers
+from tests.chaos.verdict import Verdict
 
 STORES = ("sqlite", "supabase")
 BY_SES = tuple(mode for mode in MODES if mode != "folder")
@@ -58,8 +59,9 @@ class Row:
     def play(self, stage: Stage, mode: str, store: str, dose: int | None = None) -> Verdict:
         """Until it has struck so often; each mailout is finished and judged."""
         wanted, total = dose or self.dose, Verdict()
+        people = min(self.people, max(80, 25 * wanted)) * (3 if mode == "bulk" else 1)
         for _ in range(self.rounds):
-            with self.place(stage, mode, store, self.people * (3 if mode == "bulk" else 1)) as place:
+            with self.place(stage, mode, store, people) as place:
                 hits = self.scene(place, wanted - total.hits)
                 place.finish()
                 total += place.judge(hits)
@@ -101,8 +103,10 @@ ROWS = (
     Row("stop", "SIGSTOP of the sender; another takes over; then it wakes", scenes.suspended, 3,
         place=short_lease),
     Row("term", "SIGTERM of the sender", scenes.terminated, 8, doubt=0, people=250),
-    Row("two-senders", "two senders at once, one killed now and then", scenes.senders(2), 6, people=300),
-    Row("three-senders", "three senders at once, one killed now and then", scenes.senders(3), 6, people=300),
+    Row("two-senders", "two senders at once, one killed now and then", scenes.senders(2), 6, people=300,
+        place=short_lease),
+    Row("three-senders", "three senders at once, one killed now and then", scenes.senders(3), 6, people=300,
+        place=short_lease),
     Row("machine-lost", "the sender killed, its journal gone with its disk", scenes.machine_lost, 2,
         place=short_lease),
     Row("power-cut", "power cut: what was not synced is lost, of journal and SQLite", disks.power_cut, 8,

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
@@ -22,15 +22,16 @@ from psycopg.rows import dict_row
 from mailout.audience.port import SubscriberRow
 from mailout.clock import SystemClock
 from mailout.delivery.states import COLUMN_OF, WAITING, Column, State
-from mailout.queue.mailout import Mailout
 from mailout.store import Store
 from tests.chaos.jobs import MAILOUTS, Job, open_store, send, start
+from tests.chaos.verdict import Verdict, balances
 from tests.contract.articles import FRANKLIN, OHIO, SLICES, US
 from tests.contract.postgres import database, empty, migrate
 from tests.producer.database import ProducerDatabase
 from tests.stubs.ses_control import SesStub, ses_stub
 
 PATIENCE = 300.0
+ATTEMPTS = 3  # of a notification, at most
 """How long a process may take to do what it surely does; only a hang ever waits so long."""
 LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"
 SETTINGS = {
@@ -51,32 +52,6 @@ SETTINGS = {
     "RETRY_DELAYS": "0.05,0.05,0.1,0.1,0.2",
     "CIRCUIT_FAILURES": "10000",  # a bad day is to go on
 }
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of one scene; adding them up gives a row of the table."""
-
-    scenes: int = 0
-    hits: int = 0  # how often the fault struck
-    accepted: int = 0
-    twice: int = 0  # accepted more than once, by the receiver's record
-    lost: int = 0  # neither accepted nor waiting nor known to be in doubt or refused
-    unknown: int = 0
-    failed: int = 0  # refused for good, and said to be so
-    stuck: int = 0  # waits after all is well again, and nothing says why
-    unbalanced: int = 0  # mailouts whose ledger is not what their messages say, counters that drifted
-
-    def __add__(self, other: Verdict) -> Verdict:
-        return Verdict(*(mine + theirs for mine, theirs in zip(self.numbers, other.numbers, strict=True)))
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        return tuple(vars(self).values())
-
-    @property
-    def is_good(self) -> bool:
-        return not (self.twice or self.lost or self.stuck or self.unbalanced)
 
 
 class Place:
@@ -143,10 +118,11 @@ class Place:
                         store.resume(mailout.id)
             time.sleep(0.2)
 
-    def free_locks(self) -> None:
-        """A producer's rows that a dead worker held: their time is over at once."""
+    def free_locks(self, *dead: BaseProcess) -> None:
+        """A producer's rows that dead workers held (or all of them): their time is over at once."""
         if self.producer is not None:
-            self.producer.free_locks()
+            for worker in [f"%-{process.pid}-%" for process in dead] or ["%"]:
+                self.producer.free_locks(worker)
 
     # ── what is found ──
 
@@ -212,17 +188,25 @@ class Place:
             unknown=sum(state is State.UNKNOWN for state in states.values()),
             failed=len(refused),
             stuck=waiting,
-            unbalanced=sum(not _balances(one, states) for one in mailouts)
+            unbalanced=sum(not balances(one, states) for one in mailouts)
             + len(drift)
             + sum(one.metrics.get("delivered", 0) != accepted.total() for one in mailouts if self.delivered)
-            + sum(email in accepted for email in refused),
+            + sum(email in accepted for email in refused)
+            + self._told_wrongly(accepted),
         )
 
-
-def _balances(mailout: Mailout, states: Mapping[str, State]) -> bool:
-    counted = Counter(COLUMN_OF[state].value for state in states.values())
-    ledger = mailout.ledger
-    return ledger.balances and all(getattr(ledger, one.value) == counted[one.value] for one in Column)
+    def _told_wrongly(self, accepted: Mapping[str, int]) -> int:
+        """A producer's rows: one that ended has one event, attempts counted, and `sent` only if it was."""
+        if self.producer is None:
+            return 0
+        ended = [row for row in self.producer.rows() if row["fanout_status"] != "pending"]
+        events = Counter(event["payload"].get("notificationId") for event in self.producer.events())
+        return sum(
+            events[row["notification_id"]] != 1
+            or not 1 <= row["fanout_attempts"] <= ATTEMPTS
+            or (row["fanout_status"] == "sent" and not accepted.get(row["email"]))
+            for row in ended
+        )
 
 
 def _open(states: Any) -> int:

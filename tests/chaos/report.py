@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tests.chaos.matrix import Row
-from tests.chaos.places import Verdict
 from tests.chaos.runner import Played, Run
+from tests.chaos.verdict import Verdict
 
 HEAD = (
     "fault",

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos.matrix import Row
-from tests.chaos.places import Stage, Verdict
+from tests.chaos.places import Stage
+from tests.chaos.verdict import Verdict
 from tests.contract.postgres import server
 
 

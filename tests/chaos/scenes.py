@@ -71,6 +71,7 @@ def senders(count: int) -> Scene:
             victim = at_work.pop(0)
             hits += victim.is_alive()
             kill(victim)
+            place.free_locks(victim)
             at_work.append(place.start())
         for one in at_work:
             one.join(PATIENCE)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.chaos.matrix import ROWS, Row
-from tests.chaos.places import Stage, Verdict
+from tests.chaos.places import Stage
 from tests.chaos.report import table
 from tests.chaos.runner import Run, play_one
+from tests.chaos.verdict import Verdict
 
 SHORT = {
     "kill": (6, [("folder", "sqlite"), ("single", "supabase"), ("bulk", "sqlite"), ("articles", "supabase"),

@@ -35,7 +35,7 @@ def test_only_one_of_two_workers_tells_it(store: Store, factory: StoreFactory) -
     other = factory.open_again()
     assert store.claim_alert(known)
     assert not other.claim_alert(known)
-    store.alert_told("a")
+    store.alert_sent("a")
     assert not other.claim_alert(known)
     factory.set_now(NOON + 60)
     assert store.alerts_hold(["a"], NOON + 60) == [Known("a", NOON, 1, 0, NOON, NOON)]
@@ -57,7 +57,7 @@ def test_what_comes_back_has_not_been_told(store: Store, factory: StoreFactory) 
     """The second refusal of a week is news, too."""
     (known,) = store.alerts_hold(["a"], NOON)
     store.claim_alert(known)
-    store.alert_told("a")
+    store.alert_sent("a")
     store.alerts_hold([], NOON + 60)
     (again,) = store.alerts_hold(["a"], NOON + 120)
     assert again == Known("a", NOON + 120, 1, 0, None, None)
@@ -92,7 +92,7 @@ def test_workers_at_once_tell_each_alert_once(store: Store, factory: StoreFactor
         for known in seen:
             if mine.claim_alert(known):
                 told.append(known.key)
-                mine.alert_told(known.key)
+                mine.alert_sent(known.key)
 
     threads = [threading.Thread(target=work, args=(factory.open_again(),)) for _ in range(4)]
     for thread in threads:

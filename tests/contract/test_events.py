@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mailout.delivery.protocol import Attempt, Claimed
 from mailout.delivery.states import State
 from mailout.feedback.ingest import ingest, read
-from mailout.feedback.model import Applied, Heard, InboxCounts, Reading, Received
+from mailout.feedback.model import Applied, InboxCounts, Reading, Received, StatusChange
 from mailout.ids import uuid_of
 from mailout.queue.mailout import MailoutOutcome
 from mailout.store import Store
@@ -320,11 +320,11 @@ def test_news_without_an_event_counts_the_same(store: Store) -> None:
     """SES's suppression list knows who bounced or complained before we kept any record."""
     subscribe(store, ANN, BOB)
     news = {
-        ANN: Heard("bounced", NOON - 9, "Permanent", "OnAccountSuppressionList"),
-        BOB: Heard("unsubscribed", NOON - 9, complained=True),
-        "stranger@example.net": Heard("bounced", NOON),
+        ANN: StatusChange("bounced", NOON - 9, "Permanent", "OnAccountSuppressionList"),
+        BOB: StatusChange("unsubscribed", NOON - 9, complained=True),
+        "stranger@example.net": StatusChange("bounced", NOON),
     }
-    assert (store.hear(news), store.hear(news)) == (2, 0)
+    assert (store.change_statuses(news), store.change_statuses(news)) == (2, 0)
     assert store.subscriber(ANN)["bounce_subtype"] == "OnAccountSuppressionList"
     assert not store.resubscribe(BOB, None)
 

@@ -10,7 +10,7 @@ from mailout.feedback.model import Reading, Received
 from mailout.history.noticed import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
 from mailout.history.port import Act
 from mailout.ids import transactional_id, uuid_of
-from mailout.intake.notification_port import NewNotification, Told
+from mailout.intake.notification_port import NewNotification, Reported
 from mailout.queue.mailout import Status
 from mailout.store import Store
 from tests.clocks import NOON
@@ -76,7 +76,7 @@ def test_notifications_are_counted_by_state(store: Store, factory: StoreFactory)
     for n, rehearsal in enumerate((False, False, False, True)):
         factory.set_now(NOON + n)
         store.put_notifications([notification(n, content, rehearsal=rehearsal)])
-    store.note_told([Told("row 0", 0, ended=True)])
+    store.note_reported([Reported("row 0", 0, ended=True)])
     store.recall_notifications(["row 0"], requeue=True)
     assert store.notification_states(rehearsal=False) == {"PENDING": 2, "REQUEUED": 1}
     assert store.notification_states(rehearsal=True) == {"PENDING": 1}

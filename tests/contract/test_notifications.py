@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mailout import ids
+from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.delivery.protocol import Attempt, Outcome, OutcomeKind
 from mailout.delivery.states import State
 from mailout.errors import SourceUnavailable
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Heard, Received
+from mailout.feedback.model import Received, StatusChange
+from mailout.intake.notification_port import RowResult
 from tests.clocks import NOON
 from tests.contract.scenes import subscribe
 from tests.contract.stores import StoreFactory
@@ -257,14 +260,17 @@ def test_so_many_notifications_and_no_more(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("heard", "status"),
     [
-        (Heard("bounced", NOON), "skipped"),
-        (Heard("unsubscribed", NOON, complained=True), "skipped"),
-        (Heard("unsubscribed", NOON), "sent"),  # from our letters; what it asked the producer for still comes
+        (StatusChange("bounced", NOON), "skipped"),
+        (StatusChange("unsubscribed", NOON, complained=True), "skipped"),
+        (
+            StatusChange("unsubscribed", NOON),
+            "sent",
+        ),  # from our letters; what it asked the producer for still comes
     ],
 )
-def test_a_dead_address_and_a_complainer_get_nothing(scene: Scene, heard: Heard, status: str) -> None:
+def test_a_dead_address_and_a_complainer_get_nothing(scene: Scene, heard: StatusChange, status: str) -> None:
     subscribe(scene.store, "ana@example.org")
-    scene.store.hear({"ana@example.org": heard})
+    scene.store.change_statuses({"ana@example.org": heard})
     id = scene.producer.one()
     scene.run()
     row = scene.producer.row(id)
@@ -385,15 +391,14 @@ class Died(BaseException):
     pass
 
 
-def die_before_telling(scene: Scene) -> None:
-    worker = scene.worker()
-
-    def tell(batch: object) -> None:
+class DiesBeforeWriting(ProducerSqlite):
+    def write(self, results: Sequence[RowResult]) -> set[int]:
         raise Died
 
-    worker._tell = tell  # type: ignore[method-assign, assignment]
+
+def die_before_reporting(scene: Scene) -> None:
     with pytest.raises(Died):
-        worker.run()
+        scene.worker(producer=DiesBeforeWriting).run()
     scene.producer.free_locks()
 
 
@@ -401,13 +406,13 @@ def die_before_telling(scene: Scene) -> None:
     ("outcome", "status", "attempts", "calls"),
     [(None, "sent", 1, 1), (UNKNOWN, "failed", 1, 1), (TRANSIENT, "sent", 2, 2)],
 )
-def test_died_between_sending_and_telling(
+def test_died_between_sending_and_reporting(
     scene: Scene, outcome: Outcome | None, status: str, attempts: int, calls: int
 ) -> None:
     """What is known is told, what is not is never sent again, and each attempt counts once."""
     id = scene.producer.one()
     scene.answer(outcome)
-    die_before_telling(scene)
+    die_before_reporting(scene)
     assert scene.producer.row(id)["fanout_attempts"] == 0
     scene.answer(None)
     scene.run()
@@ -417,7 +422,7 @@ def test_died_between_sending_and_telling(
 
 def test_known_to_be_sent_goes_before_what_happened_since(scene: Scene) -> None:
     id = scene.producer.one()
-    die_before_telling(scene)
+    die_before_reporting(scene)
     scene.producer.sql("UPDATE subscriptions SET status = 'unsubscribed'")
     scene.run()
     assert scene.producer.row(id)["fanout_status"] == "sent"
@@ -450,7 +455,7 @@ def test_died_between_telling_and_noting(
         raise Died
 
     with monkeypatch.context() as patched:
-        patched.setattr(scene.store, "note_told", die)
+        patched.setattr(scene.store, "note_reported", die)
         with pytest.raises(Died):
             scene.run()
     assert scene.producer.row(id)["fanout_attempts"] == 1
@@ -500,7 +505,7 @@ def test_a_slow_worker_does_not_take_anothers_end_for_a_requeue(scene: Scene) ->
 
 def test_a_moved_file_sends_nothing_again(scene: Scene) -> None:
     id = scene.producer.one()
-    die_before_telling(scene)
+    die_before_reporting(scene)
     scene.producer.sql("PRAGMA wal_checkpoint(TRUNCATE)")
     moved = scene.producer.path.with_name("moved.db")
     scene.producer.path.rename(moved)
@@ -527,7 +532,7 @@ def test_two_rows_with_one_dedupe_key_are_one_mail(scene: Scene, together: bool,
         scene.run()
     rows.append(scene.producer.notify(subscription, scene.producer.open_event()))
     if dies:
-        die_before_telling(scene)
+        die_before_reporting(scene)
     for _ in range(2):
         scene.run()
         scene.wait(121)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.stores import StoreFactory
 
-PAGE = Request("a-page", How.IF_READY)
+PAGE = Request("a-page", RequestKind.IF_READY)
 
 
 def test_a_request_is_kept_until_it_is_answered(store: Store) -> None:
@@ -33,10 +33,10 @@ def test_asked_ten_times_in_a_minute_it_is_one_request(store: Store, factory: St
 
 def test_a_test_and_the_real_thing_are_two_requests(store: Store) -> None:
     """Whoever looks at a test and then asks for the real one within the minute wants both."""
-    requests = [Request("letter.md", how) for how in How]
+    requests = [Request("letter.md", how) for how in RequestKind]
     assert all(store.ask(request, repeat=60) for request in requests)
     store.answered(requests[0])
-    assert {request.how for request in store.asked(waiting=0)} == set(How) - {requests[0].how}
+    assert {request.how for request in store.asked(waiting=0)} == set(RequestKind) - {requests[0].how}
 
 
 def test_the_event_has_its_time_before_the_queue_looks(store: Store, factory: StoreFactory) -> None:

@@ -153,7 +153,10 @@ def test_the_row_of_somebody_who_left_has_no_id_that_can_be_calculated(
     store.unsubscribe("left@example.org", None)
     for parts in ("'subscriber', 'left@example.org'", "'left@example.org'"):
         (row,) = admin.execute(f"select mailout_uuid({parts})::text as id").fetchall()  # type: ignore[arg-type]
-        form.execute("insert into subscribers (id, email) values (%s, 'new@example.org')", (row["id"],))
+        taken = form.execute(
+            "insert into subscribers (id, email) values (%s, 'new@example.org')", (row["id"],)
+        )
+        assert taken.statusmessage == "INSERT 0 1"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mailout.delivery.states import State
-from mailout.feedback.model import Heard
+from mailout.feedback.model import StatusChange
 from mailout.ids import transactional_id
 from mailout.store import Store
 from tests.clocks import NOON
@@ -65,22 +65,22 @@ def test_a_company_that_is_full_is_passed_over(
     [
         (None, "transactional", True),
         (None, "marketing", True),
-        (Heard("unsubscribed", NOON), "transactional", True),
-        (Heard("unsubscribed", NOON), "marketing", False),
-        (Heard("unsubscribed", NOON), None, False),
-        (Heard("unsubscribed", NOON, complained=True), "transactional", False),
-        (Heard("unsubscribed", NOON, complained=True), "marketing", False),
-        (Heard("bounced", NOON), "transactional", False),
-        (Heard("bounced", NOON), "marketing", False),
+        (StatusChange("unsubscribed", NOON), "transactional", True),
+        (StatusChange("unsubscribed", NOON), "marketing", False),
+        (StatusChange("unsubscribed", NOON), None, False),
+        (StatusChange("unsubscribed", NOON, complained=True), "transactional", False),
+        (StatusChange("unsubscribed", NOON, complained=True), "marketing", False),
+        (StatusChange("bounced", NOON), "transactional", False),
+        (StatusChange("bounced", NOON), "marketing", False),
     ],
 )
 def test_who_has_left_is_left_alone(
-    store: Store, outbox: Outbox, heard: Heard | None, category: str | None, goes: bool
+    store: Store, outbox: Outbox, heard: StatusChange | None, category: str | None, goes: bool
 ) -> None:
     """A receipt still reaches who unsubscribed from news; a dead address and a complainer get nothing."""
     subscribe(store, "ana@example.org")
     if heard is not None:
-        store.hear({"ana@example.org": heard})
+        store.change_statuses({"ana@example.org": heard})
     id = outbox.add("ana@example.org", category=category)
     stranger = outbox.add("stranger@example.org", category=category)
     reply = Sender(store, None).step(want=5, buckets=buckets(NOON))

@@ -12,7 +12,7 @@ from mailout.audience.port import SubscriberRow
 from mailout.delivery.states import State
 from mailout.history.noticed import WrittenPage
 from mailout.queue.mailout import Status
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 from mailout.time_format import spoken
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import Site, site
@@ -30,7 +30,7 @@ def test_a_letter_goes_to_people_only_with_their_number_typed(dashboard: Site) -
         assert "Nothing is sent" in dashboard.act(send, number=typed).text
         assert dashboard.store.asked(waiting=0) == []
     assert "It goes out within a minute" in dashboard.act(send, number=f"{size:,}").text
-    assert dashboard.store.asked(waiting=0) == [Request(PAGE, How.REAL)]
+    assert dashboard.store.asked(waiting=0) == [Request(PAGE, RequestKind.REAL)]
     assert [act.what for act in dashboard.store.acts()].count("asked to send a letter") == 1
 
 
@@ -46,7 +46,7 @@ def test_a_test_is_asked_for_once_a_minute(dashboard: Site) -> None:
     dashboard.sign_in()
     assert "on its way" in dashboard.act(f"/letters/{dashboard.ids['test']}/test").text
     assert "less than a minute ago" in dashboard.act(f"/letters/{dashboard.ids['test']}/test").text
-    assert dashboard.store.asked(waiting=0) == [Request(PAGE, How.TEST)]
+    assert dashboard.store.asked(waiting=0) == [Request(PAGE, RequestKind.TEST)]
 
 
 def test_a_new_letter_begins_with_a_test_of_its_page(dashboard: Site) -> None:
@@ -54,7 +54,7 @@ def test_a_new_letter_begins_with_a_test_of_its_page(dashboard: Site) -> None:
     assert "no address of a Notion page" in dashboard.act("/letters", page="https://example.org").text
     dashboard.act("/letters", page=f"https://www.notion.so/News-{PAGE.replace('-', '')}")
     (request,) = dashboard.store.asked(waiting=0)
-    assert request.how is How.TEST
+    assert request.how is RequestKind.TEST
 
 
 def test_pause_resume_and_take_back(dashboard: Site) -> None:
@@ -274,7 +274,7 @@ def test_drafts_are_shown_as_the_watch_read_them(dashboard: Site, filled: Path, 
     assert "Read from Notion" in shown
     assert f"Winter</b> goes out {spoken(later, ZONE)}" in dashboard.client.get("/").text
     dashboard.act("/letters", page=PAGE)
-    assert dashboard.store.asked(waiting=0) == [Request(PAGE, How.TEST)]
+    assert dashboard.store.asked(waiting=0) == [Request(PAGE, RequestKind.TEST)]
 
 
 def test_one_letter_leads_to_its_run_in_prefect(filled: Path, tmp_path: Path) -> None:

@@ -16,17 +16,13 @@ from mailout.doctor.checks import Check
 from mailout.examination import examine
 from mailout.settings import load_settings
 from tests.e2e.conftest import Commands
+from tests.environment import SENDER
 from tests.stubs.dns import name_server
 from tests.stubs.ses_control import SesStub, ses_stub
 from tests.stubs.sns_sqs import QUEUE, QUEUE_URL, TOPIC, sns_and_sqs
 
 COMPLETE = {
-    "FROM_EMAIL": "news@example.org",
-    "ORG_NAME": "The Harbour",
-    "ORG_ADDRESS": "1 Quay",
-    "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
-    "UNSUBSCRIBE_SECRET": "a secret of some length",
-    "TEST_EMAILS": "editor@example.org",
+    **SENDER,
     "PUBLIC_URL": "https://mail.example.org",
 }
 SES = {

@@ -16,6 +16,7 @@ from mailout.clock import Clock, SystemClock
 from mailout.engine import Engine
 from mailout.settings import load_settings
 from tasks.logs import OURS, PREFECTS
+from tests.environment import SENDER
 from tests.transports import Delivering
 
 
@@ -53,12 +54,7 @@ def engine_with(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
     ) -> Engine:
         env = {
             "MAILOUT_HOME": str(tmp_path / "home"),
-            "FROM_EMAIL": "news@example.org",
-            "ORG_NAME": "The Harbour",
-            "ORG_ADDRESS": "1 Quay",
-            "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
-            "UNSUBSCRIBE_SECRET": "a secret of some length",
-            "TEST_EMAILS": "editor@example.org",
+            **SENDER,
             "SEND_RATE_PER_SEC": "0",
         }
         chosen = load_settings(env=env | {name: str(value) for name, value in settings.items()})

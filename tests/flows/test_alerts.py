@@ -104,7 +104,7 @@ def test_resumed_and_refused_again_by_the_next_run_is_told_again(
     run(send_mailout, copied)
     run(run_queue)
     engine.store.resume(COPY)
-    monkeypatch.setattr("mailout.queue.judge.may_be_a_duplicate", lambda mailout: True)
+    monkeypatch.setattr("mailout.queue.deferrals.may_be_a_duplicate", lambda mailout: True)
     run(run_queue)
     assert engine.store.mailout(COPY).defer_reason is DeferReason.DUPLICATE_CONTENT
     assert len(letters(engine)) == 2

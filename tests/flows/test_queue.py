@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import TerminationSignal
 from prefect.flows import Flow
 from prefect.runtime import flow_run
@@ -100,9 +101,9 @@ def outlives_sigterm() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("outlives_sigterm")
-@pytest.mark.parametrize("by_a_person", [True, False])
+@pytest.mark.parametrize(("by_a_person", "by_the_queue"), [(True, False), (False, False), (True, True)])
 def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended_lets_it_go(
-    engine_with: Build, letter: str, by_a_person: bool, monkeypatch: pytest.MonkeyPatch
+    engine_with: Build, letter: str, by_a_person: bool, by_the_queue: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Silently PROCESSING, it would look as if somebody were sending; paused by a restart, nobody would."""
     engine = engine_with(transport=Terminated, SEND_RATE_PER_SEC=2)
@@ -111,12 +112,19 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
     def cancel_first(id: str) -> Any:
         if by_a_person:
             with get_client(sync_client=True) as client:
-                client.set_flow_run_state(UUID(str(flow_run.id)), Cancelling(), force=True)
+                cancelled = flow_run.parent_flow_run_id or flow_run.id
+                client.set_flow_run_state(UUID(str(cancelled)), Cancelling(), force=True)
         return freeze(id)
 
     monkeypatch.setattr(engine.sending, "freeze", cancel_first)
+    if by_the_queue:
+        engine.intake.enqueue(letter)
     with pytest.raises(TerminationSignal):
-        run(send_mailout, letter)
+        run(*[run_queue] if by_the_queue else [send_mailout, letter])
+    if by_the_queue:
+        with get_client(sync_client=True) as client:
+            (ended, *_) = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
+        assert (ended.name, ended.state_name) == ("Hello", "Crashed")  # and not Running for ever
     left = engine.store.mailout(LETTER)
     assert left.status is Status.PENDING
     assert (left.ledger.sent in (1, 2), left.ledger.in_flight, left.ledger.unknown) == (True, 0, 0)

@@ -14,7 +14,7 @@ from flows.run_queue import run_queue
 from flows.send_article import send_article
 from mailout.engine import Engine
 from mailout.intake.article_order import ArticleOrder
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 from tests.clocks import FakeClock, FromNoon
 from tests.contract.articles import CLEO, UNA, order, settle_in
 from tests.flows.test_steps import STEPS, kinds, name_of, needed_by, steps_of
@@ -60,7 +60,7 @@ def test_a_request_is_answered_by_its_event_or_else_by_the_queue(engine_with: Bu
     clock = FromNoon()
     engine = engine_with(clock)
     settle_in(engine.store)
-    request = Request(order().to_ref(), How.ARTICLE)
+    request = Request(order().to_ref(), RequestKind.ARTICLE)
     assert run(order(), asked=True).name == "Answered"  # nobody asks
     engine.store.ask(request, repeat=60)
     later = FakeClock(clock.now() + 120)

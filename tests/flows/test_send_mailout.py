@@ -129,16 +129,6 @@ engine.deliver(engine.intake.enqueue(letter).id)
 """
 
 
-def test_nothing_leaves_while_everything_is_paused(engine_with: Build, letter: str) -> None:
-    engine = engine_with()
-    engine.intake.enqueue(letter)
-    engine.store.pause_all(True)
-    assert run(run_queue).name == "Paused"
-    engine.store.pause_all(False)
-    assert run(run_queue).message == f"{LETTER}: Completed"
-    assert len(mails(engine)) == 3
-
-
 @pytest.fixture
 def in_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line's way into the flow, with the tests' server instead of its own."""

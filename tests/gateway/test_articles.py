@@ -10,7 +10,7 @@ from gateway.dashboard.wrong_passwords import MOST_FROM_ONE
 from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
 from mailout.intake.article_order import ArticleOrder
-from mailout.queue.port import How
+from mailout.queue.port import RequestKind
 from tests.contract.articles import BATCH, settle_in
 from tests.gateway.conftest import Open
 
@@ -91,7 +91,7 @@ def test_it_is_written_down_and_prefect_is_told(
     id = ids.article_id("spring", BATCH)
     assert answer.json() == {"ok": True, "data": {"mailout_id": id, "new": True}}
     (asked,) = store.asked(0)
-    assert asked.how is How.ARTICLE
+    assert asked.how is RequestKind.ARTICLE
     (event,) = emitted.events
     assert event[0] == "mailout.article.requested"
     # The flow makes the same request of the event, to the letter: else it would find it answered.

@@ -21,7 +21,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.content.port import Kind
 from mailout.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
 from mailout.queue.mailout import NewMailout
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.test_prefect_events import Prefect
@@ -30,7 +30,7 @@ API_TOKEN, WEBHOOK_TOKEN, AUTOMATION = "the token of these tests", "secret_webho
 PAGE = "0123456789abcdef0123456789abcdef"
 DASHED = "01234567-89ab-cdef-0123-456789abcdef"
 BEARER = {"Authorization": f"Bearer {API_TOKEN}"}
-READY = Request(DASHED, How.IF_READY)
+READY = Request(DASHED, RequestKind.IF_READY)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_mailout_of_the_queue_is_named_by_its_id(gateway: httpx.Client, store:
     store.enqueue(NewMailout(id=id, kind=Kind.MARKDOWN, ref="letters/may.md", subject="May"))
     answer = gateway.post("/send-mailout", json={"mailout_id": id, "test": True}, headers=BEARER)
     assert answer.json()["ref"] == "letters/may.md"
-    assert store.asked(waiting=0) == [Request("letters/may.md", How.TEST)]
+    assert store.asked(waiting=0) == [Request("letters/may.md", RequestKind.TEST)]
     assert gateway.post("/send-mailout", json={"mailout_id": "none"}, headers=BEARER).status_code == 404
 
 

@@ -121,9 +121,12 @@ class ProducerDatabase:
         rows = self.sql("SELECT * FROM subscription_events ORDER BY event_id")
         return [{**row, "payload": json.loads(row["payload"])} for row in rows]
 
-    def free_locks(self) -> None:
-        """As if the time of every lock were over."""
-        self.sql("UPDATE open_event_notifications SET locked_at = '2000-01-01T00:00:00Z'")
+    def free_locks(self, worker: str = "%") -> None:
+        """As if the time of every lock were over, or of those whose worker has such a name."""
+        self.sql(
+            "UPDATE open_event_notifications SET locked_at = '2000-01-01T00:00:00Z' WHERE locked_by LIKE ?",
+            worker,
+        )
 
     def _insert(self, table: str, values: dict[str, Any], id: str) -> int:
         names, marks = ", ".join(values), ", ".join("?" * len(values))

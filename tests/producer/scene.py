@@ -85,8 +85,9 @@ class Scene:
     def worker(self, name: str = "here-1", **changes: Any) -> NotificationWorker:
         send = changes.pop("send", self.send)
         update = changes.pop("update_subscriptions", True)
+        producer = changes.pop("producer", ProducerSqlite)
         return NotificationWorker(
-            producer=ProducerSqlite(
+            producer=producer(
                 self.producer.path,
                 worker=name,
                 clock=self.clock,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from mailout.logs import MailoutHandler, configure_logging, log_as_set
-from mailout.redact import Hiding
+from mailout.redact import Redactor
 from mailout.settings import load_settings
 
 log = logging.getLogger("mailout.test_logs")
@@ -61,7 +61,7 @@ def test_a_json_line_leaves_out_what_was_not_given_and_keeps_the_error() -> None
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_redacted_neither_form_shows_an_address(format: str) -> None:
     stream = io.StringIO()
-    configure_logging("json" if format == "json" else "text", hide=Hiding(), stream=stream)
+    configure_logging("json" if format == "json" else "text", hide=Redactor(), stream=stream)
     try:
         raise ValueError("anna@example.org")
     except ValueError:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.errors import Abort, AbortCode
-from mailout.redact import Hidden, Hiding, RedactLines, hidden_in_error, redact, redact_text
+from mailout.redact import Hidden, RedactLines, Redactor, hidden_in_error, redact, redact_text
 from mailout.settings import load_settings
 
 LOCAL = st.from_regex(r"[a-z0-9][a-z0-9.+_-]{5,15}", fullmatch=True)
@@ -72,7 +72,7 @@ def test_a_line_whose_arguments_do_not_fit_does_not_stop_its_caller() -> None:
 @given(st.text(), st.lists(st.text(min_size=6, max_size=12), max_size=3), st.booleans())
 def test_hiding_twice_is_hiding_once(text: str, secrets: list[str], addresses: bool) -> None:
     """A line passes several handlers, an error a task and its flow."""
-    hide = Hiding(tuple(secrets), addresses)
+    hide = Redactor(tuple(secrets), addresses)
     once = hide(f"{text} {' '.join(secrets)} anna@example.org")
     assert hide(once) == once or any(secret in "***@example.org" for secret in secrets)
 
@@ -90,7 +90,7 @@ def test_every_secret_of_the_settings_is_hidden_whatever_log_redact_says() -> No
         "ADMIN_PASSWORD": "four words are enough",
         "LOG_REDACT": "false",
     }
-    hide = Hiding.of(load_settings(env=env))
+    hide = Redactor.of(load_settings(env=env))
     kept = {"LOG_REDACT", "SUPABASE_URL"}
     told = hide(" ".join(value for name, value in env.items() if name not in kept) + " anna@example.org")
     assert told == "*** ***,*** *** *** *** *** *** *** anna@example.org"
@@ -99,18 +99,18 @@ def test_every_secret_of_the_settings_is_hidden_whatever_log_redact_says() -> No
 def test_an_error_says_less_and_stays_what_it_is() -> None:
     """Exit codes and remedies go by its type."""
     error = Abort(AbortCode.EMPTY_BODY, "to anna@example.org", remedy="Ask anna@example.org.")
-    assert hidden_in_error(error, Hiding()) is error
+    assert hidden_in_error(error, Redactor()) is error
     assert str(error) == "to a***@example.org Ask a***@example.org. (empty_body)"
     assert error.args == ("to a***@example.org",)
 
 
 def test_an_error_that_makes_up_its_own_words_is_told_by_another() -> None:
-    shown = hidden_in_error(FileNotFoundError(2, "No such file", "anna@example.org.eml"), Hiding())
+    shown = hidden_in_error(FileNotFoundError(2, "No such file", "anna@example.org.eml"), Redactor())
     assert isinstance(shown, Hidden)
     assert str(shown) == "FileNotFoundError: [Errno 2] No such file: 'a***@example.org.eml'"
 
 
 def test_an_error_with_nothing_to_hide_is_left_alone() -> None:
     error = KeyError("name")
-    assert hidden_in_error(error, Hiding()) is error
+    assert hidden_in_error(error, Redactor()) is error
     assert error.args == ("name",)

@@ -18,6 +18,7 @@ from mailout.queue.mailout import DeferReason, Status
 from mailout.queue_run import QueueRun
 from mailout.settings import load_settings
 from tests.clocks import FakeClock
+from tests.environment import SENDER
 from tests.transports import delivering
 from tests.unit.queue.driving import Quiet
 
@@ -33,12 +34,7 @@ def engine_for(tmp_path: Path) -> Iterator[Build]:
     def build(*, people: bool, **settings: str) -> Engine:
         env = {
             "MAILOUT_HOME": str(tmp_path / "home"),
-            "FROM_EMAIL": "news@example.org",
-            "ORG_NAME": "The Harbour",
-            "ORG_ADDRESS": "1 Quay",
-            "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
-            "UNSUBSCRIBE_SECRET": "a secret of some length",
-            "TEST_EMAILS": "editor@example.org",
+            **SENDER,
             "SEND_RATE_PER_SEC": "0",
         }
         chosen = load_settings(env=env | settings)

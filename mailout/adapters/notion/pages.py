@@ -1,4 +1,4 @@
-"""Pages as mailouts: read as sources, told what became of them."""
+"""Pages as mailouts: read as sources, updated with what became of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NotionPages:
 
     def __init__(self, config: NotionConfig, clock: Clock) -> None:
         self._notion = NotionSource(config, clock)
-        self._told = NotionSource(replace(config, timeout=min(config.timeout, 10.0), attempts=3), clock)
+        self._reports = NotionSource(replace(config, timeout=min(config.timeout, 10.0), attempts=3), clock)
         self._statuses = {
             PageStatus.DRAFT: config.statuses.draft,
             PageStatus.READY: config.statuses.ready,
@@ -81,54 +81,54 @@ class NotionPages:
         return self._notion.written_pages() if self.finds_ready else []
 
     def note(self, ref: str, text: str) -> None:
-        self._told.add_note(ref, text)
+        self._reports.add_note(ref, text)
 
     def show_findings(self, ref: str, findings: Sequence[str]) -> None:
         text = "\n".join([FINDINGS, *(f"• {line}" for line in findings)]) if findings else None
-        self._told.keep_note(ref, FINDINGS, text, NO_FINDINGS)
+        self._reports.keep_note(ref, FINDINGS, text, NO_FINDINGS)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
-        answer = self._told.page(ref)
-        page = self._told.read(answer)
+        answer = self._reports.page(ref)
+        page = self._reports.read(answer)
         if if_ready and page.status != self._statuses[PageStatus.READY]:
             return
         if state.is_test and (not page.is_test or page.status == self._statuses[PageStatus.SEND]):
             return
         if state.is_rehearsal and self._was_sent(page):
             return
-        self._tell_note(ref, state, changes=page.status != self._statuses[state.status], answer=answer)
+        self._write_note(ref, state, changes=page.status != self._statuses[state.status], answer=answer)
         values: dict[str, Value] = {"status": self._statuses[state.status]}
         for one in fields(state):
             value = getattr(state, one.name)
             if one.name not in NO_PROPERTIES and value is not None:
                 values[one.name] = value
-        self._told.update_page(ref, values, answer)
+        self._reports.update_page(ref, values, answer)
 
-    def _tell_note(self, ref: str, state: PageState, *, changes: bool, answer: Json) -> None:
-        """Before the status: once that is there, the note counts as told. What it waits for comes later, and
-        is told every minute until it goes on: that is looked up."""
+    def _write_note(self, ref: str, state: PageState, *, changes: bool, answer: Json) -> None:
+        """Before the status: once that is there, the note counts as written. What it waits for comes later,
+        and is updated every minute until it goes on: that is looked up."""
         if state.note is None:
-            self._told.end_note(ref, WAITS, answer)
+            self._reports.end_note(ref, WAITS, answer)
         elif state.note.startswith(WAITS):
-            self._told.add_note_once(ref, state.note, answer)
+            self._reports.add_note_once(ref, state.note, answer)
         elif changes:
-            self._told.add_note(ref, state.note)
+            self._reports.add_note(ref, state.note)
 
     def record(self, error: ErrorRecord, page: str | None, subject: str | None) -> None:
         if subject is None and page is not None:  # it stopped before it was a mailout
             subject = self._subject_of(page)
-        self._told.create_error_pages([error], page, subject)
+        self._reports.create_error_pages([error], page, subject)
 
     def check(self) -> list[Check]:
         return self._notion.check()
 
     def close(self) -> None:
         self._notion.close()
-        self._told.close()
+        self._reports.close()
 
     def _subject_of(self, page: str) -> str | None:
         try:
-            return self._told.read(self._told.page(page)).subject or None
+            return self._reports.read(self._reports.page(page)).subject or None
         except SourceNotFound:
             return None
 

@@ -1,4 +1,4 @@
-"""Rows of a producer's queue: locked, held, told how their messages ended, released."""
+"""Rows of a producer's queue: locked, held, updated when their messages end, released."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mailout.errors import NotFound
 from mailout.intake.notification_port import ProducerRow, RowResult
 
 BUSY_SECONDS = 5.0
-AT_ONCE = 50
-"""Rows in one transaction: the producer must not wait long for us."""
+AT_ONCE = 25
+"""Rows that are told in one transaction: the producer must not wait long for us."""
 
 PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
 """Without case, and still a question that an index can answer."""
@@ -96,21 +96,18 @@ class ProducerSqlite:
             ).fetchall()
         return sorted((dict(row) for row in rows), key=lambda row: int(row["notification_id"]))
 
-    # ── holding and telling ──
+    # ── holding and writing ──
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
         now = self._time("open_event_notifications.locked_at", self._clock.now())
-        ours: set[int] = set()
-        for part in _parts(list(ids)):
-            with translated(self.path), self._transaction():
-                rows = self._db.execute(
-                    "UPDATE open_event_notifications SET locked_at = ? WHERE locked_by = ?"  # noqa: S608
-                    f" AND {PENDING} AND notification_id IN (SELECT value FROM json_each(?))"
-                    " RETURNING notification_id",
-                    (now, self._worker, json.dumps(part)),
-                ).fetchall()
-            ours.update(row["notification_id"] for row in rows)
-        return ours
+        with translated(self.path), self._transaction():
+            rows = self._db.execute(
+                "UPDATE open_event_notifications SET locked_at = ? WHERE locked_by = ?"  # noqa: S608
+                f" AND {PENDING} AND notification_id IN (SELECT value FROM json_each(?))"
+                " RETURNING notification_id",
+                (now, self._worker, json.dumps(list(ids))),
+            ).fetchall()
+        return {row["notification_id"] for row in rows}
 
     def write(self, results: Sequence[RowResult]) -> set[int]:
         written: set[int] = set()
@@ -182,8 +179,8 @@ class ProducerSqlite:
         since = now - self._lock_seconds + min(seconds, self._lock_seconds)
         return self._time("open_event_notifications.locked_at", since)
 
-    def was_told(self, row: ProducerRow, message_id: str) -> bool:
-        """Whether the row was once told how this message ended: its event was written in the same commit."""
+    def was_reported(self, row: ProducerRow, message_id: str) -> bool:
+        """Whether it was once reported how this message ended: its event was written in the same commit."""
         with translated(self.path):
             rows = self._db.execute(
                 "SELECT payload FROM subscription_events WHERE subscription_id = ?"

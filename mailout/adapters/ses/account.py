@@ -1,4 +1,4 @@
-"""The SES account: its quota and standing."""
+"""The SES account: its quota and whether it may send."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _pause_after(error: Exception, attempts: int) -> float | None:
 
 
 def allowance(account: Account) -> Allowance:
-    """The account's standing as the sender heeds it."""
+    """What of the account's state matters to a sender."""
     paused = error_map.classify("AccountSendingPausedException", "Sending is paused.", 400, True)
     return Allowance(
         available=None if account.available is None else int(account.available),

@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.clock import Clock
 from mailout.errors import MailoutError
-from mailout.feedback.model import Heard
+from mailout.feedback.model import StatusChange
 from mailout.feedback.suppression import Reason
 
 PAGE = 1000
@@ -22,14 +22,14 @@ class SesSuppression:
         self._client = client
         self._clock = clock
 
-    def pages(self) -> Iterator[Mapping[str, Heard]]:
+    def pages(self) -> Iterator[Mapping[str, StatusChange]]:
         """Everybody on the list, a page at a time, as news of subscribers by the address SES has."""
         token: str | None = None
         while True:
             more = {"NextToken": token} if token else {}
             answer = self._ask("list_suppressed_destinations", PageSize=PAGE, **more)
             yield {
-                entry["EmailAddress"]: Reason(entry["Reason"]).heard(entry["LastUpdateTime"].timestamp())
+                entry["EmailAddress"]: Reason(entry["Reason"]).change(entry["LastUpdateTime"].timestamp())
                 for entry in answer.get("SuppressedDestinationSummaries") or []
             }
             token = answer.get("NextToken")

@@ -61,7 +61,7 @@ class SqliteAlerts:
             )
             return claimed.rowcount == 1
 
-    def alert_told(self, key: str) -> None:
+    def alert_sent(self, key: str) -> None:
         with self.db.write() as tx:
             tx.execute("UPDATE alerts SET failed = 0, told_at = ? WHERE key = ?", (self.db.clock.now(), key))
 

@@ -37,7 +37,7 @@ def capacity_left(
     return capacity, limited
 
 
-def company_room(tx: sqlite3.Connection, step: Step, now: float, charges: Charges) -> dict[str, int]:
+def company_capacity(tx: sqlite3.Connection, step: Step, now: float, charges: Charges) -> dict[str, int]:
     """How many more each company may begin; those without an entry: as many as all together."""
     capacity: dict[str, int] = {}
     for bucket in _current(step, now):

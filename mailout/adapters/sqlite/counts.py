@@ -1,4 +1,4 @@
-"""What Prometheus is told, on SQLite."""
+"""What Prometheus gets, on SQLite."""
 
 from __future__ import annotations
 

@@ -169,9 +169,9 @@ def _keep_copy(path: Path, version: int) -> Path:
     return copy
 
 
-def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
-    """The switch does not heed the busy timeout: opening a fresh file together, all but one are refused."""
-    until = time.monotonic() + patience
+def _switch_to_wal(connection: sqlite3.Connection, seconds: float) -> None:
+    """The switch ignores the busy timeout: opening a fresh file together, all but one are refused."""
+    until = time.monotonic() + seconds
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -1,4 +1,4 @@
-"""What is still to be told, on SQLite."""
+"""Reports that are still due, on SQLite."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mailout.adapters.sqlite.subscriber_state import count_soft_bounces, hear
+from mailout.adapters.sqlite.subscriber_state import change_status, count_soft_bounces
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.states import DOUBTFUL, WAITING, State
 from mailout.feedback.model import Applied, Effect, EventType, Reading
@@ -165,8 +165,8 @@ class EventBatch:
         elif archived is None:
             self._done["strangers"] += 1
         email = known["email"] if known else effect.email
-        if effect.heard is not None and email is not None:
-            self._done["statuses"] += hear(self._tx, email, effect.heard)
+        if effect.change is not None and email is not None:
+            self._done["statuses"] += change_status(self._tx, email, effect.change)
         if effect.recount and email is not None:
             self._recount.add((email, effect.type is EventType.BOUNCE))
 

@@ -8,8 +8,17 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.event_batch import EventBatch
-from mailout.adapters.sqlite.subscriber_state import hear
-from mailout.feedback.model import Applied, Doubts, Drift, Heard, InboxCounts, Reading, Received, Waiting
+from mailout.adapters.sqlite.subscriber_state import change_status
+from mailout.feedback.model import (
+    Applied,
+    Doubts,
+    Drift,
+    InboxCounts,
+    Reading,
+    Received,
+    StatusChange,
+    Waiting,
+)
 
 
 class SqliteFeedback:
@@ -58,9 +67,9 @@ class SqliteFeedback:
         )
         return [{**dict(row), "detail": json.loads(row["detail"])} for row in rows]
 
-    def hear(self, news: Mapping[str, Heard]) -> int:
+    def change_statuses(self, changes: Mapping[str, StatusChange]) -> int:
         with self.db.write() as tx:
-            return sum(hear(tx, email, heard) for email, heard in sorted(news.items()))
+            return sum(change_status(tx, email, one) for email, one in sorted(changes.items()))
 
     def doubts_open(self) -> Doubts:
         (row,) = self.db.read(

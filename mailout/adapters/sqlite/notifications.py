@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.states import WAITING, State
-from mailout.intake.notification_port import Known, KnownMessage, NewNotification, Told
+from mailout.intake.notification_port import Known, KnownMessage, NewNotification, Reported
 
 _KEYS = "key IN (SELECT value FROM json_each(?))"
 
@@ -90,10 +90,10 @@ class SqliteNotifications:
         taken = {row["id"] for row in waiting}
         return {row["id"]: State.SUPPRESSED if row["id"] in taken else State(row["state"]) for row in rows}
 
-    def note_told(self, told: Sequence[Told]) -> None:
+    def note_reported(self, reported: Sequence[Reported]) -> None:
         with self.db.write() as tx:
             now = self.db.clock.now()
             tx.executemany(
                 "UPDATE notifications SET told_epoch = ?, ended = ?, noted_at = ? WHERE key = ?",
-                [(one.epoch, one.ended, now, one.key) for one in told],
+                [(one.epoch, one.ended, now, one.key) for one in reported],
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mailout.adapters.sqlite.database import Database
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 
 
 class SqliteRequests:
@@ -29,7 +29,7 @@ class SqliteRequests:
             " ORDER BY asked_at, ref",
             (self.db.clock.now() - waiting,),
         )
-        return [Request(row["ref"], How(row["how"])) for row in rows]
+        return [Request(row["ref"], RequestKind(row["how"])) for row in rows]
 
     def answered(self, request: Request) -> None:
         with self.db.write() as tx:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from mailout.adapters.sqlite.capacity import (
     begin_warmup,
     capacity_left,
-    company_room,
+    company_capacity,
     read_pace,
     slow_down,
     write_pace,
@@ -75,7 +75,7 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     company = mailout["company_id"] if mailout else None
     capacity, limited = capacity_left(tx, step, now, company, move.charges)
     reservation = reserve(read_pace(tx, step.pace.scope), step.pace, now, min(step.want, capacity))
-    companies = company_room(tx, step, now, move.charges) if mailout_id is None else {}
+    companies = company_capacity(tx, step, now, move.charges) if mailout_id is None else {}
     grant = reservation.slots_free
     turns = due_in_turn(tx, now, rehearsal, full_companies(companies), grant) if mailout_id is None else None
     rows, left, wrong = begin(tx, move, step, mailout, mailout_id, now, grant, companies, turns)
@@ -107,7 +107,7 @@ def _single_mails_ahead(
     """Single mails that are due, and somebody is there to send them: a mailout lets them go first."""
     if not is_served(tx, now, rehearsal):
         return 0
-    full = full_companies(company_room(tx, step, now, charges))
+    full = full_companies(company_capacity(tx, step, now, charges))
     return len(due_in_turn(tx, now, rehearsal, full, step.want))
 
 

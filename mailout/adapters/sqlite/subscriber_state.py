@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable
 
-from mailout.feedback.model import Heard
+from mailout.feedback.model import StatusChange
 from mailout.feedback.subscriber_state import SOFT_BOUNCES, SubscriberState, after, with_soft
 
 _SOFT_END = """
@@ -27,13 +27,13 @@ ORDER BY at DESC, type DESC, coalesce(subtype, '') DESC LIMIT 1"""
 """A run is what lies between two deliveries. General bounces without a status are out-of-office replies."""
 
 
-def hear(tx: sqlite3.Connection, email: str, heard: Heard) -> bool:
+def change_status(tx: sqlite3.Connection, email: str, change: StatusChange) -> bool:
     """Whether the subscriber stands differently now. Who is no subscriber stays none."""
     known = _known(tx, email)
     if known is None:
         return False
     hard, soft = known
-    return _write(tx, email, known, (after(hard, heard), soft))
+    return _write(tx, email, known, (after(hard, change), soft))
 
 
 def count_soft_bounces(tx: sqlite3.Connection, told: Iterable[tuple[str, bool]]) -> int:

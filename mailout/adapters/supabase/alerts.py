@@ -24,5 +24,5 @@ class SupabaseAlerts:
     def claim_alert(self, known: Known) -> bool:
         return bool(self.rpc("mailout_claim_alert", {"key": known.key, "tries": known.tries}))
 
-    def alert_told(self, key: str) -> None:
+    def alert_sent(self, key: str) -> None:
         self.rpc("mailout_alert_told", {"key": key})

@@ -28,7 +28,7 @@ class SupabaseRpc:
         self._http = httpx.Client(
             timeout=timeout,
             limits=httpx.Limits(keepalive_expiry=20.0),
-            event_hooks={"response": [_judge]},
+            event_hooks={"response": [_check_status]},
         )
         client = Client(
             url,
@@ -56,7 +56,7 @@ class SupabaseRpc:
         self._http.close()
 
 
-def _judge(response: httpx.Response) -> None:
+def _check_status(response: httpx.Response) -> None:
     """supabase-py forgets the status of an answer: tell an outage and a wrong key while it is known."""
     status = response.status_code
     if response.is_success or _is_our_word(response):

@@ -1,4 +1,4 @@
-"""What Prometheus is told, on Supabase."""
+"""What Prometheus gets, on Supabase."""
 
 from __future__ import annotations
 

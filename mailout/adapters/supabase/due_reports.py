@@ -1,4 +1,4 @@
-"""What is still to be told, on Supabase."""
+"""Reports that are still due, on Supabase."""
 
 from __future__ import annotations
 

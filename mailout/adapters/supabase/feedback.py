@@ -14,11 +14,11 @@ from mailout.feedback.model import (
     Drift,
     Effect,
     Forgotten,
-    Heard,
     InboxCounts,
     Left,
     Reading,
     Received,
+    StatusChange,
     Waiting,
 )
 from mailout.feedback.subscriber_state import SOFT_BOUNCES
@@ -49,9 +49,9 @@ class SupabaseFeedback:
         params = {"message_id": message_id, "email": email, "most": limit}
         return [codec.row(values) for values in self.rpc("mailout_delivery_events", params)]
 
-    def hear(self, news: Mapping[str, Heard]) -> int:
+    def change_statuses(self, changes: Mapping[str, StatusChange]) -> int:
         return int(
-            self.rpc("mailout_hear_all", {"news": {email: asdict(heard) for email, heard in news.items()}})
+            self.rpc("mailout_hear_all", {"news": {email: asdict(one) for email, one in changes.items()}})
         )
 
     def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> Left:
@@ -98,7 +98,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "attempt_id": effect.attempt.id if effect.attempt else None,
         "attempt_epoch": effect.attempt.epoch if effect.attempt else None,
         "campaign_id": effect.mailout_id,
-        "heard": asdict(effect.heard) if effect.heard else None,
+        "heard": asdict(effect.change) if effect.change else None,
         "detail": dict(effect.detail),
         "recount": effect.recount,
         "metric": effect.metric,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.delivery.states import State
-from mailout.intake.notification_port import Known, KnownMessage, NewNotification, Told
+from mailout.intake.notification_port import Known, KnownMessage, NewNotification, Reported
 
 
 class SupabaseNotifications:
@@ -27,5 +27,5 @@ class SupabaseNotifications:
         states = self.rpc("mailout_take_back_notifications", {"messages": dict(messages)})
         return {id: State(state) for id, state in states.items()}
 
-    def note_told(self, told: Sequence[Told]) -> None:
-        self.rpc("mailout_note_told", {"told": [asdict(one) for one in told]})
+    def note_reported(self, reported: Sequence[Reported]) -> None:
+        self.rpc("mailout_note_told", {"told": [asdict(one) for one in reported]})

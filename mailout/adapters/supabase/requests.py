@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 
 
 class SupabaseRequests:
@@ -19,7 +19,7 @@ class SupabaseRequests:
 
     def asked(self, waiting: float) -> Sequence[Request]:
         rows = self.rpc("mailout_asked", {"waiting": waiting})
-        return [Request(row["ref"], How(row["how"])) for row in rows]
+        return [Request(row["ref"], RequestKind(row["how"])) for row in rows]
 
     def answered(self, request: Request) -> None:
         self.rpc("mailout_answered", {"ref": request.ref, "how": request.how.value})

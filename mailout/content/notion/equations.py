@@ -45,7 +45,7 @@ _TOKEN = re.compile(r"\\([A-Za-z]+|.)|([{}^_])|([^\\{}^_]+)", re.DOTALL)
 LONGEST = 400
 
 
-class _NotSaid(Exception):
+class _NoUnicode(Exception):
     """Unicode has no way to say it."""
 
 
@@ -57,7 +57,7 @@ def readable(latex: str) -> str | None:
     tokens.reverse()
     try:
         said = _read(tokens, until=None)
-    except (_NotSaid, IndexError, RecursionError):
+    except (_NoUnicode, IndexError, RecursionError):
         return None
     return re.sub(r" {2,}", " ", said).strip() or None
 
@@ -70,7 +70,7 @@ def _read(tokens: Tokens, until: str | None) -> str:
     while tokens:
         if tokens[-1][1] == "}":
             if until != "}":
-                raise _NotSaid
+                raise _NoUnicode
             tokens.pop()
             return said
         if (sign := tokens[-1][1]) in ("^", "_"):
@@ -79,7 +79,7 @@ def _read(tokens: Tokens, until: str | None) -> str:
         else:
             said += _one(tokens)
     if until is not None:
-        raise _NotSaid
+        raise _NoUnicode
     return said
 
 
@@ -90,7 +90,7 @@ def _one(tokens: Tokens) -> str:
     if sign == "{":
         return _read(tokens, "}")
     if command is None:
-        raise _NotSaid
+        raise _NoUnicode
     if command in ("left", "right", "big", "Big", "bigl", "bigr", "displaystyle"):
         return ""
     if command == "frac":
@@ -123,7 +123,7 @@ def _moved(text: str, signs: Mapping[str, str]) -> str:
 
 def _known(key: str, among: Mapping[str, str]) -> str:
     if key not in among:
-        raise _NotSaid
+        raise _NoUnicode
     return among[key]
 
 

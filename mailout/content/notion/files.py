@@ -11,7 +11,7 @@ from mailout.content.notion.links import file_name, web_url
 from mailout.content.notion.rich_text import Span, Spans
 
 
-class Shelf:
+class HostedFiles:
     """Collects the hosted files of one page, each once: a synced copy shows the same file again."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from mailout.content.document import Media, Problem, cut
 from mailout.content.notion.blocks import Block, walk
-from mailout.content.notion.files import Shelf
+from mailout.content.notion.files import HostedFiles
 from mailout.content.notion.links import page_url, safe_url, short
 from mailout.content.notion.nodes import (
     Bullets,
@@ -68,7 +68,7 @@ class Reader:
     def __init__(self, page: Sequence[Block]) -> None:
         self._page = page
         self._problems: list[Problem] = []
-        self._shelf = Shelf()
+        self._files = HostedFiles()
         self.literals: frozenset[str] = frozenset()  # braces that are meant to be read
         self._words = ""  # the last that were read: they say where on the page something is
         self._readers: Mapping[str, Callable[[Block], Iterable[Node]]] = {
@@ -102,7 +102,7 @@ class Reader:
 
     @property
     def media(self) -> tuple[Media, ...]:
-        return self._shelf.media
+        return self._files.media
 
     def nodes(self, blocks: Iterable[Block]) -> Nodes:
         """Neighbours of one list type become one list; everything else stands for itself."""
@@ -139,7 +139,7 @@ class Reader:
         if isinstance(items, Sequence) and not isinstance(items, str):
             typed = (item.get("plain_text") for item in items if isinstance(item, Mapping))
             self.literals |= literal_braces(*(one for one in typed if isinstance(one, str)))
-        return spans_of(items, self._shelf.host)
+        return spans_of(items, self._files.host)
 
     def _paragraph(self, block: Block) -> Iterable[Node]:
         spans = _icon_text(block.data.get("icon")) + self._spans(block)
@@ -159,7 +159,7 @@ class Reader:
         spans = self._spans(block)
         if (url := _only_link(spans)) and not block.children:
             return (Button(spans, url),)
-        icon = self._shelf.icon(block) or _icon_text(block.data.get("icon"))
+        icon = self._files.icon(block) or _icon_text(block.data.get("icon"))
         return (Callout(icon, spans, _color(block), self.nodes(block.children)),)
 
     def _button(self, block: Block) -> Iterable[Node]:
@@ -171,7 +171,7 @@ class Reader:
         return (Paragraph(spans),) if spans else ()
 
     def _code(self, block: Block) -> Iterable[Node]:
-        source = spans_of(block.data.get("rich_text"), self._shelf.host, literal=True)
+        source = spans_of(block.data.get("rich_text"), self._files.host, literal=True)
         return (Code(source, self._spans(block, "caption")),)
 
     def _equation(self, block: Block) -> Iterable[Node]:
@@ -217,7 +217,7 @@ class Reader:
     def _headings(self) -> tuple[tuple[int, str], ...]:
         found = ((_HEADING.fullmatch(block.type), block) for block in walk(self._page))
         entries = (
-            (int(match[1]), plain(spans_of(block.data.get("rich_text"), self._shelf.host)))
+            (int(match[1]), plain(spans_of(block.data.get("rich_text"), self._files.host)))
             for match, block in found
             if match
         )
@@ -226,7 +226,7 @@ class Reader:
     # ── Files and links ──────────────────────────────────────────────────────────────────────────
 
     def _image(self, block: Block) -> Iterable[Node]:
-        url, name = self._shelf.file(block)
+        url, name = self._files.file(block)
         caption = self._spans(block, "caption")
         alt = plain(caption) or name or "Image"
         if url is None:
@@ -235,7 +235,7 @@ class Reader:
         return (Picture(url, alt, caption),)
 
     def _file(self, block: Block) -> Iterable[Node]:
-        url, name = self._shelf.file(block)
+        url, name = self._files.file(block)
         caption = self._spans(block, "caption")
         if url is None:
             self._report(f"The {block.type} here has no address that a mail can carry. Upload it again.")

@@ -31,7 +31,7 @@ from mailout.content.notion.rich_text import Spans, inline_text, plain, with_add
 from mailout.content.plaintext import screen_width
 
 WIDTH = 76
-"""A table wider than this is told row by row."""
+"""A table wider than this is written row by row."""
 
 _ROMAN = tuple(
     zip(
@@ -170,7 +170,7 @@ def _table(node: Table) -> Lines:
     widths = [max(screen_width(cell) for cell in column) for column in zip(*rows, strict=True)]
     if sum(widths) + 3 * (len(widths) - 1) <= WIDTH:
         return _aligned(rows, widths, node.header_row)
-    return _told(rows, node.header_row)
+    return _row_by_row(rows, node.header_row)
 
 
 def _aligned(rows: Sequence[Sequence[str]], widths: Sequence[int], header_row: bool) -> Lines:
@@ -185,11 +185,11 @@ def _aligned(rows: Sequence[Sequence[str]], widths: Sequence[int], header_row: b
     return lines
 
 
-def _told(rows: Sequence[Sequence[str]], header_row: bool) -> Lines:
+def _row_by_row(rows: Sequence[Sequence[str]], header_row: bool) -> Lines:
     """Row by row, each cell after its column's name."""
-    names, told = (rows[0], rows[1:]) if header_row else ([""] * len(rows[0]), rows)
+    names, body = (rows[0], rows[1:]) if header_row else ([""] * len(rows[0]), rows)
     lines: Lines = []
-    for row in told or [rows[0]]:
+    for row in body or [rows[0]]:
         cells = [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=True) if cell]
         lines = _stacked(lines, cells)
     return lines

@@ -17,6 +17,7 @@ from mailout.delivery.protocol import Outcome, OutcomeKind
 from mailout.engine import Engine
 from mailout.settings import load_settings
 from tests.e2e.conftest import Commands
+from tests.environment import SENDER
 from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import id_of, p
 from tests.stubs.notion_workspace import ERRORS, MAILOUTS, mailout_page, workspace
@@ -145,12 +146,7 @@ def engine_with(tmp_path: Path, notion: Notion, monkeypatch: pytest.MonkeyPatch)
     def build(people: Sequence[str] = PEOPLE, refusing: Refusing | None = None, **settings: str) -> Engine:
         env = {
             "MAILOUT_HOME": str(tmp_path / "home"),
-            "FROM_EMAIL": "news@example.org",
-            "ORG_NAME": "The Harbour",
-            "ORG_ADDRESS": "1 Quay",
-            "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
-            "UNSUBSCRIBE_SECRET": "a secret of some length",
-            "TEST_EMAILS": "editor@example.org",
+            **SENDER,
             "SEND_RATE_PER_SEC": "0",
             "PUBLIC_URL": "https://mail.example.org",
         }

@@ -8,12 +8,12 @@ from mailout.engine import Engine
 from mailout.error_log import ErrorRecord
 from mailout.errors import SettingsError, SourceUnavailable
 from mailout.intake.requests import answer
-from mailout.queue.port import How, Request
+from mailout.queue.port import Request, RequestKind
 from tests.e2e.notion.conftest import PAGE, Build, Notion
 from tests.stubs.notion_pages import id_of
 from tests.stubs.notion_workspace import ERRORS, mailout_page, schema, workspace
 
-READY = Request(PAGE, How.IF_READY)
+READY = Request(PAGE, RequestKind.IF_READY)
 
 
 def ask(engine: Engine) -> bool:
@@ -95,7 +95,7 @@ def test_a_markdown_file_is_no_relation_and_holds_nothing_back(engine: Engine, n
         ErrorRecord("empty_body", "Nothing to send.", "content", mailout=PAGE),
     ]
     engine.store.record_errors(record)
-    engine.pages.tell_errors()
+    engine.pages.report_errors()
     told = [call["body"]["properties"] for call in notion.stub.calls("POST") if call["path"] == "/v1/pages"]
     assert told[0]["message"]["rich_text"][0]["text"]["content"] == "letters/gone.md: There is no such file."
     assert "mailout" not in told[0]
@@ -109,6 +109,6 @@ def test_a_record_that_notion_refuses_holds_back_no_other(engine: Engine, notion
     engine.store.record_errors([ErrorRecord("odd", "x", "content"), ErrorRecord("plain", "y", "content")])
     said = '{"code": "validation_error", "message": "No."}'
     notion.stub.script({"path": "/v1/pages", "status": 400, "body": said, "times": 1})
-    engine.pages.tell_errors()
+    engine.pages.report_errors()
     assert [error["code"] for error in notion.errors()][-1] == "plain"
     assert not engine.store.unreported_errors(0.0)

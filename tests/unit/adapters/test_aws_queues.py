@@ -16,7 +16,7 @@ from mailout.adapters.sqs import LOOKED_AT, SqsQueue
 from mailout.doctor.event_path import QueueLook, Subscription
 from mailout.errors import MailoutError, Unseen
 from mailout.feedback.ingest import QueueMessage
-from mailout.feedback.model import Heard
+from mailout.feedback.model import StatusChange
 from mailout.feedback.suppression import Reason
 from tests.clocks import NOON, FakeClock
 from tests.sns_messages import TOPIC
@@ -204,8 +204,8 @@ def test_the_whole_suppression_list_is_read_page_by_page(stubbed: tuple[Any, Stu
     clock = FakeClock()
     pages = list(SesSuppression(client, clock).pages())
     assert pages == [
-        {"ann@example.org": Heard("bounced", NOON, "Permanent", "OnAccountSuppressionList")},
-        {"bob@example.org": Heard("unsubscribed", NOON, complained=True)},
+        {"ann@example.org": StatusChange("bounced", NOON, "Permanent", "OnAccountSuppressionList")},
+        {"bob@example.org": StatusChange("unsubscribed", NOON, complained=True)},
     ]
     assert clock.now() == NOON + 1.0  # SES allows one such call a second
 

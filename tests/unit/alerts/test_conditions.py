@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mailout.alerts.conditions import (
     DAY,
-    DOUBT_PATIENCE,
+    DOUBT_GRACE,
     EVENTS_UNHEARD,
     EVENTS_WAIT,
     QUOTA_OVER,
@@ -59,8 +59,8 @@ def test_what_goes_on_by_itself_is_nobodys_business(reason: DeferReason) -> None
 
 def test_whoever_paused_it_knows_and_is_reminded_once_after_a_day() -> None:
     (paused,), (refused,) = found(held(DeferReason.PAUSED)), found(held(DeferReason.REPUTATION))
-    assert (paused.patience, paused.remind) == (DAY, False)
-    assert (refused.patience, refused.remind) == (0.0, True)
+    assert (paused.grace, paused.remind) == (DAY, False)
+    assert (refused.grace, refused.remind) == (0.0, True)
 
 
 def test_another_reason_is_another_alert() -> None:
@@ -80,7 +80,7 @@ def test_messages_in_doubt_are_told_with_both_ways_to_settle_them(
     assert (alert.kind, alert.subject) == (AlertKind.UNKNOWN, f"3 messages in doubt: “{one.subject}”")
     assert f"\n  mailout queue settle {one.id} --as sent" in alert.text
     assert f"\n  mailout queue settle {one.id} --as pending" in alert.text
-    assert alert.patience == DOUBT_PATIENCE
+    assert alert.grace == DOUBT_GRACE
     assert "An event from SES would settle them" not in alert.text
     assert "An event from SES would settle them" in found(one, expects_events=True)[0].text
 

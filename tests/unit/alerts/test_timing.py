@@ -14,7 +14,7 @@ from mailout.alerts.timing import REMIND_EVERY, REMIND_FOR, RETRY_AFTER, is_due
 HOUR, DAY = 3600.0, 86_400.0
 
 
-def alert(patience: float = 0.0, remind: bool = True) -> Alert:
+def alert(grace: float = 0.0, remind: bool = True) -> Alert:
     return Alert(
         key="a",
         kind=AlertKind.EVENTS,
@@ -22,7 +22,7 @@ def alert(patience: float = 0.0, remind: bool = True) -> Alert:
         text="t",
         about="x",
         name="x",
-        patience=patience,
+        grace=grace,
         remind=remind,
     )
 
@@ -45,11 +45,11 @@ def test_it_is_told_at_once_and_again_each_day_for_a_week() -> None:
 
 
 def test_what_may_pass_by_itself_is_told_when_it_has_lasted() -> None:
-    assert told_at(alert(patience=900.0), DAY) == [900.0]
+    assert told_at(alert(grace=900.0), DAY) == [900.0]
 
 
 def test_what_is_told_once_is_told_once() -> None:
-    assert told_at(alert(patience=DAY, remind=False), 30 * DAY, step=HOUR) == [DAY]
+    assert told_at(alert(grace=DAY, remind=False), 30 * DAY, step=HOUR) == [DAY]
 
 
 def test_a_mail_that_could_not_leave_is_tried_again_soon_and_then_each_hour() -> None:
@@ -57,9 +57,9 @@ def test_a_mail_that_could_not_leave_is_tried_again_soon_and_then_each_hour() ->
     assert told_at(alert(), DAY, fails=len(waits))[0] == sum(waits)
 
 
-@given(fails=st.integers(0, 400), patience=st.sampled_from([0.0, 900.0, DAY]))
-def test_nobody_is_called_more_often_than_he_can_bear(fails: int, patience: float) -> None:
+@given(fails=st.integers(0, 400), grace=st.sampled_from([0.0, 900.0, DAY]))
+def test_nobody_is_called_more_often_than_a_person_can_bear(fails: int, grace: float) -> None:
     """However often the mail fails: at most once a day when it leaves, at most once an hour in the end."""
-    told = told_at(alert(patience), 2 * REMIND_FOR, fails=fails, step=HOUR / 4)
+    told = told_at(alert(grace), 2 * REMIND_FOR, fails=fails, step=HOUR / 4)
     assert all(later - earlier >= REMIND_EVERY for earlier, later in pairwise(told))
     assert len(told) <= 8

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli import main, output
+from cli import main
 from mailout.settings import Settings
 
 
@@ -46,7 +46,6 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     monkeypatch.setattr(main, "keep_private", lambda: None)  # the umask is the whole process's
 
     def ran(*arguments: str | Path) -> Ended:
-        monkeypatch.setattr(output, "_as_json", False)
         code = main.main([str(one) for one in arguments])
         said = capsys.readouterr()
         return Ended(code, said.out, said.err)

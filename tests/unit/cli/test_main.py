@@ -35,6 +35,12 @@ def test_every_mistyped_command_gets_a_hint(run: Run, typed: list[str], hint: st
     assert len(ended.err.splitlines()) == 1
 
 
+def test_a_mistyped_command_is_said_in_json_to_whoever_asked_for_json(run: Run) -> None:
+    ended = run("sned", "--json")
+    said = json.loads(ended.err)
+    assert (ended.code, said["code"], said["exit_code"]) == (2, "usage_error", 2)
+
+
 @pytest.mark.parametrize("group", ["queue", "subscribers", "notion"])
 def test_a_group_alone_shows_its_help_as_it_is(run: Run, group: str) -> None:
     ended = run(group)

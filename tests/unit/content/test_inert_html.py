@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 
 from mailout.content.inert_html import Active, require_inert
@@ -159,6 +157,14 @@ OUTLOOK = """<div><!--[if mso]>
 <font face="Arial" size="2" color="#000">x</font><td nowrap valign="top" data-x="1" mc:edit="a">y</td></div>"""
 
 
+def is_active(html: str) -> bool:
+    try:
+        require_inert(html)
+    except Active:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("attack", ATTACKS.strip().splitlines())
 def test_nothing_active_gets_through(attack: str) -> None:
     for html in (attack, f"<html><body><table><tr><td>{attack}</td></tr></table></body></html>"):
@@ -169,12 +175,12 @@ def test_nothing_active_gets_through(attack: str) -> None:
 
 @pytest.mark.parametrize("mail", [MJML, OUTLOOK], ids=["mjml", "outlook"])
 def test_real_mail_passes(mail: str) -> None:
-    require_inert(mail)
+    assert not is_active(mail)
 
 
 @pytest.mark.parametrize(
     "part", ["<!--[if mso]><a ", "<!--[if mso]><", "<style>/*", "<p style='\\", "<!--[if"]
 )
-def test_broken_mail_is_judged_in_no_time(part: str) -> None:
-    with suppress(Active):
-        require_inert(part * 20_000)
+def test_broken_mail_is_read_however_long_it_is(part: str) -> None:
+    """Something quadratic would keep the gateway busy for minutes: pytest's own time limit ends that."""
+    assert is_active(part * 20_000) == is_active(part * 10_000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mailout.content.document import Problem, told
+from mailout.content.document import Problem, problem_line
 from mailout.content.footer import Footer
 from mailout.content.layout import render
 from mailout.content.markdown import parse_markdown
@@ -81,7 +81,7 @@ def test_each_is_told_with_its_place(body: str, code: str, where: str) -> None:
     (problem,) = found(body)
     assert problem.code == code
     assert where in (problem.where or "")
-    assert where in told(problem)
+    assert where in problem_line(problem)
     assert problem.message.endswith(".")
     assert ".." not in problem.message
 

@@ -8,14 +8,10 @@ from mailout.doctor.checks import Check, checked
 from mailout.doctor.setup_checks import clock_check, disk_check, people_checks, settings_checks
 from mailout.errors import StoreUnavailable, Unseen
 from mailout.settings import Settings, load_settings
+from tests.environment import SENDER
 
 GOOD = {
-    "FROM_EMAIL": "news@example.org",
-    "ORG_NAME": "The Harbour",
-    "ORG_ADDRESS": "1 Quay",
-    "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
-    "UNSUBSCRIBE_SECRET": "a secret of some length",
-    "TEST_EMAILS": "editor@example.org",
+    **SENDER,
     "PUBLIC_URL": "https://mail.example.org",
     "ADMIN_EMAIL": "admin@example.org",
 }

@@ -152,7 +152,7 @@ class Suppressed:
 
     def pages(self) -> object:
         for name, reason in self.reasons.items():
-            yield {f"{name.upper()}@Example.org": reason.heard(NOON)}
+            yield {f"{name.upper()}@Example.org": reason.change(NOON)}
 
     def put(self, email: str, reason: Reason) -> None:
         self.reasons[email] = reason
@@ -176,10 +176,10 @@ def test_ses_is_told_who_complained_and_whose_address_is_dead(store: SqliteStore
         SubscriberRow("known@example.org", "known@example.org"),
     ]
     store.import_subscribers(rows)
-    store.hear(
+    store.change_statuses(
         {
-            "angry@example.org": Reason.COMPLAINT.heard(NOON),
-            "known@example.org": Reason.BOUNCE.heard(NOON),
+            "angry@example.org": Reason.COMPLAINT.change(NOON),
+            "known@example.org": Reason.BOUNCE.change(NOON),
         }
     )
     assert dict(to_push(store)) == {"angry@example.org": Reason.COMPLAINT, "dead@example.org": Reason.BOUNCE}

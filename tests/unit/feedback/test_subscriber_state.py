@@ -7,37 +7,37 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.feedback.model import Heard
+from mailout.feedback.model import StatusChange
 from mailout.feedback.subscriber_state import SubscriberState, after
 
 MOMENTS = st.sampled_from([1.0, 2.0, 3.0])
 BOUNCES = st.builds(
-    Heard,
+    StatusChange,
     st.just("bounced"),
     MOMENTS,
     bounce_type=st.sampled_from(["Permanent", "Transient", None]),
     bounce_subtype=st.sampled_from(["General", "MailboxFull", None]),
 )
-DEPARTURES = st.builds(Heard, st.just("unsubscribed"), MOMENTS, complained=st.booleans())
+DEPARTURES = st.builds(StatusChange, st.just("unsubscribed"), MOMENTS, complained=st.booleans())
 NEWS = st.lists(BOUNCES | DEPARTURES, max_size=6)
 
 
-def end(news: list[Heard]) -> SubscriberState:
+def end(news: list[StatusChange]) -> SubscriberState:
     return reduce(after, news, SubscriberState())
 
 
 @given(NEWS.flatmap(lambda news: st.tuples(st.just(news), st.permutations(news))))
-def test_any_order_ends_in_the_same_state(orders: tuple[list[Heard], list[Heard]]) -> None:
+def test_any_order_ends_in_the_same_state(orders: tuple[list[StatusChange], list[StatusChange]]) -> None:
     assert end(orders[0]) == end(orders[1])
 
 
 @given(NEWS)
-def test_hearing_it_twice_changes_nothing(news: list[Heard]) -> None:
+def test_hearing_it_twice_changes_nothing(news: list[StatusChange]) -> None:
     assert end([*news, *news]) == end(news)
 
 
 @given(NEWS)
-def test_the_strongest_status_stays_with_the_latest_bounce(news: list[Heard]) -> None:
+def test_the_strongest_status_stays_with_the_latest_bounce(news: list[StatusChange]) -> None:
     found = end(news)
     bounces = [heard for heard in news if heard.status == "bounced"]
     if bounces:
@@ -52,6 +52,6 @@ def test_the_strongest_status_stays_with_the_latest_bounce(news: list[Heard]) ->
 
 
 @given(NEWS)
-def test_a_complaint_stays_on_record_whatever_comes_after_it(news: list[Heard]) -> None:
+def test_a_complaint_stays_on_record_whatever_comes_after_it(news: list[StatusChange]) -> None:
     complaints = [heard.at for heard in news if heard.complained]
     assert end(news).complained_at == max(complaints, default=None)

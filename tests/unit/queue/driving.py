@@ -20,6 +20,7 @@ from mailout.queue_run import QueueRun
 from mailout.settings import load_settings
 from mailout.store import Store
 from tests.clocks import FakeClock
+from tests.environment import SENDER
 from tests.unit.delivery.sending import ListTransport, MemoryJournals
 
 MINUTE = 60.0
@@ -116,12 +117,7 @@ def drive(
     clock = clock or FakeClock()
     env = {
         "MAILOUT_HOME": str(folder),
-        "FROM_EMAIL": "news@example.org",
-        "ORG_NAME": "The Harbour",
-        "ORG_ADDRESS": "1 Quay",
-        "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
-        "UNSUBSCRIBE_SECRET": "a secret of some length",
-        "TEST_EMAILS": "editor@example.org",
+        **SENDER,
         **settings,
     }
     store = store or SqliteStore(folder / "mailout.db", clock)

@@ -17,7 +17,7 @@ from mailout.audience.port import SubscriberRow
 from mailout.errors import HomeUnwritable, StoreMismatch, StoreUnavailable
 from tests.clocks import FakeClock
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 NOBODY = 65534
 
 

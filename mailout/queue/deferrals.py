@@ -1,4 +1,4 @@
-"""Asks the store what the decisions need to know; they themselves are pure (`limits`, `holds`)."""
+"""Whether a mailout has to wait: the rules are pure (`limits`, `holds`), the store is asked here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mailout.queue.port import Queue, QueueStore
 from mailout.settings import Settings
 
 
-class Judge:
+class Deferrals:
     """Whether a mailout may go on, and if not, why and until when."""
 
     def __init__(self, store: QueueStore, limits: Limits, settings: Settings) -> None:
