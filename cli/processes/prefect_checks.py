@@ -60,7 +60,7 @@ def _deployments(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
     unscheduled = [
         one["name"]
         for one in wanted
-        if one.get("schedules") and one["name"] in there and not _runs_by_itself(there[one["name"]])
+        if _is_scheduled(one) and one["name"] in there and not _is_scheduled(there[one["name"]])
     ]
     if missing:
         yield Check("deployments", "warn", f"not deployed: {', '.join(missing)}", DEPLOY)
@@ -72,8 +72,9 @@ def _deployments(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
         yield Check("deployments", "ok", f"all {len(wanted)} are there")
 
 
-def _runs_by_itself(deployment: Mapping[str, Any]) -> bool:
-    return any(one.get("active") for one in deployment.get("schedules") or ())
+def _is_scheduled(deployment: Mapping[str, Any]) -> bool:
+    """A schedule that is not said to be off is on."""
+    return any(one.get("active", True) for one in deployment.get("schedules") or ())
 
 
 def _automations(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
