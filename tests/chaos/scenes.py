@@ -66,7 +66,7 @@ def senders(count: int) -> Scene:
 
     def scene(place: Place, dose: int) -> int:
         at_work, hits = [place.start() for _ in range(count)], 0
-        while hits < dose and any(one.is_alive() for one in at_work):
+        while hits < dose and not place.is_over():
             place.reach(place.chance.randint(5, 15), at_work[0])
             victim = at_work.pop(0)
             hits += victim.is_alive()
