@@ -42,7 +42,7 @@ def heartbeats(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def run_in_turns(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
             with _beating():
-                return (yield from cast("Generator[Any, Any, Any]", function(*args, **kwargs)))
+                return (yield from function(*args, **kwargs))
 
         return cast("Callable[P, R]", run_in_turns)
 
