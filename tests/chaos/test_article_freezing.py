@@ -14,7 +14,7 @@ import pytest
 from mailout.audience.port import SubscriberRow
 from mailout.store import Store
 from tests.chaos import freezing
-from tests.chaos.jobs import FORKING
+from tests.chaos.forks import FORKS
 from tests.chaos.places import PATIENCE
 from tests.clocks import FakeClock
 from tests.contract.articles import ARLINGTON, FRANKLIN, OHIO, SLICES, US, order
@@ -45,7 +45,7 @@ def frozen(store: Store, id: str) -> bool:
 
 def kill_one(store: Store, address: str, home: Path, id: str, chance: random.Random) -> bool:
     """Whether it was killed, and had not come to its end before."""
-    process = FORKING.Process(target=freezing.freeze, args=(address, home, id))
+    process = FORKS.Process(target=freezing.freeze, args=(address, home, id))
     process.start()
     target = store.mailout(id).ledger.recipients + chance.randint(1, PEOPLE // KILLS)
     until = time.monotonic() + PATIENCE

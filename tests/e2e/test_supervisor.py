@@ -36,7 +36,7 @@ def supervisor(tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "FIRST_WAIT", 0.01)
     made = Supervisor(tmp_path / "logs", os.environ, told.append)
     yield made
-    made.stop(list(made.parts), patience=0.1)
+    made.stop(list(made.parts), seconds=0.1)
 
 
 def start(supervisor: Supervisor, code: str, name: str = "part") -> Part:
@@ -75,7 +75,7 @@ def test_what_a_part_has_started_ends_with_it(supervisor: Supervisor) -> None:
     """A flow that goes on after Ctrl-C would send mail that nobody watches."""
     part = start(supervisor, PARENT)
     grandchild = int(wait_for(lambda: part.log.read_text().strip(), "the grandchild starts"))
-    supervisor.stop([part], patience=10)
+    supervisor.stop([part], seconds=10)
     wait_for(lambda: not alive(grandchild), "the grandchild ends")
     assert supervisor.parts == []
 
@@ -159,7 +159,7 @@ def command_of(pid: int) -> str:
 def test_who_will_not_end_is_ended_and_that_is_said(supervisor: Supervisor, told: list[str]) -> None:
     part = start(supervisor, STUBBORN)
     wait_for(lambda: "ready" in part.log.read_text(), "it starts")
-    supervisor.stop([part], patience=0.2)
+    supervisor.stop([part], seconds=0.2)
     assert told == ["part does not end; it is ended."]
 
 

@@ -116,7 +116,10 @@ def a_single_mail_is_sent(gateway: str, token: str, server: PrefectServer) -> No
         story = f"/v1/email/{answer.json()['outboxId']}"
         wait_for(lambda: client.get(story).json()["status"] == "SENT", "the single mail is sent")
     (drain,) = [one["id"] for one in server.find("deployments") if one["name"] == "drain_outbox"]
-    assert any(run["deployment_id"] == drain for run in server.find("flow_runs"))
+    wait_for(
+        lambda: any(run["deployment_id"] == drain for run in server.find("flow_runs")),
+        "a run of drain_outbox",
+    )
 
 
 @needs_proc

@@ -151,7 +151,7 @@ def test_notion_away_at_the_end_fails_nothing_and_is_told_later(commands: Comman
     notion.stub.script({"method": "PATCH", "path": PAGE, "drop": True, "times": 1000})
     ended = commands("send", PAGE, "--direct", "--json")
     assert (ended.code, ended.data["outcome"], len(commands.mails())) == (0, "sent", 3)
-    assert "will be told later" in ended.err
+    assert "will be updated later" in ended.err
     notion.stub.script()
     engine = wiring.build(load_settings(env=commands.settings))
     assert set(engine.store.due_reports()) == {ended.data["id"]}
