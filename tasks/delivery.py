@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
 from uuid import UUID
 
 from prefect import get_run_logger, task
@@ -15,17 +19,21 @@ from mailout.sending import goes_on
 from tasks.letter import Letter
 from tasks.logs import redacted
 
+log = logging.getLogger("mailout.flows")
+
 TIME_SLICE_SECONDS = 45.0
 """How long a mailout sends before it is asked whose turn it is."""
 PROGRESS_SECONDS = 3.0
 
 
 class Progress:
-    """The progress artifact. It moves every few seconds at most: an update costs 11–45 ms."""
+    """The progress artifact. It moves every few seconds at most, in a thread of its own: mail goes on while
+    Prefect's server does not answer."""
 
     def __init__(self) -> None:
         self._artifact: UUID | None = None
         self._next = 0.0
+        self._update: threading.Thread | None = None
 
     def begin(self, letter: Letter) -> None:
         if self._artifact is None:
@@ -42,7 +50,19 @@ class Progress:
         now = wiring.engine().clock.monotonic()
         if ledger is not None and now >= self._next:
             self._next = now + PROGRESS_SECONDS
+            self._show_aside(ledger)
+
+    def _show_aside(self, ledger: Ledger) -> None:
+        if self._update is None or not self._update.is_alive():
+            show = partial(copy_context().run, self._try_to_show, ledger)
+            self._update = threading.Thread(target=show, name="progress", daemon=True)
+            self._update.start()
+
+    def _try_to_show(self, ledger: Ledger) -> None:
+        try:
             self.show(ledger)
+        except Exception as error:  # noqa: BLE001 (a picture of the sending, no part of it)
+            log.warning("the progress is not shown: %s", error)
 
     def show(self, ledger: Ledger) -> None:
         if self._artifact is not None and ledger.recipients:
