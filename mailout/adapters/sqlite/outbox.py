@@ -148,8 +148,8 @@ class SqliteOutbox:
         limit: int = 1000,
         states: Sequence[State] = (),
     ) -> Sequence[Mapping[str, Any]]:
-        # The few that failed have an index of their own. SQLite takes it only for these very words, and only by
-        # name: without statistics the other one, of all messages, looks as good.
+        # The few that failed have an index of their own. SQLite takes it only for these very words, and
+        # only by name: without statistics the other one, of all messages, looks as good.
         table, few = "email_outbox", ""
         if _failed_alone(states):
             table += " INDEXED BY email_outbox_failed"
