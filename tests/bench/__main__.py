@@ -12,7 +12,7 @@ import logging
 import sys
 from pathlib import Path
 
-from tests.bench.report import as_json, page, table
+from tests.bench.report import as_json, as_rows, page, table, with_rows_again
 from tests.bench.rows import SUBJECTS
 from tests.bench.runner import run_subjects
 from tests.conftest import forget_the_machine
@@ -24,6 +24,7 @@ def main() -> int:
     asked = argparse.ArgumentParser(prog="make bench", description="what things cost")
     asked.add_argument("rows", nargs="*", help="names of rows or of what they are measured together with")
     asked.add_argument("--quick", action="store_true", help="some of them, smaller: under two minutes")
+    asked.add_argument("--keep", action="store_true", help="put them into the table of the last whole run")
     asked.add_argument("--measure", metavar="SUBJECT", help=argparse.SUPPRESS)
     told = asked.parse_args()
     if told.measure:
@@ -32,10 +33,13 @@ def main() -> int:
     if strange := set(told.rows) - known:
         asked.error(f"no such row: {', '.join(sorted(strange))}. There are: {', '.join(sorted(known))}")
     results = run_subjects(SUBJECTS, told.rows, quick=told.quick)
-    print("\n" + table(results))
-    if not told.rows and not told.quick:
-        (ROOT / "docs" / "benchmarks.md").write_text(page(results), encoding="utf-8")
-        (ROOT / "bench.json").write_text(as_json(results), encoding="utf-8")
+    rows, kept = as_rows(results), ROOT / "bench.json"
+    print("\n" + table(rows))
+    if (not told.rows or told.keep) and not told.quick:
+        if told.rows:
+            rows = with_rows_again(json.loads(kept.read_text(encoding="utf-8"))["rows"], rows)
+        (ROOT / "docs" / "benchmarks.md").write_text(page(rows), encoding="utf-8")
+        kept.write_text(as_json(rows), encoding="utf-8")
         print("\nWritten: docs/benchmarks.md and bench.json")
     return 1 if any(one.failure for one in results) else 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from os import cpu_count
 from pathlib import Path
@@ -16,8 +16,9 @@ from tests.bench.runner import Result
 HEAD = ("what", "value", "from … to", "asked", "met", "row")
 INTRO = """# What things cost
 
-One table from one run of `make bench`; `make bench ARGS=ROW` measures one row again, `make bench-quick` some
-of them in under two minutes. Nothing here is written by hand; `bench.json` has the same.
+One table from one run of `make bench`; `make bench ARGS=ROW` measures one row again (with `--keep` it takes
+its place here, marked ↻), `make bench-quick` some of them in under two minutes. Nothing here is written by
+hand; `bench.json` has the same.
 
 Machines differ, so most rows are ratios, both sides measured in turns in one run, after warming up: the
 median of five, and the smallest and largest of them. What has a million rows is measured once. The provider
@@ -32,23 +33,45 @@ def number(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def cells(result: Result) -> tuple[str, ...]:
-    row, asked = result.row, str(result.row.asked or "")
-    if result.failure:
-        return (row.what, "failed", result.failure.replace("|", "/"), asked, "", f"`{row.name}`")
-    spread = result.spread
+def as_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one.row.name,
+            "what": one.row.what,
+            "value": None if one.failure else one.value,
+            "spread": one.spread,
+            "unit": one.row.unit,
+            "asked": str(one.row.asked) if one.row.asked else None,
+            "met": one.is_met,
+            **({"failure": one.failure} if one.failure else {}),
+        }
+        for one in results
+    ]
+
+
+def with_rows_again(kept: Sequence[Mapping[str, Any]], again: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The rows of a whole run, some of them measured again since."""
+    new = {row["name"]: {**row, "again": True} for row in again}
+    return [new.get(row["name"], row) for row in kept]
+
+
+def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    asked, name = row["asked"] or "", f"`{row['name']}`{' ↻' if row.get('again') else ''}"
+    if "failure" in row:
+        return (row["what"], "failed", row["failure"].replace("|", "/"), asked, "", name)
+    spread = row["spread"]
     return (
-        row.what,
-        f"{number(result.value)} {row.unit}".strip(),
+        row["what"],
+        f"{number(row['value'])} {row['unit']}".strip(),
         f"{number(spread[0])} … {number(spread[1])}" if spread else "once",
         asked,
-        {True: "yes", False: "**no**", None: ""}[result.is_met],
-        f"`{row.name}`",
+        {True: "yes", False: "**no**", None: ""}[row["met"]],
+        name,
     )
 
 
-def table(results: Sequence[Result]) -> str:
-    lines: Iterable[tuple[str, ...]] = [HEAD, tuple("---" for _ in HEAD), *(cells(one) for one in results)]
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines: Iterable[tuple[str, ...]] = [HEAD, tuple("---" for _ in HEAD), *(cells(one) for one in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -71,28 +94,15 @@ def _of(file: Path, name: str) -> str | None:
     return next((value.strip() for key, _, value in lines if key.strip() == name), None)
 
 
-def page(results: Sequence[Result]) -> str:
+def page(rows: Sequence[Mapping[str, Any]]) -> str:
     here = machine()
     versions = ", ".join(f"{name} {value}" for name, value in here["versions"].items())
     told = (
         f"Machine: {here['cores']} cores ({here['cpu']}), {here['memory_gb']} GB, {here['system']};"
         f" Python {here['python']}, SQLite {here['sqlite']}, {versions}."
     )
-    return f"{INTRO}{table(results)}\n\n{told}\n"
+    return f"{INTRO}{table(rows)}\n\n{told}\n"
 
 
-def as_json(results: Sequence[Result]) -> str:
-    rows = [
-        {
-            "name": one.row.name,
-            "what": one.row.what,
-            "value": None if one.failure else one.value,
-            "spread": one.spread,
-            "unit": one.row.unit,
-            "asked": str(one.row.asked) if one.row.asked else None,
-            "met": one.is_met,
-            **({"failure": one.failure} if one.failure else {}),
-        }
-        for one in results
-    ]
+def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps({"machine": machine(), "rows": rows}, indent=1, ensure_ascii=False) + "\n"

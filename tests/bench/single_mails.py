@@ -78,6 +78,7 @@ def seconds_to_the_transport(mails: int = LATENCIES) -> list[float]:
             token = _token(store)
             with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
                 _until_sent(store, [_post(connection, token, 0)])  # a sender is there from now on
+                connection.close()  # idle for too long: the next post opens another
                 chance, asked = random.Random(7), {}
                 for number in range(mails):
                     time.sleep(chance.uniform(0.21, 0.4))  # the default pace is one in 0.2 s
