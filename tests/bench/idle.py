@@ -58,7 +58,8 @@ def run(seconds: float = 120.0) -> dict[str, Any]:
 def scheduled_runs() -> int:
     deployments = yaml.safe_load(PREFECT_YAML.read_text(encoding="utf-8"))["deployments"]
     schedules = [schedule for one in deployments for schedule in one.get("schedules", [])]
-    return round(sum(86_400 / schedule["interval"] for schedule in schedules if "interval" in schedule))
+    active = [one for one in schedules if one.get("active", True) and "interval" in one]
+    return round(sum(86_400 / schedule["interval"] for schedule in active))
 
 
 @contextmanager
