@@ -18,10 +18,13 @@ import typer
 
 from cli.main import app, main
 from mailout import ids, wiring
+from mailout.content.model import Content
 from mailout.delivery.protocol import Pace, Result, Step
+from mailout.delivery.single_mails import SingleMail
 from mailout.delivery.states import State
 from mailout.settings import load_settings
 from tests.clocks import zone_at_noon
+from tests.contract.scenes import Sender, result
 from tests.e2e.conftest import PROJECT, Commands
 
 
@@ -306,6 +309,23 @@ def test_messages_in_doubt_are_settled_by_a_person_and_by_nobody_else(waiting: C
     assert waiting(*again, LOCK_SECONDS="0.01").code == 0
     assert waiting("send", "letter.md", "--direct").code == 0
     assert len(waiting.mails()) == 2
+
+
+def test_a_single_mail_in_doubt_is_settled_by_its_id(mailout: Commands) -> None:
+    id = ids.transactional_id("acme", "receipt")
+    content = Content("Your receipt", "<p>Thank you</p>", "Thank you")
+    mailout.home.mkdir()
+    with closing(mailout.store()) as store:
+        who = {"company_id": "acme", "request_id": "a request", "email": "ana@example.org"}
+        store.accept_single_mails([SingleMail(id=id, **who, content=content, is_rehearsal=True)])
+        sender = Sender(store, None)
+        sender.step(results=[result(sender.begin_one(), State.UNKNOWN)])
+    settle = ("queue", "settle", "--as", "sent")
+    assert "a single mail: --message ID" in mailout(*settle, "--yes").one_line
+    assert "--yes" in mailout(*settle, "--message", id).one_line
+    settled = mailout(*settle, "--message", id, "--yes")
+    assert (settled.code, f"Message {id} to ana@example.org: SENT" in settled.out) == (0, True)
+    assert mailout(*settle, "--message", id, "--yes").code != 0  # it is in doubt no more
 
 
 def test_everything_can_be_paused_at_once(waiting: Commands) -> None:
