@@ -14,6 +14,7 @@ from mailout.adapters.producer.overview import read_producer_queue
 from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.clock import SystemClock
 from mailout.content.notification_templates import NotificationTemplates
+from mailout.delivery.protocol import Timing
 from mailout.engine import Engine
 from mailout.errors import SettingsError
 from mailout.intake.notification_job import JobOptions
@@ -58,6 +59,7 @@ def notification_worker(
             zone=zone,
             job=job,
             batch=min(100, max(1, int(rate * 10))) if rate else 100,
+            lost_after=Timing.of(settings.lock_seconds).settle_wait,
             rehearsal=engine.rehearses,
             on_a_copy=on_a_copy,
             leave_other_channels=leave_other_channels,

@@ -24,6 +24,7 @@ class WorkerOptions:
     zone: ZoneInfo
     job: JobOptions
     batch: int = 100
+    lost_after: float = 900.0  # seconds until a sender that was given up is no longer waited for
     rehearsal: bool = False  # written to a folder: ids of its own
     on_a_copy: bool = False  # every run begins with the producer's rows as they are: none was requeued
     leave_other_channels: bool = False

@@ -24,6 +24,7 @@ class KnownMessage:
     category: str | None = None
     message: str | None = None
     retry_after: float | None = None  # seconds that the provider asked for when the attempt failed
+    given_up_for: float | None = None  # seconds since its sender was given up, which may still come back
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> KnownMessage | None:
@@ -39,6 +40,7 @@ class KnownMessage:
             row["error_category"],
             row["error_message"],
             row["retry_after"],
+            row["given_up_for"],
         )
 
     @property
@@ -85,7 +87,7 @@ class Notifications(Protocol):
         """What is known of rows that are pending at the producer.
 
         `requeue`: one that had ended is pending again because somebody requeued it; it gets a new number, and
-        no message yet.
+        no message yet. Its old message is not sent any more, whatever its sender still says.
         """
         ...
 

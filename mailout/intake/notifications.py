@@ -136,7 +136,8 @@ class NotificationWorker:
                 known = self._requeued(key, message)
                 message = None
             else:
-                self._ended(batch, key, row, message)
+                if not self._ended(batch, key, row, message):
+                    batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
                 return
         self._want(batch, key, row, known.requeues, message)
 
@@ -212,6 +213,8 @@ class NotificationWorker:
         return message is not None and self._ended(batch, key, batch.rows[key], message)
 
     def _ended(self, batch: _Round, key: str, row: ProducerRow, message: KnownMessage) -> bool:
+        if message.given_up_for is not None and message.given_up_for < self._options.lost_after:
+            return False  # a sender that only stood still knows what it sent, and what it never called
         result = result_of(row, message, self._options.provider, self._options.job.policy)
         if result is not None:
             batch.results.append((key, result, message))

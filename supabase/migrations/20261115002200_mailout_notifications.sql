@@ -16,10 +16,24 @@ comment on column notifications.ended is 'The producer''s row was told its end: 
 
 create or replace function mailout_recall_notifications(keys jsonb, requeue boolean) returns jsonb
 language plpgsql volatile set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+    old uuid[];
 begin
     if requeue then
+        -- Another message takes their place: what is in doubt counts as not sent, what waits is not sent.
+        old := array(select n.message_id from notifications n
+                     where n.key in (select jsonb_array_elements_text(keys)) and n.ended and n.message_id is not null);
+        perform 1 from email_outbox o where o.id = any(old) order by o.id for update;
+        update email_outbox o
+        set state = 'FAILED', epoch = o.epoch + 1, unknown_at = null, failed_at = at,
+            history = mailout_remember(o, at, o.epoch + 1, jsonb_build_object('type', 'FAILED', 'settled', true))
+        where o.id = any(old) and o.state = 'UNKNOWN';
+        update email_outbox o
+        set state = 'SUPPRESSED', error_message = 'its notification was requeued', next_attempt_at = null
+        where o.id = any(old) and o.state in ('PENDING', 'RETRY_SCHEDULED');
         update notifications n
-        set requeues = n.requeues + 1, message_id = null, told_epoch = -1, ended = false, noted_at = mailout_now()
+        set requeues = n.requeues + 1, message_id = null, told_epoch = -1, ended = false, noted_at = at
         where n.key in (select jsonb_array_elements_text(keys)) and n.ended;
     end if;
     return (
@@ -27,7 +41,9 @@ begin
             'key', n.key, 'requeues', n.requeues, 'told_epoch', n.told_epoch, 'id', o.id, 'state', o.state,
             'epoch', o.epoch, 'ses_message_id', o.ses_message_id, 'error_code', o.error_code,
             'error_category', o.error_category, 'error_message', o.error_message,
-            'retry_after', extract(epoch from o.next_attempt_at - o.failed_at)::double precision)), '[]')
+            'retry_after', extract(epoch from o.next_attempt_at - o.failed_at)::double precision,
+            'given_up_for', case when o.state = 'UNKNOWN' and o.error_code is null then
+                extract(epoch from at - o.unknown_at)::double precision end)), '[]')
         from notifications n left join email_outbox o on o.id = n.message_id
         where n.key in (select jsonb_array_elements_text(keys)));
 end $$;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.database import Database
@@ -21,23 +22,40 @@ class SqliteNotifications:
     def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, Known]:
         wanted = json.dumps(list(keys))
         with self.db.write() as tx:
+            now = self.db.clock.now()
             if requeue:
+                self._drop_requeued(tx, wanted, now)
                 tx.execute(
                     "UPDATE notifications SET requeues = requeues + 1, message_id = NULL, told_epoch = -1,"  # noqa: S608
                     f" ended = 0, noted_at = ? WHERE {_KEYS} AND ended",
-                    (self.db.clock.now(), wanted),
+                    (now, wanted),
                 )
             rows = tx.execute(
                 "SELECT n.key, n.requeues, n.told_epoch, o.id, o.state, o.epoch, o.ses_message_id,"  # noqa: S608
                 " o.error_code, o.error_category, o.error_message,"
-                " o.next_attempt_at - o.failed_at AS retry_after"
+                " o.next_attempt_at - o.failed_at AS retry_after, CASE WHEN o.state = 'UNKNOWN'"
+                " AND o.error_code IS NULL THEN ? - o.unknown_at END AS given_up_for"
                 " FROM notifications n LEFT JOIN email_outbox o ON o.id = n.message_id"
                 f" WHERE n.{_KEYS}",
-                (wanted,),
+                (now, wanted),
             ).fetchall()
         return {
             row["key"]: Known(row["requeues"], row["told_epoch"], KnownMessage.of(dict(row))) for row in rows
         }
+
+    def _drop_requeued(self, tx: sqlite3.Connection, wanted: str, now: float) -> None:
+        """Another message takes their place: what is in doubt counts as not sent, what waits is not sent."""
+        rows = tx.execute(
+            "SELECT o.* FROM notifications n JOIN email_outbox o ON o.id = n.message_id"  # noqa: S608
+            f" WHERE n.{_KEYS} AND n.ended AND o.state IN ('UNKNOWN', 'PENDING', 'RETRY_SCHEDULED')",
+            (wanted,),
+        ).fetchall()
+        move = Transitions(tx, now)
+        for row in rows:
+            if row["state"] == State.UNKNOWN:
+                move.settle(row, State.FAILED)
+        move.suppress([row for row in rows if row["state"] in WAITING], "its notification was requeued")
+        move.write()
 
     def put_notifications(self, new: Sequence[NewNotification]) -> None:
         with self.db.write() as tx:
