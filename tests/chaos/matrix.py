@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tests.chaos import disks, neighbours, scenes, up
 from tests.chaos.jobs import MODES
 from tests.chaos.places import Place, Stage, clear
-from tests.chaos.scenes import Scene, answers
+from tests.chaos.scenes import Fault, answers
 from tests.chaos.verdict import Verdict
 
 STORES = ("sqlite", "supabase")
@@ -40,7 +40,7 @@ class Row:
 
     name: str
     what: str
-    scene: Scene
+    fault: Fault
     dose: int = 1
     modes: Sequence[str] = MODES
     stores: Sequence[str] = STORES
@@ -50,29 +50,37 @@ class Row:
     doubt: int | None = None  # so many messages may be unknown after each strike; None: as many as it takes
     rounds: int = ROUNDS
     is_slow: bool = False  # it waits more than it works: such ones are played beside the others
+    kills: bool = False  # each strike is the SIGKILL of a process
     possible: Callable[[], bool] = lambda: True
 
     @property
     def played(self) -> Sequence[tuple[str, str]]:
         return self.pairs or [(mode, store) for mode in self.modes for store in self.stores]
 
-    def play(self, stage: Stage, mode: str, store: str, dose: int | None = None) -> Verdict:
+    def play(self, stage: Stage, mode: str, store: str, dose: int | None = None, seed: int = 0) -> Verdict:
         """Until it has struck so often; each mailout is finished and judged."""
         wanted, total = dose or self.dose, Verdict()
         people = min(self.people, max(80, 25 * wanted)) * (3 if mode == "bulk" else 1)
-        for _ in range(self.rounds):
+        for number in range(self.rounds):
+            stage.seed = f"{self.name} {store} {mode} {number} {seed}"
             with self.place(stage, mode, store, people) as place:
-                hits = self.scene(place, wanted - total.hits)
+                hits = self.fault(place, wanted - total.hits)
                 place.finish()
                 total += place.judge(hits)
-                if not self.is_good(total):
+                if total.problems:
                     print(place.said())
-            if total.hits >= wanted or not total.is_good:
+            if total.hits >= wanted or total.problems:
                 break
         return total
 
-    def is_good(self, verdict: Verdict) -> bool:
-        return verdict.is_good and (self.doubt is None or verdict.unknown <= self.doubt * verdict.hits)
+    def problems(self, verdict: Verdict, dose: int | None = None) -> Sequence[str]:
+        """Why this row may not be shown as passed."""
+        found = list(verdict.problems)
+        if verdict.hits < (dose or self.dose):
+            found.append(f"struck {verdict.hits} of {dose or self.dose} times")
+        if self.doubt is not None and verdict.unknown > self.doubt * verdict.hits:
+            found.append(f"{verdict.unknown} unknown, more than {self.doubt} for each strike")
+        return found
 
 
 THROTTLE = {"do": "answer", "status": 429, "code": "TooManyRequestsException", "probability": 0.2}

@@ -21,7 +21,7 @@ from mailout.ids import uuid_of
 from mailout.intake.companies import Scope, new_token
 from tests.chaos.jobs import COMPANY, apply_events, send_what_was_asked_for, serve, start
 from tests.chaos.places import PATIENCE, Place, Stage, clear, kill, wait_for
-from tests.chaos.scenes import Scene
+from tests.chaos.scenes import Fault
 from tests.contract.articles import order
 from tests.contract.postgres import STARTING, new_server
 from tests.ports import free_port
@@ -45,7 +45,7 @@ def _own_server(name: str) -> Any:
 @contextmanager
 def on_own_postgres(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place]:
     """A server that nobody else needs; it keeps every commit."""
-    own = Stage(stage.folder, f"{stage.name}_pg", _own_server(stage.name).get_uri())
+    own = Stage(stage.folder, f"{stage.name}_pg", _own_server(stage.name).get_uri(), seed=stage.seed)
     try:
         place = own.place(mode, store, people, LOCK_SECONDS="20")
         place.server_name = stage.name
@@ -55,7 +55,7 @@ def on_own_postgres(stage: Stage, mode: str, store: str, people: int) -> Iterato
         own.close()
 
 
-def postgres_away(seconds: float) -> Scene:
+def postgres_away(seconds: float) -> Fault:
     """It is gone at once, as in a crash, and comes back after so long."""
 
     def scene(place: Place, dose: int) -> int:
@@ -97,7 +97,7 @@ def from_notion(stage: Stage, mode: str, store: str, people: int) -> Iterator[Pl
         yield place
 
 
-def notion_fails(fault: dict[str, Any], *, at_load: bool) -> Scene:
+def notion_fails(fault: dict[str, Any], *, at_load: bool) -> Fault:
     """While the page is read, or while it is to be told; both for longer than anybody waits."""
 
     def scene(place: Place, dose: int) -> int:
@@ -209,7 +209,7 @@ def behind_the_gateway(stage: Stage, mode: str, store: str, people: int) -> Iter
     yield place
 
 
-def gateway(strike: str) -> Scene:
+def gateway(strike: str) -> Fault:
     """Everything is asked for at least twice; the gateway is killed, or stands still, in between."""
 
     def scene(place: Place, dose: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -9,7 +10,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
@@ -24,15 +25,19 @@ from mailout.clock import SystemClock
 from mailout.delivery.states import COLUMN_OF, WAITING, Column, State
 from mailout.store import Store
 from tests.chaos.jobs import MAILOUTS, Job, open_store, send, start
-from tests.chaos.verdict import Verdict, balances
+from tests.chaos.verdict import Verdict, balances, is_told_rightly
 from tests.contract.articles import FRANKLIN, OHIO, SLICES, US
 from tests.contract.postgres import database, empty, migrate
 from tests.producer.database import ProducerDatabase
 from tests.stubs.ses_control import SesStub, ses_stub
 
 PATIENCE = 300.0
-ATTEMPTS = 3  # of a notification, at most
 """How long a process may take to do what it surely does; only a hang ever waits so long."""
+LONGEST_WAIT = 120.0
+"""Seconds after which something still waits for no reason: all of mailout's own waits are shorter here."""
+ATTEMPTS = 3
+"""Of a notification, at most."""
+NO_CODE = "no code"
 LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"
 SETTINGS = {
     "FROM_EMAIL": "news@example.org",
@@ -101,16 +106,17 @@ class Place:
                 return False
             return True
 
-    def finish(self) -> None:
+    def finish(self, is_over: Callable[[], bool] | None = None) -> None:
         """The same again, until it is over; what waits for a person is resumed, as a person would."""
-        for _ in range(10):
+        until = time.monotonic() + LONGEST_WAIT
+        while time.monotonic() < until:
             self.free_locks()
             process = self.start()
             process.join(PATIENCE)
             if process.exitcode is None:
                 kill(process)
                 raise AssertionError(f"it hangs: {self.job}")
-            if self.is_over():
+            if (is_over or self.is_over)():
                 return
             with closing(self.store()) as store:
                 for mailout in store.mailouts():
@@ -137,7 +143,10 @@ class Place:
         return Counter(path.name.split("--")[0] for path in files)
 
     def total(self) -> int:
-        return self.accepted().total()
+        """How many were accepted so far."""
+        if self.job.env["MAILOUT_TRANSPORT"] == "ses":
+            return self.ses.total()
+        return sum(1 for _ in (self.job.home / "outbox").glob("*/[!.]*.eml"))
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """From behind the store."""
@@ -153,14 +162,24 @@ class Place:
         found = self.rows("select email, state from email_outbox")
         return {row["email"]: State(row["state"]) for row in found}
 
+    def failures(self) -> dict[str, str]:
+        """Addresses whose message is recorded as not sent, and the code that says why."""
+        found = self.rows("select email, state, error_code from email_outbox")
+        failed = [row for row in found if COLUMN_OF[State(row["state"])] is Column.FAILED]
+        return {row["email"]: row["error_code"] or NO_CODE for row in failed}
+
     def said(self) -> str:
         """The end of what its processes had to say."""
         log = self.job.home.parent / f"{self.job.home.name}.log"
         return log.read_text(encoding="utf-8")[-3000:] if log.exists() else ""
 
-    def is_over(self) -> bool:
+    def all_called(self) -> bool:
+        """Nothing waits or is in the air any more."""
         states = self.states()
-        done = len(states) >= self.job.people and not _open(states.values())
+        return len(states) >= self.job.people and not _open(states.values())
+
+    def is_over(self) -> bool:
+        done = self.all_called()
         if done and self.job.mode in MAILOUTS:
             return {row["status"] for row in self.rows("select status from campaign_queue")} == {"COMPLETED"}
         return done and not self._owed()
@@ -174,11 +193,9 @@ class Place:
         states, accepted = self.states(), self.accepted()
         with closing(self.store()) as store:
             mailouts, drift, untold = store.mailouts(), list(store.usage_drift()), store.due_reports()
-        reasons = [mailout for mailout in mailouts if mailout.defer_reason is not None]
-        waiting = 0 if reasons else _open(states.values()) + self._owed() + len(untold)
         missing = [email for email in self.job.emails if email not in states]
         sent = [email for email, state in states.items() if state is State.SENT]
-        refused = [email for email, state in states.items() if COLUMN_OF[state] is Column.FAILED]
+        failed = self.failures()
         return Verdict(
             scenes=1,
             hits=hits,
@@ -186,27 +203,31 @@ class Place:
             twice=sum(n - 1 for n in accepted.values() if n > 1),
             lost=len(missing) + sum(not accepted[email] for email in sent),
             unknown=sum(state is State.UNKNOWN for state in states.values()),
-            failed=len(refused),
-            stuck=waiting,
-            unbalanced=sum(not balances(one, states) for one in mailouts)
-            + len(drift)
+            failed=Counter(failed.values()),
+            stuck=_open(states.values()) + self._owed() + len(untold),
+            misreported=sum(email in accepted or code == NO_CODE for email, code in failed.items())
             + sum(one.metrics.get("delivered", 0) != accepted.total() for one in mailouts if self.delivered)
-            + sum(email in accepted for email in refused)
-            + self._told_wrongly(accepted),
+            + len(self._wrong_producer_rows(accepted)),
+            unbalanced=sum(not balances(one, states) for one in mailouts) + len(drift),
         )
 
-    def _told_wrongly(self, accepted: Mapping[str, int]) -> int:
-        """A producer's rows: one that ended has one event, attempts counted, and `sent` only if it was."""
+    def _wrong_producer_rows(self, accepted: Mapping[str, int]) -> Sequence[Mapping[str, Any]]:
+        """Those that ended and do not say what became of their mail."""
         if self.producer is None:
-            return 0
-        ended = [row for row in self.producer.rows() if row["fanout_status"] != "pending"]
+            return ()
         events = Counter(event["payload"].get("notificationId") for event in self.producer.events())
-        return sum(
-            events[row["notification_id"]] != 1
-            or not 1 <= row["fanout_attempts"] <= ATTEMPTS
-            or (row["fanout_status"] == "sent" and not accepted.get(row["email"]))
-            for row in ended
-        )
+        return [
+            row
+            for row in self.producer.rows()
+            if row["fanout_status"] != "pending"
+            and not is_told_rightly(
+                row,
+                json.loads(row["error"] or "{}"),
+                events[row["notification_id"]],
+                accepted=bool(accepted.get(row["email"])),
+                attempts=ATTEMPTS,
+            )
+        ]
 
 
 def _open(states: Any) -> int:
@@ -223,7 +244,9 @@ def kill(process: BaseProcess) -> None:
     process.join(PATIENCE)
 
 
-def wait_for(condition: Callable[[], bool], process: BaseProcess | None = None) -> bool:
+def wait_for(
+    condition: Callable[[], bool], process: BaseProcess | None = None, *, every: float = 0.003
+) -> bool:
     """Until it is so; False if the process ended first."""
     until = time.monotonic() + PATIENCE
     while not condition():
@@ -231,7 +254,7 @@ def wait_for(condition: Callable[[], bool], process: BaseProcess | None = None) 
             return condition()
         if time.monotonic() > until:
             raise AssertionError("it never came to that")
-        time.sleep(0.003)
+        time.sleep(every)
     return True
 
 
@@ -243,6 +266,7 @@ class Stage:
     name: str
     server: str | None = None  # a Postgres of its own; None: the one that all share
     address: str = ""  # of a database with mailout's tables; empty: one is made
+    seed: str = ""  # of all that is left to chance in the scenes
     made: int = 0
     _open: ExitStack = field(default_factory=ExitStack)
 
@@ -267,9 +291,7 @@ class Stage:
         address = f"sqlite:{home / 'mailout.db'}" if store == "sqlite" else f"supabase:{self._database()}"
         self.ses.reset()
         self.ses.script(latency_ms=5)
-        place = Place(
-            Job(home, mode, address, people, env), self.ses, random.Random(f"{self.name}{self.made}")
-        )
+        place = Place(Job(home, mode, address, people, env), self.ses, random.Random(self.seed))
         _furnish(place)
         return place
 

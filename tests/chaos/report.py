@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
 from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
 
 from tests.chaos.matrix import Row
-from tests.chaos.runner import Played, Run
+from tests.chaos.runner import Played, Run, failures
 from tests.chaos.verdict import Verdict
 
+ROOT = Path(__file__).parents[2]
 HEAD = (
-    "fault",
-    "store",
-    "mode",
-    "strikes",
-    "accepted",
-    "twice",
-    "lost",
-    "unknown",
-    "failed",
-    "stuck",
-    "ledger",
+    *("fault", "store", "mode", "strikes", "accepted", "twice", "lost", "unknown", "failed", "stuck"),
+    *("misreported", "ledger"),
 )
 INTRO = """# What survives what
 
-One table from one run of `make chaos` ({minutes:.0f} minutes, {kills:,} kills of senders in it);
-`make chaos ARGS=NAME` plays one row again. Nothing here is written by hand.
+Written by `make chaos`: {scenes} scenes, {kills:,} processes killed, {minutes:.0f} minutes on {cores} cores,
+mailout {version}, {commit}, Python {python}. `make chaos ARGS=NAME` plays one row again, and
+`make chaos ARGS=NAME:STORE:MODE` one scene of it.
 
 Real processes send through a stand-in for Amazon SES over HTTP (or into a folder), over a real SQLite file or
 a real Postgres. While they do, the fault strikes; then the same is started again without it, until nothing is
@@ -32,9 +30,13 @@ left to do.
 
 - **accepted**, **twice**: counted by the receiver (its own record, or the files in the folder).
 - **lost**: neither accepted, nor waiting, nor known to have failed or to be in doubt.
-- **unknown**: an attempt began and nobody knows how it ended. Said to be so, never sent again by itself.
-- **failed**: refused for good, or not taken in all its attempts, and said to be so.
-- **stuck**: still waiting when all is well again, and nothing says why.
+- **unknown**: an attempt began and nobody knows how it ended. Recorded so, never sent again by itself.
+- **failed**: recorded as not sent, and the receiver does not have it; the codes in brackets say why. Refused
+  for good, or not taken in all its attempts. Of a notification also: its sender stood still for so long that
+  its producer was told `outcome_unknown`, and when it woke, the call had never left. A person requeues it.
+- **stuck**: still waiting when all is well again, after what waits for a person was resumed.
+- **misreported**: recorded as failed although the receiver has it, failed without a code, deliveries counted
+  wrongly, or a producer's row that does not say what became of its mail.
 - **ledger**: whether each mailout's counts are those of its messages, and the counters of the limits those of
   the attempts.
 
@@ -45,7 +47,7 @@ MODES = "folder, single, bulk: a letter into a folder, by SES one by one, by SES
 def rows_of(run: Run) -> Iterable[tuple[str, ...]]:
     """Kills and stops of the sender for each store and mode; of every other fault the sum."""
     seen: dict[str, list[Played]] = {}
-    for one in run.scenes:
+    for one in run.played:
         seen.setdefault(one.row.name, []).append(one)
     for played in seen.values():
         row = played[0].row
@@ -61,15 +63,17 @@ def rows_of(run: Run) -> Iterable[tuple[str, ...]]:
 def _cells(row: Row, played: Sequence[Played]) -> tuple[str, ...]:
     total = sum((one.verdict for one in played), Verdict())
     broken = sum(bool(one.failure) for one in played)
-    modes = dict.fromkeys(one.mode for one in played)
-    stores = dict.fromkeys(one.store for one in played)
+    modes = dict.fromkeys(one.scene.mode for one in played)
+    stores = dict.fromkeys(one.scene.store for one in played)
     return (
         f"{row.what} (`{row.name}`)",
         ", ".join(stores),
         "all six" if len(modes) == 6 else ", ".join(modes),
         f"{total.hits:,}",
         f"{total.accepted:,}",
-        *(str(number) for number in (total.twice, total.lost, total.unknown, total.failed, total.stuck)),
+        *(str(number) for number in (total.twice, total.lost, total.unknown)),
+        failures(total),
+        *(str(number) for number in (total.stuck, total.misreported)),
         f"{broken} broke off" if broken else "off" if total.unbalanced else "balances",
     )
 
@@ -81,18 +85,36 @@ def table(run: Run) -> str:
 
 
 def page(run: Run) -> str:
-    kills = sum(one.verdict.hits for one in run.scenes if one.row.name == "kill")
-    total = sum((one.verdict for one in run.scenes), Verdict())
-    bad = [one.line() for one in run.scenes if not one.is_good]
+    total = sum((one.verdict for one in run.played), Verdict())
     summary = (
-        f"In all {total.scenes:,} scenes, {total.hits:,} strikes, {total.accepted:,} mails accepted:"
-        f" **{total.twice} twice, {total.lost} lost, {total.stuck} stuck**, {total.unknown:,} unknown.\n\n"
+        f"In all {total.scenes:,} mailings, {total.hits:,} strikes, {total.accepted:,} mails accepted:"
+        f" **{total.twice} twice, {total.lost} lost, {total.stuck} stuck, {total.misreported} misreported**,"
+        f" {total.unknown:,} unknown.\n\n"
     )
-    faults = "".join(f"- {line}\n" for line in bad)
+    bad = "".join(f"- {one.scene.name}: {'; '.join(one.problems)}\n" for one in run.bad)
     return (
-        INTRO.format(minutes=run.seconds / 60, kills=kills)
+        INTRO.format(
+            scenes=len(run.played),
+            kills=run.kills,
+            minutes=run.seconds / 60,
+            cores=os.cpu_count(),
+            version=version("mailout"),
+            commit=_commit(),
+            python=platform.python_version(),
+        )
         + summary
-        + (f"Not as it should be:\n{faults}\n" if bad else "")
+        + (f"Not as it should be:\n{bad}\n" if bad else "")
         + table(run)
         + f"\n\nModes: {MODES}; single mails, articles and notifications by SES one by one.\n"
     )
+
+
+def _commit() -> str:
+    """Of the code that was run, if it is a checkout."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        at = subprocess.check_output([*git, "rev-parse", "--short", "HEAD"], text=True)
+        changed = subprocess.check_output([*git, "status", "--porcelain"], text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "no commit"
+    return f"commit {at.strip()}{' with changes' if changed else ''}"

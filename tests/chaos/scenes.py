@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tests.chaos.places import PATIENCE, Place, kill
 
-Scene = Callable[[Place, int], int]
+Fault = Callable[[Place, int], int]
 
 
 def killed(place: Place, dose: int) -> int:
@@ -36,12 +36,15 @@ def killed(place: Place, dose: int) -> int:
 
 
 def suspended(place: Place, dose: int) -> int:
-    """SIGSTOP, as a laptop does it: another takes over; what wakes must not send what is not its own."""
+    """SIGSTOP, as a laptop does it: another takes over; what wakes must not send what is not its own.
+
+    It wakes once the other has sent everything else; the last one only when all is given up and reported.
+    """
     frozen = place.start()
     if not place.reach(place.chance.randint(2, 20), frozen):
         return 0
     place.halt(frozen)
-    place.finish()
+    place.finish(place.all_called if dose > 1 else None)
     os.kill(frozen.pid or 0, signal.SIGCONT)
     frozen.join(PATIENCE)
     return 1
@@ -61,7 +64,7 @@ def terminated(place: Place, dose: int) -> int:
     return hits
 
 
-def senders(count: int) -> Scene:
+def senders(count: int) -> Fault:
     """Several at once, by design or by mistake; now and then one is killed and another takes its place."""
 
     def scene(place: Place, dose: int) -> int:
@@ -116,7 +119,7 @@ def slow_store(place: Place, dose: int) -> int:
     return hits + 1
 
 
-def answers(*rules: dict[str, object], **control: object) -> Scene:
+def answers(*rules: dict[str, object], **control: object) -> Fault:
     """SES misbehaves by these rules while everything is sent."""
 
     def scene(place: Place, dose: int) -> int:

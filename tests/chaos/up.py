@@ -31,6 +31,8 @@ STRIKES = tuple(
     itertools.product(("sender", "worker", "server", "gateway"), (signal.SIGKILL, signal.SIGSTOP))
 )
 STANDSTILL = 4.0
+OFTEN = 0.1
+"""Seconds between two looks at the store: those who send need the time more."""
 _one_at_a_time = threading.Lock()  # its database has one name
 SETTINGS = {"API_TOKEN": API_TOKEN, "ADMIN_PASSWORD": PASSWORD, "LOCK_SECONDS": "12"}
 
@@ -48,7 +50,7 @@ def under_up(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place
         return
     folder = Path(tempfile.mkdtemp(prefix="supabase-", dir=stage.folder))
     with _one_at_a_time, supabase(folder) as lite:
-        own = Stage(stage.folder, f"{stage.name}_up", address=lite.database)
+        own = Stage(stage.folder, f"{stage.name}_up", address=lite.database, seed=stage.seed)
         try:
             told = {"SUPABASE_URL": lite.url, "SUPABASE_SERVICE_ROLE_KEY": SECRET}
             yield own.place(mode, store, people, **SETTINGS, **rate, **told)
@@ -66,7 +68,7 @@ def up(place: Place, port: int) -> Iterator[Any]:
     home = place.job.home
     log = home.parent / f"{home.name}.log"
     with running(command, cwd=home, env=env, log=log) as process:
-        wait_for(lambda: "mailout is up" in log.read_text() or process.poll() is not None)
+        wait_for(lambda: "mailout is up" in log.read_text() or process.poll() is not None, every=OFTEN)
         assert process.poll() is None, log.read_text()
         yield process
 
@@ -93,14 +95,14 @@ def parts_struck(place: Place, dose: int) -> int:
             if not _some_more(place):
                 break
             hits += _strike(place, part, how)
-        wait_for(place.is_over)
+        wait_for(place.is_over, every=OFTEN)
     _wait_for_end(place)
     return hits
 
 
 def _some_more(place: Place) -> bool:
     target = place.total() + 3
-    wait_for(lambda: place.total() >= target or place.is_over())
+    wait_for(lambda: place.total() >= target or place.is_over(), every=OFTEN)
     return not place.is_over()
 
 
@@ -136,10 +138,10 @@ def prefect_lost(place: Place, dose: int) -> int:
     _wait_for_end(place)
     shutil.rmtree(place.job.home / "prefect")
     with up(place, port):
-        wait_for(place.is_over)
+        wait_for(place.is_over, every=OFTEN)
     _wait_for_end(place)
     return 1
 
 
 def _wait_for_end(place: Place) -> None:
-    wait_for(lambda: not processes_of(place.job.home))
+    wait_for(lambda: not processes_of(place.job.home), every=OFTEN)

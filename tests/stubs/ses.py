@@ -6,6 +6,7 @@ It says where it listens in one line of JSON, keeps what SES would take, and mis
                     "identities": {...}, "configuration_sets": {...}, "denied": [...], "busy": n,
                     "latency_ms": n, "rate": n, "quota": n, "same_id": true}
   GET  /_accepted  counts by address, and who was accepted twice; ?messages=1: the mails, rendered; ?to=
+  GET  /_total     how many mails were accepted
   GET  /_times     every call as [when, operation, how many mails]
   GET  /_open      how many connections are open, this one among them
   POST /_reset     forget everything, scripts included
@@ -87,6 +88,8 @@ class Ses:
             return self.reset()
         if path == "/_control":
             return self._control(json.loads(body))
+        if path == "/_total":
+            return _json(len(self.accepted))
         if path == "/_times":
             return _json(self.times)
         if path == "/_open":
