@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.matrix import ROWS
+from tests.chaos.matrix import LANES, ROWS
 from tests.chaos.report import page, table
 from tests.chaos.runner import Run, Scene, run_scenes
 from tests.conftest import forget_the_machine
@@ -49,7 +49,7 @@ def main() -> int:
     asked.add_argument("--dose", type=int, help="how often each strikes in each mode on each store")
     asked.add_argument("--seed", type=int, default=0, help="another one: other moments to strike at")
     asked.add_argument("--times", type=int, default=1, help="so often, each time with the next seed")
-    asked.add_argument("--lanes", type=int, default=3, help="how many scenes are played at a time")
+    asked.add_argument("--lanes", type=int, help="so many scenes of each kind at a time")
     told = asked.parse_args()
     forget_the_machine()
     try:
@@ -58,7 +58,7 @@ def main() -> int:
     except ValueError as error:
         asked.error(str(error))
     with tempfile.TemporaryDirectory(prefix="mailout-chaos-") as folder:
-        run = run_scenes(scenes, Path(folder), lanes=told.lanes)
+        run = run_scenes(scenes, Path(folder), dict.fromkeys(LANES, told.lanes) if told.lanes else LANES)
     print("\n" + table(run))
     if run.is_whole and not sys.argv[1:]:
         PAGE.write_text(page(run), encoding="utf-8")

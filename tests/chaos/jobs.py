@@ -179,6 +179,7 @@ def send_what_was_asked_for(job: Job) -> None:
     for mailout in engine.store.mailouts():
         engine.deliver(mailout.id)
     send_single_mails(engine)
+    engine.pages.update_due()
     engine.store.close()
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from tests.chaos import disks, neighbours, scenes, up
+from tests.chaos import disks, handed_in, neighbours, scenes, up
 from tests.chaos.jobs import MODES
+from tests.chaos.judging import judge
 from tests.chaos.places import Place, Stage, clear
 from tests.chaos.scenes import Fault, answers
 from tests.chaos.verdict import Verdict
@@ -15,6 +16,9 @@ from tests.chaos.verdict import Verdict
 STORES = ("sqlite", "supabase")
 BY_SES = tuple(mode for mode in MODES if mode != "folder")
 LETTERS = ("folder", "single", "bulk")
+WORKS, WAITS, WITH_PREFECT = "works", "waits", "prefect"
+LANES = {WORKS: 2, WAITS: 4, WITH_PREFECT: 2}
+"""How many scenes of a kind are played at a time on two cores: of those that mostly wait, more."""
 ROUNDS = 40
 """A mailout that is over before all strikes were made is followed by another one, at most so often."""
 
@@ -49,7 +53,7 @@ class Row:
     place: Callable[[Stage, str, str, int], AbstractContextManager[Place]] = plain
     doubt: int | None = None  # so many messages may be unknown after each strike; None: as many as it takes
     rounds: int = ROUNDS
-    is_slow: bool = False  # it waits more than it works: such ones are played beside the others
+    lane: str = WORKS  # where it is played
     kills: bool = False  # each strike is the SIGKILL of a process
     possible: Callable[[], bool] = lambda: True
 
@@ -64,9 +68,12 @@ class Row:
         for number in range(self.rounds):
             stage.seed = f"{self.name} {store} {mode} {number} {seed}"
             with self.place(stage, mode, store, people) as place:
-                hits = self.fault(place, wanted - total.hits)
-                place.finish()
-                total += place.judge(hits)
+                try:
+                    hits = self.fault(place, wanted - total.hits)
+                    place.finish()
+                    total += judge(place, hits)
+                finally:
+                    place.end()
                 if total.problems:
                     print(place.said())
             if total.hits >= wanted or total.problems:
@@ -101,22 +108,21 @@ OVERLOADED, GONE = {"status": 529}, {"drop": True}
 ROWS = (
     Row("up", "`mailout up`: SIGKILL and SIGSTOP of flow run, worker, Prefect server, gateway",
         up.parts_struck, 8,
-        place=up.under_up, rounds=1, is_slow=True,
-        pairs=(("single", "sqlite"), ("bulk", "supabase"), ("single mails", "sqlite"),
-               ("articles", "supabase"), ("notifications", "sqlite"))),
+        place=up.under_up, rounds=3, lane=WITH_PREFECT),
     Row("prefect-lost", "everything killed, Prefect's database lost", up.prefect_lost, place=up.under_up,
-        rounds=1, is_slow=True,
+        rounds=1, lane=WITH_PREFECT,
         pairs=(("folder", "sqlite"), ("single mails", "sqlite"), ("bulk", "supabase"))),
-    Row("kill", "SIGKILL of the sender, anywhere", scenes.killed, 84, people=700, doubt=20),
+    Row("kill", "SIGKILL of the sender, anywhere", scenes.killed, 84, people=700, doubt=20,
+        kills=True),
     Row("stop", "SIGSTOP of the sender; another takes over; then it wakes", scenes.suspended, 3,
-        place=short_lease),
+        place=short_lease, lane=WAITS),
     Row("term", "SIGTERM of the sender", scenes.terminated, 8, doubt=0, people=250),
     Row("two-senders", "two senders at once, one killed now and then", scenes.senders(2), 6, people=300,
-        place=short_lease),
+        place=short_lease, kills=True),
     Row("three-senders", "three senders at once, one killed now and then", scenes.senders(3), 6, people=300,
-        place=short_lease),
+        place=short_lease, kills=True),
     Row("machine-lost", "the sender killed, its journal gone with its disk", scenes.machine_lost, 2,
-        place=short_lease),
+        place=short_lease, lane=WAITS, kills=True),
     Row("power-cut", "power cut: what was not synced is lost, of journal and SQLite", disks.power_cut, 8,
         BY_SES, place=disks.on_ext4, people=250, possible=disks.can_mount),
     Row("disk-full", "the disk full to the last byte", disks.disk_full, place=disks.on_tmpfs, doubt=0,
@@ -125,9 +131,9 @@ ROWS = (
     Row("postgres-restart", "Postgres crashes and starts again", neighbours.postgres_away(0), 2,
         stores=("supabase",), place=neighbours.on_own_postgres),
     Row("postgres-away", "Postgres away for a minute", neighbours.postgres_away(60),
-        is_slow=True, stores=("supabase",), place=neighbours.on_own_postgres),
+        lane=WAITS, stores=("supabase",), place=neighbours.on_own_postgres),
     Row("postgres-slow", "Postgres answers 400 ms late; kills besides", scenes.slow_store, 4,
-        stores=("supabase",)),
+        lane=WAITS, stores=("supabase",)),
     Row("ses-throttling", "SES: one call in five is throttled", answers(THROTTLE), modes=BY_SES, doubt=0),
     Row("ses-5xx", "SES: 500, 502 and 503, from AWS and from something in between", answers(*FIVES),
         modes=BY_SES),
@@ -153,12 +159,14 @@ ROWS = (
         doubt=0),
     Row("notion-away-report", "Notion away while the page is told",
         neighbours.notion_fails(GONE, at_load=False), modes=LETTERS, place=neighbours.from_notion, doubt=0),
-    Row("gateway-kill", "SIGKILL of the gateway; every request at least twice", neighbours.gateway("kill"), 8,
-        modes=("folder", "single", "bulk", "single mails", "articles"), place=neighbours.behind_the_gateway,
-        doubt=0),
+    Row("gateway-kill", "SIGKILL of the gateway; every request at least twice", handed_in.gateway("kill"), 8,
+        modes=("folder", "single", "bulk", "single mails", "articles"), place=handed_in.behind_the_gateway,
+        doubt=0, kills=True),
     Row("gateway-stop", "SIGSTOP of the gateway for longer than clients wait; every request at least twice",
-        neighbours.gateway("stop"), 2, modes=("folder", "single", "bulk", "single mails", "articles"),
-        place=neighbours.behind_the_gateway, doubt=0),
+        handed_in.gateway("stop"), 2, modes=("folder", "single", "bulk", "single mails", "articles"),
+        place=handed_in.behind_the_gateway, doubt=0),
+    Row("webhooks", "Notion's webhooks, each twice, before, during and after sending; SIGKILL of the gateway",
+        handed_in.webhooks, 4, modes=LETTERS, place=handed_in.told_by_notion, doubt=0, kills=True),
     Row("events", "events twice, in no order, early and late; sender and reader killed", neighbours.events, 3,
         BY_SES),
 )  # fmt: skip

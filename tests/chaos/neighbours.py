@@ -1,38 +1,28 @@
-"""Faults of those around the sender: Postgres, Notion, and what comes in and back over HTTP."""
+"""Faults of those around the sender: Postgres, Notion, and what comes back from SES."""
 
 from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
-
-import httpx
 
 from mailout.delivery.protocol import Attempt
 from mailout.feedback.model import Received
 from mailout.ids import uuid_of
-from mailout.intake.companies import Scope, new_token
-from tests.chaos.jobs import COMPANY, apply_events, send_what_was_asked_for, serve, start
+from tests.chaos.jobs import apply_events
 from tests.chaos.places import PATIENCE, Place, Stage, clear, kill, wait_for
 from tests.chaos.scenes import Fault
-from tests.contract.articles import order
 from tests.contract.postgres import STARTING, new_server
-from tests.ports import free_port
 from tests.ses_events import ses_event
 from tests.stubs.notion import TOKEN as NOTION_TOKEN
 from tests.stubs.notion_pages import p
 from tests.stubs.notion_workspace import LETTER, MAILOUTS, mailout_page, workspace
 from tests.stubs.running import NotionStub, notion_stub
-
-API_TOKEN = "a token for chaos, long enough"
-PASSWORD = "a password for chaos"
 
 # ── Postgres ──
 
@@ -125,116 +115,6 @@ def _briefly(place: Place) -> None:
     kill(process)
 
 
-# ── what is handed in over HTTP ──
-
-
-@dataclass
-class Clients:
-    """Programs that ask for something, each request several times, and again until it is answered."""
-
-    url: str
-    asked: deque[tuple[str, dict[str, Any], dict[str, str]]]
-    answered: int = 0
-    done: bool = False
-    _threads: list[threading.Thread] = field(default_factory=list)
-
-    def begin(self) -> None:
-        self._threads = [threading.Thread(target=self._ask, daemon=True) for _ in range(4)]
-        for thread in self._threads:
-            thread.start()
-
-    def end(self) -> None:
-        for thread in self._threads:
-            thread.join(PATIENCE)
-
-    def _ask(self) -> None:
-        with httpx.Client(base_url=self.url, trust_env=False, timeout=1.5) as http:
-            while self.asked:
-                try:
-                    request = self.asked.popleft()
-                except IndexError:
-                    return
-                path, body, headers = request
-                try:
-                    answer = http.post(path, json=body, headers=headers)
-                    good = answer.status_code in (200, 202)
-                except httpx.TransportError:
-                    good = False
-                if good:
-                    self.answered += 1
-                else:
-                    self.asked.append(request)
-                    time.sleep(0.02)
-
-
-def requests(place: Place, copies: int) -> deque[tuple[str, dict[str, Any], dict[str, str]]]:
-    job = place.job
-    bearer = {"Authorization": f"Bearer {API_TOKEN}"}
-    if job.mode == "articles":
-        wanted = vars_of_order() | {"admin_password": PASSWORD}
-        made = [("/articles/send", wanted, {})]
-    elif job.mode == "single mails":
-        with closing(place.store()) as store:
-            text, token = new_token(COMPANY, tuple(Scope), None)
-            store.add_token(token)
-        made = [
-            (
-                "/v1/email/send",
-                {"to": email, "subject": "Your receipt", "html": "<p>Thank you.</p>"},
-                {"Authorization": f"Bearer {text}", "Idempotency-Key": email},
-            )
-            for email in job.emails
-        ]
-    else:
-        made = [("/send-mailout", {"ref": str(job.home / "letter.md")}, bearer)]
-    everything = made * (copies if len(made) > 1 else 60)
-    place.chance.shuffle(everything)
-    return deque(everything)
-
-
-def vars_of_order() -> dict[str, Any]:
-    one = order()
-    return {
-        "campaign_tag": one.campaign_tag,
-        "article_key": one.article_key,
-        "send_batch_id": one.send_batch_id,
-        "audience_filter": dict(one.audience_filter),
-    }
-
-
-@contextmanager
-def behind_the_gateway(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place]:
-    place = stage.place(mode, store, people, API_TOKEN=API_TOKEN, ADMIN_PASSWORD=PASSWORD)
-    place.task = send_what_was_asked_for
-    yield place
-
-
-def gateway(strike: str) -> Fault:
-    """Everything is asked for at least twice; the gateway is killed, or stands still, in between."""
-
-    def scene(place: Place, dose: int) -> int:
-        port = free_port()
-        clients = Clients(f"http://127.0.0.1:{port}", requests(place, copies=2))
-        total = len(clients.asked)
-        clients.begin()
-        for _ in range(dose):
-            process = start(serve, place.job, port)
-            target = min(total - 1, clients.answered + place.chance.randint(1, max(1, total // dose)))
-            wait_for(lambda target=target: clients.answered >= target, process)  # type: ignore[misc]
-            if strike == "stop":
-                place.halt(process)
-                time.sleep(2.0)  # longer than its clients wait: they ask again
-                os.kill(process.pid or 0, signal.SIGCONT)
-                time.sleep(0.2)
-            kill(process)
-        process = start(serve, place.job, port)
-        clients.end()
-        kill(process)
-        return dose
-
-    return scene
-
-
 # ── what comes back ──
 
 
@@ -247,7 +127,7 @@ def events(place: Place, dose: int) -> int:
         process = place.start()
         running = place.reach(15, process)
         _tell(place, part=0.5)
-        reader = start(apply_events, place.job)
+        reader = place.start(apply_events)
         time.sleep(place.chance.uniform(0, 0.2))
         kill(reader)
         kill(process)
@@ -257,7 +137,7 @@ def events(place: Place, dose: int) -> int:
     place.finish()
     _tell(place)
     for _ in range(2):
-        start(apply_events, place.job).join(PATIENCE)
+        place.start(apply_events).join(PATIENCE)
     return hits
 
 

@@ -1,8 +1,7 @@
-"""Where a scene is played, and how it is judged: by the receiver's own record, not by a sender's belief."""
+"""Where a scene is played: a home, a store, a receiver, and the processes that work there."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -10,7 +9,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
@@ -22,10 +21,9 @@ from psycopg.rows import dict_row
 
 from mailout.audience.port import SubscriberRow
 from mailout.clock import SystemClock
-from mailout.delivery.states import COLUMN_OF, WAITING, Column, State
+from mailout.delivery.states import WAITING, State
 from mailout.store import Store
 from tests.chaos.jobs import MAILOUTS, Job, open_store, send, start
-from tests.chaos.verdict import Verdict, balances, is_told_rightly
 from tests.contract.articles import FRANKLIN, OHIO, SLICES, US
 from tests.contract.postgres import database, empty, migrate
 from tests.producer.database import ProducerDatabase
@@ -35,9 +33,6 @@ PATIENCE = 300.0
 """How long a process may take to do what it surely does; only a hang ever waits so long."""
 LONGEST_WAIT = 120.0
 """Seconds after which something still waits for no reason: all of mailout's own waits are shorter here."""
-ATTEMPTS = 3
-"""Of a notification, at most."""
-NO_CODE = "no code"
 LETTER = "---\nid: chaos\nsubject: Hello\n---\n\nHello, all of you.\n"
 SETTINGS = {
     "FROM_EMAIL": "news@example.org",
@@ -70,12 +65,20 @@ class Place:
         self.task: Callable[[Job], None] = send
         self.notion: Any = None
         self.server_name = ""  # of a Postgres of its own
+        self._started: list[BaseProcess] = []
         self.delivered = False  # an event says of each accepted mail that it was delivered
 
     # ── processes ──
 
-    def start(self) -> BaseProcess:
-        return start(self.task, self.job)
+    def start(self, what: Callable[..., None] | None = None, *more: object) -> BaseProcess:
+        """Its own task, or something else."""
+        self._started.append(start(what or self.task, self.job, *more))
+        return self._started[-1]
+
+    def end(self) -> None:
+        """Nobody of it goes on into the next scene, also if this one broke off."""
+        for process in self._started:
+            kill(process)
 
     def reach(self, more: int, process: BaseProcess | None = None) -> bool:
         """Until so many more are accepted; False: the process ended first."""
@@ -162,12 +165,6 @@ class Place:
         found = self.rows("select email, state from email_outbox")
         return {row["email"]: State(row["state"]) for row in found}
 
-    def failures(self) -> dict[str, str]:
-        """Addresses whose message is recorded as not sent, and the code that says why."""
-        found = self.rows("select email, state, error_code from email_outbox")
-        failed = [row for row in found if COLUMN_OF[State(row["state"])] is Column.FAILED]
-        return {row["email"]: row["error_code"] or NO_CODE for row in failed}
-
     def said(self) -> str:
         """The end of what its processes had to say."""
         log = self.job.home.parent / f"{self.job.home.name}.log"
@@ -176,61 +173,21 @@ class Place:
     def all_called(self) -> bool:
         """Nothing waits or is in the air any more."""
         states = self.states()
-        return len(states) >= self.job.people and not _open(states.values())
+        return len(states) >= self.job.people and not still_open(states.values())
 
     def is_over(self) -> bool:
         done = self.all_called()
         if done and self.job.mode in MAILOUTS:
             return {row["status"] for row in self.rows("select status from campaign_queue")} == {"COMPLETED"}
-        return done and not self._owed()
+        return done and not self.owed()
 
-    def _owed(self) -> int:
+    def owed(self) -> int:
         """Rows that the producer has not been told of."""
         rows = self.producer.rows() if self.producer is not None else ()
         return sum(row["fanout_status"] not in ("sent", "failed") for row in rows)
 
-    def judge(self, hits: int) -> Verdict:
-        states, accepted = self.states(), self.accepted()
-        with closing(self.store()) as store:
-            mailouts, drift, untold = store.mailouts(), list(store.usage_drift()), store.due_reports()
-        missing = [email for email in self.job.emails if email not in states]
-        sent = [email for email, state in states.items() if state is State.SENT]
-        failed = self.failures()
-        return Verdict(
-            scenes=1,
-            hits=hits,
-            accepted=accepted.total(),
-            twice=sum(n - 1 for n in accepted.values() if n > 1),
-            lost=len(missing) + sum(not accepted[email] for email in sent),
-            unknown=sum(state is State.UNKNOWN for state in states.values()),
-            failed=Counter(failed.values()),
-            stuck=_open(states.values()) + self._owed() + len(untold),
-            misreported=sum(email in accepted or code == NO_CODE for email, code in failed.items())
-            + sum(one.metrics.get("delivered", 0) != accepted.total() for one in mailouts if self.delivered)
-            + len(self._wrong_producer_rows(accepted)),
-            unbalanced=sum(not balances(one, states) for one in mailouts) + len(drift),
-        )
 
-    def _wrong_producer_rows(self, accepted: Mapping[str, int]) -> Sequence[Mapping[str, Any]]:
-        """Those that ended and do not say what became of their mail."""
-        if self.producer is None:
-            return ()
-        events = Counter(event["payload"].get("notificationId") for event in self.producer.events())
-        return [
-            row
-            for row in self.producer.rows()
-            if row["fanout_status"] != "pending"
-            and not is_told_rightly(
-                row,
-                json.loads(row["error"] or "{}"),
-                events[row["notification_id"]],
-                accepted=bool(accepted.get(row["email"])),
-                attempts=ATTEMPTS,
-            )
-        ]
-
-
-def _open(states: Any) -> int:
+def still_open(states: Iterable[State]) -> int:
     return sum(state in (*WAITING, State.SENT_ATTEMPT) for state in states)
 
 
@@ -309,10 +266,9 @@ def _furnish(place: Place) -> None:
     if job.mode == "notifications":
         place.producer = ProducerDatabase(job.home / "producer.db")
         place.producer.many(job.emails)
-        return
     with closing(place.store()) as store:
-        if job.mode == "single mails":
-            return
+        if job.mode in ("single mails", "notifications"):
+            return  # its tables are there
         where = (US, OHIO, FRANKLIN) if job.mode == "articles" else ()
         store.import_subscribers([SubscriberRow(email, email, ocd_ids=where) for email in job.emails])
         if job.mode == "articles":

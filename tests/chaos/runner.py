@@ -6,18 +6,18 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.matrix import Row
+import pytest
+
+from tests.chaos.matrix import LANES, Row
 from tests.chaos.places import Stage
 from tests.chaos.verdict import Verdict
 from tests.contract.postgres import server
-
-SLOW_LANES = 3
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Run:
         return [one for one in self.played if one.problems]
 
 
-def run_scenes(scenes: Sequence[Scene], folder: Path, *, lanes: int = 3) -> Run:
+def run_scenes(scenes: Sequence[Scene], folder: Path, lanes: Mapping[str, int] = LANES) -> Run:
     """All of them; after an interrupt only those that had begun."""
     began = time.monotonic()
     server()  # all lanes share it
@@ -115,8 +115,9 @@ def run_scenes(scenes: Sequence[Scene], folder: Path, *, lanes: int = 3) -> Run:
                 stages.append(local.stage)
         return play_one(scene, local.stage)
 
-    with ThreadPoolExecutor(lanes) as quick, ThreadPoolExecutor(SLOW_LANES) as slow:
-        futures = [(slow if scene.row.is_slow else quick).submit(play, scene) for scene in asked]
+    with ExitStack() as pools:
+        pool = {kind: pools.enter_context(ThreadPoolExecutor(number)) for kind, number in lanes.items()}
+        futures = [pool[scene.row.lane].submit(play, scene) for scene in asked]
         with _interruptible(futures) as interrupted:
             for future in as_completed(futures):
                 if future.cancelled() or (interrupted.is_set() and future.result().failure):
@@ -157,6 +158,6 @@ def play_one(scene: Scene, stage: Stage) -> Played:
     began, verdict, failure = time.monotonic(), Verdict(), ""
     try:
         verdict = scene.row.play(stage, scene.mode, scene.store, scene.dose, scene.seed)
-    except Exception:  # noqa: BLE001 (whatever it is, it is shown)
+    except (Exception, pytest.skip.Exception):  # noqa: BLE001 (whatever it is, it is shown)
         failure = traceback.format_exc()
     return Played(scene, verdict, time.monotonic() - began, failure)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.chaos.__main__ import conclusion, scenes_named
+from tests.chaos.judging import judge
 from tests.chaos.matrix import ROWS, Row
 from tests.chaos.places import Stage
 from tests.chaos.report import page, table
@@ -29,6 +30,7 @@ SHORT = {
     "ses-garbage": (1, [("single mails", "supabase")]),
     "ses-same-id": (1, [("bulk", "sqlite")]),
     "gateway-kill": (2, [("single mails", "sqlite"), ("articles", "sqlite"), ("folder", "supabase")]),
+    "webhooks": (2, [("single", "sqlite")]),
     "events": (2, [("bulk", "sqlite"), ("single", "supabase")]),
 }  # fmt: skip
 """How many strikes, and where."""
@@ -145,9 +147,9 @@ def test_a_mail_that_is_accepted_twice_is_seen(stage: Stage) -> None:
     """The judge itself: a receiver that has two of one mail, and a sender that believes it sent a third."""
     place = stage.place("folder", "sqlite", 3)
     place.finish()
-    assert not place.judge(0).problems
+    assert not judge(place, 0).problems
     mails = sorted((place.job.home / "outbox").glob("*/*.eml"))
     mails[0].with_name(mails[0].name.replace(".eml", ".2.eml")).write_bytes(b"again")
     mails[1].unlink()
-    verdict = place.judge(0)
+    verdict = judge(place, 0)
     assert (verdict.twice, verdict.lost) == (1, 1)

@@ -8,17 +8,15 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from tests.chaos.neighbours import API_TOKEN, PASSWORD, requests
+from tests.chaos.handed_in import API_TOKEN, PASSWORD, requests
 from tests.chaos.places import Place, Stage, wait_for
 from tests.e2e.processes import one_that, processes_of
 from tests.e2e.supabase_lite.server import SECRET
@@ -33,7 +31,6 @@ STRIKES = tuple(
 STANDSTILL = 4.0
 OFTEN = 0.1
 """Seconds between two looks at the store: those who send need the time more."""
-_one_at_a_time = threading.Lock()  # its database has one name
 SETTINGS = {"API_TOKEN": API_TOKEN, "ADMIN_PASSWORD": PASSWORD, "LOCK_SECONDS": "12"}
 
 
@@ -42,14 +39,10 @@ def under_up(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place
     """SQLite, or Supabase's HTTP API over a real Postgres."""
     rate = {"SEND_RATE_PER_SEC": "8" if mode == "bulk" else "2.5"}
     if store == "sqlite":
-        place = stage.place(mode, store, people, **SETTINGS, **rate)
-        place.job = replace(
-            place.job, env={**place.job.env, "NOTIFY_DB": str(place.job.home / "producer.db")}
-        )
-        yield place
+        yield stage.place(mode, store, people, **SETTINGS, **rate)
         return
     folder = Path(tempfile.mkdtemp(prefix="supabase-", dir=stage.folder))
-    with _one_at_a_time, supabase(folder) as lite:
+    with supabase(folder, f"lite_{stage.name}") as lite:
         own = Stage(stage.folder, f"{stage.name}_up", address=lite.database, seed=stage.seed)
         try:
             told = {"SUPABASE_URL": lite.url, "SUPABASE_SERVICE_ROLE_KEY": SECRET}
@@ -62,8 +55,8 @@ def under_up(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place
 def up(place: Place, port: int) -> Iterator[Any]:
     env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     env |= {"PYTHONPATH": str(ROOT), **place.job.env}
-    if place.producer is None:
-        env.pop("NOTIFY_DB", None)
+    if place.producer is not None:
+        env["NOTIFY_DB"] = str(place.job.home / "producer.db")
     command = [sys.executable, "-m", "cli", "up", "--port", str(port), "--prefect-port", str(free_port())]
     home = place.job.home
     log = home.parent / f"{home.name}.log"
@@ -78,7 +71,7 @@ def ask(place: Place, port: int) -> None:
         return  # its queue is watched
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as http:
         for path, body, headers in set_of(requests(place, copies=1)):
-            http.post(path, json=body, headers=headers).raise_for_status()
+            http.post(path, content=body, headers=headers).raise_for_status()
 
 
 def set_of(asked: Any) -> list[Any]:
@@ -91,10 +84,10 @@ def parts_struck(place: Place, dose: int) -> int:
     port, hits = free_port(), 0
     with up(place, port):
         ask(place, port)
-        for part, how in STRIKES[:dose]:
-            if not _some_more(place):
-                break
-            hits += _strike(place, part, how)
+        for part, how in STRIKES[-dose:]:
+            if not _some_more(place) or not _strike(place, part, how):
+                break  # it was over before: what is left strikes the next mailout
+            hits += 1
         wait_for(place.is_over, every=OFTEN)
     _wait_for_end(place)
     return hits
@@ -106,17 +99,19 @@ def _some_more(place: Place) -> bool:
     return not place.is_over()
 
 
-def _strike(place: Place, part: str, how: signal.Signals) -> int:
-    pid = _sender(place) if part == "sender" else one_that(place.job.home, PARTS[part])
-    if pid is None:
-        return 0
-    with suppress(ProcessLookupError):
-        os.kill(pid, how)
-        if how is signal.SIGSTOP:
-            time.sleep(STANDSTILL)
-            os.kill(pid, signal.SIGCONT)
-        return 1
-    return 0
+def _strike(place: Place, part: str, how: signal.Signals) -> bool:
+    """As soon as there is one: what was struck before may only just begin again."""
+    while not place.is_over():
+        pid = _sender(place) if part == "sender" else one_that(place.job.home, PARTS[part])
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, how)
+                if how is signal.SIGSTOP:
+                    time.sleep(STANDSTILL)
+                    os.kill(pid, signal.SIGCONT)
+                return True
+        time.sleep(OFTEN)
+    return False
 
 
 def _sender(place: Place) -> int | None:

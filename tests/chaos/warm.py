@@ -1,11 +1,16 @@
-"""Imported by the fork server alone: boto3's descriptions of AWS are read once, not by each of a thousand."""
+"""Imported by the fork server alone: what mailout imports late and what boto3 reads of AWS is read once, not
+by each of a thousand processes."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, cast
 
 import boto3
 from botocore.loaders import JSONFileLoader
+
+for _late in ("mailout.adapters.ses", "mailout.adapters.notion", "jsonschema"):
+    import_module(_late)
 
 _read = JSONFileLoader.load_file
 _known: dict[str, Any] = {}

@@ -117,9 +117,10 @@ class Lite:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Lite]:
+def running(folder: Path, name: str = "lite") -> Iterator[Lite]:
+    """Over a database of this name."""
     command = _installed()
-    address = database("lite")
+    address = database(name)
     migrate(address)
     with psycopg.connect(address) as connection:
         connection.execute(UNWRAPPER)
