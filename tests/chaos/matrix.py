@@ -17,7 +17,7 @@ STORES = ("sqlite", "supabase")
 BY_SES = tuple(mode for mode in MODES if mode != "folder")
 LETTERS = ("folder", "single", "bulk")
 WORKS, WAITS, WITH_PREFECT = "works", "waits", "prefect"
-LANES = {WORKS: 2, WAITS: 4, WITH_PREFECT: 2}
+LANES = {WORKS: 3, WAITS: 4, WITH_PREFECT: 2}
 """How many scenes of a kind are played at a time on two cores: of those that mostly wait, more."""
 ROUNDS = 40
 """A mailout that is over before all strikes were made is followed by another one, at most so often."""

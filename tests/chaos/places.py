@@ -111,7 +111,7 @@ class Place:
 
     def finish(self, is_over: Callable[[], bool] | None = None) -> None:
         """The same again, until it is over; what waits for a person is resumed, as a person would."""
-        until = time.monotonic() + LONGEST_WAIT
+        until, pause = time.monotonic() + LONGEST_WAIT, 0.2
         while time.monotonic() < until:
             self.free_locks()
             process = self.start()
@@ -125,7 +125,8 @@ class Place:
                 for mailout in store.mailouts():
                     if mailout.defer_reason is not None:
                         store.resume(mailout.id)
-            time.sleep(0.2)
+            time.sleep(pause)
+            pause = min(2.0, 1.5 * pause)
 
     def free_locks(self, *dead: BaseProcess) -> None:
         """A producer's rows that dead workers held (or all of them): their time is over at once."""
