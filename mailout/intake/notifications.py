@@ -136,8 +136,7 @@ class NotificationWorker:
                 known = self._requeued(key, message)
                 message = None
             else:
-                if not self._ended(batch, key, row, message):
-                    batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
+                self._ended(batch, key, row, message)
                 return
         self._want(batch, key, row, known.requeues, message)
 
@@ -213,8 +212,11 @@ class NotificationWorker:
         return message is not None and self._ended(batch, key, batch.rows[key], message)
 
     def _ended(self, batch: _Round, key: str, row: ProducerRow, message: KnownMessage) -> bool:
-        if message.given_up_for is not None and message.given_up_for < self._options.lost_after:
-            return False  # a sender that only stood still knows what it sent, and what it never called
+        """Whether this batch need not wait for it any more."""
+        if message.given_up_for is not None and 0 <= message.given_up_for < self._options.lost_after:
+            # A sender that only stood still knows what it sent, and what it never called.
+            batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
+            return True
         result = result_of(row, message, self._options.provider, self._options.job.policy)
         if result is not None:
             batch.results.append((key, result, message))
