@@ -6,18 +6,15 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from mailout.adapters.sqlite.alerts import SqliteAlerts
 from mailout.adapters.sqlite.archive import SqliteArchives
 from mailout.adapters.sqlite.articles import SqliteArticles
 from mailout.adapters.sqlite.companies import SqliteCompanies
-from mailout.adapters.sqlite.counts import SqliteCounts, living_senders
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
-from mailout.adapters.sqlite.due_reports import SqliteDueReports
 from mailout.adapters.sqlite.feedback import SqliteFeedback
 from mailout.adapters.sqlite.freezing import SqliteFreezing
 from mailout.adapters.sqlite.history import SqliteHistory
 from mailout.adapters.sqlite.leaving import SqliteLeaving
-from mailout.adapters.sqlite.noticed import SqliteNoticed
+from mailout.adapters.sqlite.monitoring import SqliteMonitoring, living_senders
 from mailout.adapters.sqlite.notifications import SqliteNotifications
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
@@ -37,15 +34,12 @@ class SqliteStore(
     SqliteFreezing,
     SqliteSubscribers,
     SqliteRecords,
-    SqliteDueReports,
     SqliteFeedback,
     SqliteLeaving,
     SqliteRequests,
-    SqliteAlerts,
-    SqliteCounts,
+    SqliteMonitoring,
     SqliteArchives,
     SqliteHistory,
-    SqliteNoticed,
     SqliteNotifications,
     SqliteArticles,
     SqliteSingleMails,

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from mailout.adapters.sqlite.counts import living_senders
 from mailout.adapters.sqlite.database import Database, dicts
+from mailout.adapters.sqlite.monitoring import living_senders
 from mailout.adapters.sqlite.queue import mailout_of
 from mailout.queue.mailout import Mailout
 

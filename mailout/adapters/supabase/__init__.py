@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mailout.adapters.supabase.alerts import SupabaseAlerts
 from mailout.adapters.supabase.archive import SupabaseArchives
 from mailout.adapters.supabase.articles import SupabaseArticles
 from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.companies import SupabaseCompanies
-from mailout.adapters.supabase.counts import SupabaseCounts
-from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
 from mailout.adapters.supabase.history import SupabaseHistory
-from mailout.adapters.supabase.noticed import SupabaseNoticed
+from mailout.adapters.supabase.monitoring import SupabaseMonitoring
 from mailout.adapters.supabase.notifications import SupabaseNotifications
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
@@ -30,14 +27,11 @@ class SupabaseStore(
     SupabaseQueue,
     SupabaseSubscribers,
     SupabaseRecords,
-    SupabaseDueReports,
     SupabaseFeedback,
     SupabaseRequests,
-    SupabaseAlerts,
-    SupabaseCounts,
+    SupabaseMonitoring,
     SupabaseArchives,
     SupabaseHistory,
-    SupabaseNoticed,
     SupabaseNotifications,
     SupabaseArticles,
     SupabaseSingleMails,
