@@ -19,7 +19,6 @@ from mailout.adapters.sqlite.notifications import SqliteNotifications
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
-from mailout.adapters.sqlite.requests import SqliteRequests
 from mailout.adapters.sqlite.single_mails import SqliteSingleMails
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
 from mailout.clock import Clock
@@ -36,7 +35,6 @@ class SqliteStore(
     SqliteRecords,
     SqliteFeedback,
     SqliteLeaving,
-    SqliteRequests,
     SqliteMonitoring,
     SqliteArchives,
     SqliteHistory,

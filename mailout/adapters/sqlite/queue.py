@@ -1,4 +1,4 @@
-"""The queue on SQLite: mailouts, and why they wait."""
+"""The queue on SQLite: mailouts, why they wait, and requests from outside."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from dataclasses import asdict, fields
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Ledger, RetryPlan
-from mailout.delivery.states import Column
 from mailout.errors import NotFound, StoreError
-from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, MailoutOutcome, NewMailout, Status
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
+from mailout.queue.port import Request, RequestKind
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
 _NEW = [field.name for field in fields(NewMailout)]
-_CONVERTED = ("kind", "is_test", "is_rehearsal", "retry_plan")
 _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
     FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id
     WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
@@ -27,7 +24,7 @@ CANCEL_PART = 20_000
 
 
 class SqliteQueue:
-    """Fulfils `Queue`, together with `SqliteFreezing`."""
+    """Fulfils `Requests`, and `Queue` together with `SqliteFreezing`."""
 
     db: Database
 
@@ -238,6 +235,31 @@ class SqliteQueue:
         at: float | None = rows[0]["at"]
         return at
 
+    def ask(self, request: Request, *, repeat: float) -> bool:
+        now = self.db.clock.now()
+        with self.db.write() as tx:
+            written = tx.execute(
+                "INSERT INTO requests (ref, how, asked_at) VALUES (?, ?, ?) ON CONFLICT (ref, how)"
+                " DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL WHERE asked_at <= ?",
+                (request.ref, request.how, now, now - repeat),
+            )
+            return written.rowcount == 1
+
+    def asked(self, waiting: float) -> Sequence[Request]:
+        rows = self.db.read(
+            "SELECT ref, how FROM requests WHERE answered_at IS NULL AND asked_at <= ?"
+            " ORDER BY asked_at, ref",
+            (self.db.clock.now() - waiting,),
+        )
+        return [Request(row["ref"], RequestKind(row["how"])) for row in rows]
+
+    def answered(self, request: Request) -> None:
+        with self.db.write() as tx:
+            tx.execute(
+                "UPDATE requests SET answered_at = ? WHERE ref = ? AND how = ? AND answered_at IS NULL",
+                (self.db.clock.now(), request.ref, request.how),
+            )
+
 
 def insert_mailout(tx: sqlite3.Connection, new: NewMailout, now: float) -> bool:
     """False: it is there."""
@@ -264,29 +286,7 @@ def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
 
 
 def mailout_of(row: sqlite3.Row) -> Mailout:
-    return Mailout(
-        **{name: row[name] for name in _NEW if name not in _CONVERTED},
-        kind=Kind(row["kind"]),
-        retry_plan=RetryPlan.of(json.loads(row["retry_plan"] or "null")),
-        is_test=bool(row["is_test"]),
-        is_rehearsal=bool(row["is_rehearsal"]),
-        status=Status(row["status"]),
-        outcome=MailoutOutcome(row["outcome"]) if row["outcome"] else None,
-        deferred_until=row["deferred_until"],
-        defer_reason=DeferReason(row["defer_reason"]) if row["defer_reason"] else None,
-        defer_note=row["defer_note"],
-        content_hash=row["content_hash"],
-        locked_by=row["locked_by"],
-        locked_at=row["locked_at"],
-        ledger=Ledger(row["recipients"], *(row[column.value] for column in Column)),
-        created_at=row["created_at"],
-        frozen_at=row["frozen_at"],
-        started_at=row["started_at"],
-        completed_at=row["completed_at"],
-        archived_at=row["archived_at"],
-        archived_to=row["archived_to"],
-        metrics=json.loads(row["metrics"]),
-        transient_pauses=row["transient_pauses"],
-        transient_sent=row["transient_sent"],
-        acknowledged=json.loads(row["acknowledged"]),
-    )
+    values = dict(row)
+    values |= {name: bool(row[name]) for name in ("is_test", "is_rehearsal")}
+    values |= {name: json.loads(row[name] or "null") for name in ("retry_plan", "metrics", "acknowledged")}
+    return Mailout.of(values)

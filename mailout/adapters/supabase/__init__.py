@@ -15,7 +15,6 @@ from mailout.adapters.supabase.notifications import SupabaseNotifications
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
-from mailout.adapters.supabase.requests import SupabaseRequests
 from mailout.adapters.supabase.rpc import Rpc, check_version
 from mailout.adapters.supabase.single_mails import SupabaseSingleMails
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
@@ -28,7 +27,6 @@ class SupabaseStore(
     SupabaseSubscribers,
     SupabaseRecords,
     SupabaseFeedback,
-    SupabaseRequests,
     SupabaseMonitoring,
     SupabaseArchives,
     SupabaseHistory,
