@@ -115,6 +115,11 @@ class Database:
         with self._lock, _translated(self.path):
             return self._connection.execute(sql, parameters).fetchall()
 
+    def change(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
+        """One statement, in a transaction of its own; how many rows it has changed."""
+        with self.write() as tx:
+            return tx.execute(sql, parameters).rowcount
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Several reads of one moment. Writers do not wait for them, nor they for writers."""

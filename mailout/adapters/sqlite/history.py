@@ -147,11 +147,10 @@ class SqliteHistory:
         return [(row["at"], json.loads(row["counts"])) for row in rows]
 
     def write_act(self, act: Act) -> None:
-        with self.db.write() as tx:
-            tx.execute(
-                "INSERT INTO dashboard_acts (at, who, what, about) VALUES (?, ?, ?, ?)",
-                (act.at or self.db.clock.now(), act.who, act.what, act.about),
-            )
+        self.db.change(
+            "INSERT INTO dashboard_acts (at, who, what, about) VALUES (?, ?, ?, ?)",
+            (act.at or self.db.clock.now(), act.who, act.what, act.about),
+        )
 
     def acts(self, limit: int = 100) -> Sequence[Act]:
         rows = self.db.read(
@@ -176,11 +175,9 @@ class SqliteHistory:
 
     def keep_written_pages(self, pages: Sequence[WrittenPage]) -> None:
         value = json.dumps([asdict(page) for page in pages])
-        with self.db.write() as tx:
-            tx.execute(
-                "INSERT OR REPLACE INTO dashboard_notes VALUES (?, ?, ?)",
-                (_PAGES, self.db.clock.now(), value),
-            )
+        self.db.change(
+            "INSERT OR REPLACE INTO dashboard_notes VALUES (?, ?, ?)", (_PAGES, self.db.clock.now(), value)
+        )
 
     def written_pages(self) -> WrittenPages | None:
         rows = self.db.read("SELECT at, value FROM dashboard_notes WHERE name = ?", (_PAGES,))
@@ -211,8 +208,7 @@ class SqliteHistory:
         return [Refusal(*row) for row in rows]
 
     def keep_run(self, mailout_id: str, run_id: str) -> None:
-        with self.db.write() as tx:
-            tx.execute("INSERT OR REPLACE INTO mailout_runs VALUES (?, ?)", (mailout_id, run_id))
+        self.db.change("INSERT OR REPLACE INTO mailout_runs VALUES (?, ?)", (mailout_id, run_id))
 
     def run_of(self, mailout_id: str) -> str | None:
         rows = self.db.read("SELECT run_id FROM mailout_runs WHERE campaign_id = ?", (mailout_id,))

@@ -65,17 +65,15 @@ class SqliteMonitoring:
             return [Known(*row) for row in rows]
 
     def claim_alert(self, known: Known) -> bool:
-        with self.db.write() as tx:
-            claimed = tx.execute(
-                "UPDATE alerts SET tries = tries + 1, failed = failed + 1, tried_at = ?"
-                " WHERE key = ? AND tries = ? AND ended_at IS NULL",
-                (self.db.clock.now(), known.key, known.tries),
-            )
-            return claimed.rowcount == 1
+        claimed = self.db.change(
+            "UPDATE alerts SET tries = tries + 1, failed = failed + 1, tried_at = ?"
+            " WHERE key = ? AND tries = ? AND ended_at IS NULL",
+            (self.db.clock.now(), known.key, known.tries),
+        )
+        return claimed == 1
 
     def alert_sent(self, key: str) -> None:
-        with self.db.write() as tx:
-            tx.execute("UPDATE alerts SET failed = 0, told_at = ? WHERE key = ?", (self.db.clock.now(), key))
+        self.db.change("UPDATE alerts SET failed = 0, told_at = ? WHERE key = ?", (self.db.clock.now(), key))
 
     def add_counts(self, counts: Mapping[Sample, float]) -> None:
         with self.db.write() as tx:

@@ -62,12 +62,11 @@ class SqliteOutbox:
         return {row["id"]: row["epoch"] for row in rows}
 
     def stop_machine(self, machine: str) -> int:
-        with self.db.write() as tx:
-            return tx.execute(
-                "UPDATE sender_sessions SET stop_requested = 1"
-                " WHERE closed_at IS NULL AND lease_until > ? AND rtrim(worker, '0123456789') = ? || '-'",
-                (self.db.clock.now(), machine),
-            ).rowcount
+        return self.db.change(
+            "UPDATE sender_sessions SET stop_requested = 1"
+            " WHERE closed_at IS NULL AND lease_until > ? AND rtrim(worker, '0123456789') = ? || '-'",
+            (self.db.clock.now(), machine),
+        )
 
     def reap(self, grace: float) -> int:
         with self.db.write() as tx:
@@ -170,13 +169,10 @@ class SqliteOutbox:
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
-        with self.db.write() as tx:
-            tx.execute(
-                "INSERT INTO provider_quota (scope, available, asked_at, most) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (scope) DO UPDATE SET available = excluded.available,"
-                " asked_at = excluded.asked_at, most = excluded.most",
-                (scope, available, asked_at - QUOTA_OVERLAP, most),
-            )
+        self.db.change(
+            "INSERT OR REPLACE INTO provider_quota (scope, available, asked_at, most) VALUES (?, ?, ?, ?)",
+            (scope, available, asked_at - QUOTA_OVERLAP, most),
+        )
 
     def quota(self, scope: str) -> int | None:
         with self.db.reading() as tx:

@@ -197,11 +197,10 @@ class SqliteQueue:
         return int(rows[0]["runs"]) + 1
 
     def pause_all(self, paused: bool) -> None:
-        with self.db.write() as tx:
-            if paused:
-                tx.execute("INSERT OR IGNORE INTO switches VALUES ('all_paused', '1')")
-            else:
-                tx.execute("DELETE FROM switches WHERE name = 'all_paused'")
+        if paused:
+            self.db.change("INSERT OR IGNORE INTO switches VALUES ('all_paused', '1')")
+        else:
+            self.db.change("DELETE FROM switches WHERE name = 'all_paused'")
 
     def all_paused(self) -> bool:
         return bool(self.db.read("SELECT 1 FROM switches WHERE name = 'all_paused'"))
@@ -237,13 +236,12 @@ class SqliteQueue:
 
     def ask(self, request: Request, *, repeat: float) -> bool:
         now = self.db.clock.now()
-        with self.db.write() as tx:
-            written = tx.execute(
-                "INSERT INTO requests (ref, how, asked_at) VALUES (?, ?, ?) ON CONFLICT (ref, how)"
-                " DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL WHERE asked_at <= ?",
-                (request.ref, request.how, now, now - repeat),
-            )
-            return written.rowcount == 1
+        written = self.db.change(
+            "INSERT INTO requests (ref, how, asked_at) VALUES (?, ?, ?) ON CONFLICT (ref, how)"
+            " DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL WHERE asked_at <= ?",
+            (request.ref, request.how, now, now - repeat),
+        )
+        return written == 1
 
     def asked(self, waiting: float) -> Sequence[Request]:
         rows = self.db.read(
@@ -254,11 +252,10 @@ class SqliteQueue:
         return [Request(row["ref"], RequestKind(row["how"])) for row in rows]
 
     def answered(self, request: Request) -> None:
-        with self.db.write() as tx:
-            tx.execute(
-                "UPDATE requests SET answered_at = ? WHERE ref = ? AND how = ? AND answered_at IS NULL",
-                (self.db.clock.now(), request.ref, request.how),
-            )
+        self.db.change(
+            "UPDATE requests SET answered_at = ? WHERE ref = ? AND how = ? AND answered_at IS NULL",
+            (self.db.clock.now(), request.ref, request.how),
+        )
 
 
 def insert_mailout(tx: sqlite3.Connection, new: NewMailout, now: float) -> bool:
