@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mailout.adapters.producer.database import checked_columns, translated
+from mailout.adapters.producer.database import TIMES, checked_columns, form_of, iso, translated
 from mailout.adapters.producer.rows import RowReader
-from mailout.adapters.producer.times import TIMES, form_of, iso
 from mailout.clock import Clock
 from mailout.errors import NotFound
 from mailout.intake.notification_port import ProducerRow, RowResult
@@ -45,8 +43,12 @@ class ProducerSqlite:
         self._lock_seconds = lock_seconds
         self._cursor = 0
         with translated(path):
+            # Each `with self._db` is one transaction, alone from its first write on.
             self._db = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=busy_seconds, isolation_level=None
+                f"{path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=busy_seconds,
+                isolation_level="IMMEDIATE",
             )
             self._db.row_factory = sqlite3.Row
             try:
@@ -88,7 +90,7 @@ class ProducerSqlite:
         )
         if self._db.execute(which, {**values, "limit": 1}).fetchone() is None:
             return []  # no need to keep the producer from writing
-        with self._transaction():
+        with self._db:
             rows = self._db.execute(
                 "UPDATE open_event_notifications SET locked_by = :worker, locked_at = :now"  # noqa: S608
                 f" WHERE notification_id IN ({which}) RETURNING *",
@@ -100,7 +102,7 @@ class ProducerSqlite:
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
         now = self._time("open_event_notifications.locked_at", self._clock.now())
-        with translated(self.path), self._transaction():
+        with translated(self.path), self._db:
             rows = self._db.execute(
                 "UPDATE open_event_notifications SET locked_at = ? WHERE locked_by = ?"  # noqa: S608
                 f" AND {PENDING} AND notification_id IN (SELECT value FROM json_each(?))"
@@ -112,7 +114,7 @@ class ProducerSqlite:
     def write(self, results: Sequence[RowResult]) -> set[int]:
         written: set[int] = set()
         for part in _parts(list(results)):
-            with translated(self.path), self._transaction():
+            with translated(self.path), self._db:
                 written.update(result.row.notification_id for result in part if self._write(result))
         return written
 
@@ -165,7 +167,7 @@ class ProducerSqlite:
     def release(self, delays: Mapping[int, float]) -> None:
         now = self._clock.now()
         for part in _parts(list(delays.items())):
-            with translated(self.path), self._transaction():
+            with translated(self.path), self._db:
                 self._db.executemany(
                     "UPDATE open_event_notifications SET locked_by = NULL, locked_at = ?"  # noqa: S608
                     f" WHERE notification_id = ? AND locked_by = ? AND {PENDING}",
@@ -195,31 +197,17 @@ class ProducerSqlite:
 
     def requeue(self, id: int) -> None:
         """An operator's act: as if it had never been tried."""
-        with translated(self.path), self._transaction():
-            row = self._db.execute(
-                "SELECT fanout_status FROM open_event_notifications WHERE notification_id = ?", (id,)
-            ).fetchone()
-            if row is None:
-                raise NotFound(f"There is no notification {id} in {self.path}.")
-            self._db.execute(
+        with translated(self.path), self._db:
+            found = self._db.execute(
                 "UPDATE open_event_notifications SET fanout_status = 'pending', fanout_attempts = 0,"
                 " error = NULL, locked_by = NULL, locked_at = NULL WHERE notification_id = ?",
                 (id,),
             )
+        if not found.rowcount:
+            raise NotFound(f"There is no notification {id} in {self.path}.")
 
     def close(self) -> None:
         self._db.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
 
     def _time(self, column: str, moment: float) -> str:
         return self._times[column](moment)
