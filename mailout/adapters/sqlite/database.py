@@ -156,6 +156,11 @@ def dicts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
+def with_json(row: sqlite3.Row, *names: str) -> dict[str, Any]:
+    """A row, with what these columns hold as JSON."""
+    return dict(row) | {name: json.loads(row[name] or "null") for name in names}
+
+
 def _keep_copy(path: Path, version: int) -> Path:
     """The file as it is before an upgrade, beside it. Called by the writer: nobody changes it meanwhile."""
     copy, draft = path.with_name(f"{path.name}.v{version}"), path.with_name(f"{path.name}.v{version}.part")
