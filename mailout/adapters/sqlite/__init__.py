@@ -62,7 +62,6 @@ class SqliteStore(
         return int(version)
 
     def examine(self) -> Iterator[Check]:
-        """What only this store can tell `doctor`."""
         version = sqlite3.sqlite_version
         living = living_senders(self.db)
         if sqlite3.sqlite_version_info < WAL_RESET_MENDED and living > 1:

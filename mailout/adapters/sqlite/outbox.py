@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.sqlite.capacity import quota_left
-from mailout.adapters.sqlite.database import Database, dicts
+from mailout.adapters.sqlite.database import Database, dicts, with_json
 from mailout.adapters.sqlite.ledger import minute_key
 from mailout.adapters.sqlite.queue import get_mailout
 from mailout.adapters.sqlite.step import take_step
@@ -137,7 +137,7 @@ class SqliteOutbox:
             " ORDER BY place, created_at, step",
             (id,),
         )
-        return [{**dict(row), "metadata": json.loads(row["metadata"])} for row in rows]
+        return [with_json(row, "metadata") for row in rows]
 
     def messages(
         self,
@@ -150,7 +150,7 @@ class SqliteOutbox:
         # The few that failed have an index of their own. SQLite takes it only for these very words, and
         # only by name: without statistics the other one, of all messages, looks as good.
         table, few = "email_outbox", ""
-        if _failed_alone(states):
+        if states and set(states) <= {State.FAILED, State.VALIDATION_FAILED, State.UNKNOWN}:
             table += " INDEXED BY email_outbox_failed"
             few = "AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')"
         rows = self.db.read(
@@ -207,7 +207,3 @@ def _chosen(
         whose = "of this mailout" if mailout_id else "without a mailout"
         raise NotFound(f"Not a message in state {state} {whose}: {', '.join(strangers[:5])}.")
     return [found[id] for id in dict.fromkeys(ids)]
-
-
-def _failed_alone(states: Sequence[State]) -> bool:
-    return bool(states) and set(states) <= {State.FAILED, State.VALIDATION_FAILED, State.UNKNOWN}

@@ -6,8 +6,9 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from typing import Any
 
-from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.errors import NotFound, StoreError
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
@@ -59,64 +60,59 @@ class SqliteQueue:
         return [mailout_of(row) for row in rows]
 
     def start(self, id: str, worker: str) -> Mailout:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            tx.execute(
-                "UPDATE campaign_queue SET status = 'PROCESSING', locked_by = :worker, locked_at = :now,"
-                " started_at = coalesce(started_at, :now),"
-                " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
-                " WHERE id = :id AND (status = 'PROCESSING' OR (status = 'PENDING'"
-                "  AND coalesce(scheduled_at, 0) <= :now"
-                "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now))))",
-                {"id": id, "worker": worker, "now": now},
-            )
-            return get_mailout(tx, id)
+        return self._updated(
+            id,
+            "UPDATE campaign_queue SET status = 'PROCESSING', locked_by = :worker, locked_at = :now,"
+            " started_at = coalesce(started_at, :now),"
+            " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
+            " WHERE id = :id AND (status = 'PROCESSING' OR (status = 'PENDING'"
+            "  AND coalesce(scheduled_at, 0) <= :now"
+            "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now))))",
+            worker=worker,
+        )
 
     def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
         if (until is None) != (reason in WAITS_FOR_A_PERSON):
             raise StoreError(f"A defer for {reason} {'has no' if until else 'needs a'} time.")
-        with self.db.write() as tx:
-            # A person's hold is never replaced by a mere wait.
-            tx.execute(
-                "UPDATE campaign_queue SET status = 'PENDING', defer_reason = :reason,"
-                " deferred_until = :until, defer_note = :note,"
-                " transient_pauses = CASE"
-                "  WHEN :reason <> 'transient_errors' OR status = 'PENDING' THEN transient_pauses"
-                "  WHEN sent > transient_sent THEN 1 ELSE transient_pauses + 1 END,"
-                " transient_sent = CASE WHEN :reason = 'transient_errors' THEN sent ELSE transient_sent END"
-                " WHERE id = :id"
-                " AND status IN ('PENDING', 'PROCESSING')"
-                " AND (:until IS NULL OR defer_reason IS NULL"
-                "  OR defer_reason NOT IN (SELECT value FROM json_each(:held)))",
-                {"id": id, "reason": reason, "until": until, "note": note, "held": _HELD},
-            )
-            return get_mailout(tx, id)
+        return self._updated(  # a person's hold is never replaced by a mere wait
+            id,
+            "UPDATE campaign_queue SET status = 'PENDING', defer_reason = :reason,"
+            " deferred_until = :until, defer_note = :note,"
+            " transient_pauses = CASE"
+            "  WHEN :reason <> 'transient_errors' OR status = 'PENDING' THEN transient_pauses"
+            "  WHEN sent > transient_sent THEN 1 ELSE transient_pauses + 1 END,"
+            " transient_sent = CASE WHEN :reason = 'transient_errors' THEN sent ELSE transient_sent END"
+            " WHERE id = :id"
+            " AND status IN ('PENDING', 'PROCESSING')"
+            " AND (:until IS NULL OR defer_reason IS NULL"
+            "  OR defer_reason NOT IN (SELECT value FROM json_each(:held)))",
+            reason=reason,
+            until=until,
+            note=note,
+            held=_HELD,
+        )
 
     def resume(self, id: str) -> Mailout:
-        with self.db.write() as tx:
-            tx.execute(
-                "UPDATE campaign_queue SET deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
-                " acknowledged = CASE defer_reason"
-                "  WHEN 'reputation' THEN json_set(acknowledged, '$.sent', sent,"
-                "   '$.bounced', coalesce(json_extract(metrics, '$.bounced'), 0),"
-                "   '$.complained', coalesce(json_extract(metrics, '$.complained'), 0))"
-                "  WHEN 'duplicate_content' THEN json_set(acknowledged, '$.duplicate_content', 1)"
-                "  ELSE acknowledged END"
-                " WHERE id = ? AND status = 'PENDING'",
-                (id,),
-            )
-            return get_mailout(tx, id)
+        return self._updated(
+            id,
+            "UPDATE campaign_queue SET deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
+            " acknowledged = CASE defer_reason"
+            "  WHEN 'reputation' THEN json_set(acknowledged, '$.sent', sent,"
+            "   '$.bounced', coalesce(json_extract(metrics, '$.bounced'), 0),"
+            "   '$.complained', coalesce(json_extract(metrics, '$.complained'), 0))"
+            "  WHEN 'duplicate_content' THEN json_set(acknowledged, '$.duplicate_content', 1)"
+            "  ELSE acknowledged END"
+            " WHERE id = :id AND status = 'PENDING'",
+        )
 
     def release(self, id: str) -> Mailout:
-        with self.db.write() as tx:
-            tx.execute(
-                "UPDATE campaign_queue SET status = 'PENDING', locked_by = NULL"
-                " WHERE id = :id AND status = 'PROCESSING' AND NOT EXISTS ("
-                "  SELECT 1 FROM sender_sessions s WHERE s.campaign_id = :id AND s.closed_at IS NULL"
-                "   AND s.lease_until > :now)",
-                {"id": id, "now": self.db.clock.now()},
-            )
-            return get_mailout(tx, id)
+        return self._updated(
+            id,
+            "UPDATE campaign_queue SET status = 'PENDING', locked_by = NULL"
+            " WHERE id = :id AND status = 'PROCESSING' AND NOT EXISTS ("
+            "  SELECT 1 FROM sender_sessions s WHERE s.campaign_id = :id AND s.closed_at IS NULL"
+            "   AND s.lease_until > :now)",
+        )
 
     def cancel(self, id: str) -> Mailout:
         with self.db.write() as tx:
@@ -150,15 +146,19 @@ class SqliteQueue:
             return unbegun is not None
 
     def complete(self, id: str) -> Mailout:
+        return self._updated(
+            id,
+            "UPDATE campaign_queue SET status = 'COMPLETED', completed_at = :now,"
+            " deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
+            " outcome = CASE WHEN failed + unknown = 0 THEN 'sent' ELSE 'failed' END"
+            " WHERE id = :id AND status IN ('PENDING', 'PROCESSING') AND frozen_at IS NOT NULL"
+            " AND pending + in_flight = 0",
+        )
+
+    def _updated(self, id: str, sql: str, **values: Any) -> Mailout:
+        """The mailout after this update, which knows it by `:id`, and the time by `:now`."""
         with self.db.write() as tx:
-            tx.execute(
-                "UPDATE campaign_queue SET status = 'COMPLETED', completed_at = ?,"
-                " deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
-                " outcome = CASE WHEN failed + unknown = 0 THEN 'sent' ELSE 'failed' END"
-                " WHERE id = ? AND status IN ('PENDING', 'PROCESSING') AND frozen_at IS NOT NULL"
-                " AND pending + in_flight = 0",
-                (self.db.clock.now(), id),
-            )
+            tx.execute(sql, {"id": id, "now": self.db.clock.now(), **values})
             return get_mailout(tx, id)
 
     def same_content(self, id: str, since: float) -> Mailout | None:
@@ -283,7 +283,5 @@ def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
 
 
 def mailout_of(row: sqlite3.Row) -> Mailout:
-    values = dict(row)
-    values |= {name: bool(row[name]) for name in ("is_test", "is_rehearsal")}
-    values |= {name: json.loads(row[name] or "null") for name in ("retry_plan", "metrics", "acknowledged")}
-    return Mailout.of(values)
+    values = with_json(row, "retry_plan", "metrics", "acknowledged")
+    return Mailout.of(values | {name: bool(row[name]) for name in ("is_test", "is_rehearsal")})

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.database import Database, with_json
 from mailout.content.model import Content
 from mailout.error_log import ErrorRecord
 from mailout.errors import NotFound
@@ -57,13 +57,13 @@ class SqliteRecords:
 
     def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
         rows = self.db.read("SELECT * FROM dead_letters ORDER BY created_at DESC, id LIMIT ?", (limit,))
-        return [{**dict(row), "payload": json.loads(row["payload"])} for row in rows]
+        return [with_json(row, "payload") for row in rows]
 
     def get_dead_letter(self, id: str) -> Mapping[str, Any]:
         rows = self.db.read("SELECT * FROM dead_letters WHERE id = ?", (id,))
         if not rows:
             raise NotFound.dead_letter(id)
-        return {**dict(rows[0]), "payload": json.loads(rows[0]["payload"])}
+        return with_json(rows[0], "payload")
 
     def drop_dead_letter(self, id: str) -> bool:
         return self.db.change("DELETE FROM dead_letters WHERE id = ?", (id,)) == 1

@@ -50,14 +50,12 @@ class SupabaseStore(
         return float(self.rpc("mailout_time", {}))
 
     def check(self) -> None:
-        """Reachable, the right key, the right schema."""
         check_version(self.rpc("mailout_schema_version", {}))
 
     def schema_version(self) -> int:
         return int(self.rpc("mailout_schema_version", {}))
 
     def examine(self) -> Iterator[Check]:
-        """What only this store can tell `doctor`."""
         doors = self.rpc("mailout_open_doors", {})
         if doors:
             yield Check(
