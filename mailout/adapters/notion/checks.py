@@ -59,7 +59,7 @@ def _options(status: Mapping[str, Any], names: PropertyNames, statuses: StatusNa
 
 def errors_checks(schema: Mapping[str, Any]) -> list[Check]:
     """The errors database may lack anything but a title: what is missing is not written."""
-    missing = [name for name in ERROR_PROPERTIES.values() if name not in schema]
+    missing = [name for name in ERROR_PROPERTIES if name not in schema]
     if not missing:
         return [Check("properties of the errors database", "ok", "all there")]
     remedy = "Add them, so that the errors say everything."

@@ -83,9 +83,9 @@ def _property(key: str, statuses: StatusNames) -> dict[str, Any]:
 
 def error_properties(mailouts_source: str) -> dict[str, Any]:
     made: dict[str, Any] = {"error": {"title": {}}}
-    for key, name in ERROR_PROPERTIES.items():
-        if key == "mailout":
+    for name in ERROR_PROPERTIES:
+        if name == "mailout":
             made[name] = {"relation": {"data_source_id": mailouts_source, "single_property": {}}}
         else:
-            made[name] = {ERROR_KINDS.get(key, "select"): {}}
+            made[name] = {ERROR_KINDS.get(name, "select"): {}}
     return made

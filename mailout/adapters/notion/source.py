@@ -175,7 +175,7 @@ class NotionSource:
         """
         source = self._data_source(self._config.db_errors, "NOTION_DB_ERRORS")
         schema = self._schema(source)
-        self._warn_once([name for name in ERROR_PROPERTIES.values() if name not in schema])
+        self._warn_once([name for name in ERROR_PROPERTIES if name not in schema])
         body = {
             "parent": {"type": "data_source_id", "data_source_id": source},
             "properties": error_properties(row, schema, page_id, subject, self._clock.now()),
