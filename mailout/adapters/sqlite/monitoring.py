@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from mailout.adapters.sqlite.capacity import read_pace
 from mailout.adapters.sqlite.database import Database
 from mailout.alerts.model import Known, Signs
-from mailout.delivery.pacing import PaceState
 from mailout.delivery.states import Column
 from mailout.metrics.model import Sample, Vitals
 
@@ -18,7 +18,6 @@ _OPEN = (
     " GROUP BY status"
 )
 _OLDEST = "SELECT min(received_at) AS at FROM events_inbox WHERE applied_at IS NULL"
-_PACE = "SELECT next_at, factor, factor_at FROM pace WHERE scope = ?"
 
 
 class SqliteMonitoring:
@@ -90,13 +89,14 @@ class SqliteMonitoring:
     def vitals(self, scope: str) -> Vitals:
         unfinished = self.db.read(_OPEN)
         (oldest,) = self.db.read(_OLDEST)
-        pace = self.db.read(_PACE, (scope,))
+        with self.db.reading() as tx:
+            pace = read_pace(tx, scope)
         return Vitals(
             queue={row["status"]: row["mailouts"] for row in unfinished},
             messages={c.value: sum(row[c.value] for row in unfinished) for c in Column},
             oldest_event_at=oldest["at"],
             sessions=living_senders(self.db),
-            pace=PaceState(*pace[0]) if pace else PaceState(),
+            pace=pace,
         )
 
 
