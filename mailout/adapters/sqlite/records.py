@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -48,12 +46,6 @@ class SqliteRecords:
             (mailout, mailout, limit),
         )
         return [ErrorRecord(*row) for row in rows]
-
-    def dead_letter(self, topic: str, payload: Mapping[str, Any], error: str) -> None:
-        self.db.change(
-            "INSERT INTO dead_letters VALUES (?, ?, ?, ?, ?)",
-            (str(uuid.uuid4()), topic, json.dumps(dict(payload)), error, self.db.clock.now()),
-        )
 
     def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
         rows = self.db.read("SELECT * FROM dead_letters ORDER BY created_at DESC, id LIMIT ?", (limit,))

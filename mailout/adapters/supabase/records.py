@@ -41,9 +41,6 @@ class SupabaseRecords:
         rows = self.rpc("mailout_errors", {"mailout": mailout, "most": limit})
         return [ErrorRecord(**codec.row(values)) for values in rows]
 
-    def dead_letter(self, topic: str, payload: Mapping[str, Any], error: str) -> None:
-        self.rpc("mailout_dead_letter", {"topic": topic, "payload": dict(payload), "error": error})
-
     def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
         return [codec.row(values) for values in self.rpc("mailout_dead_letters", {"most": limit})]
 
