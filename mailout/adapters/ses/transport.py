@@ -6,7 +6,8 @@ import json
 import os
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -81,8 +82,27 @@ class SesTransport:
                 outcomes[index] = letter
             else:
                 letters.append(letter)
-        _Delivery(self, outcomes).deliver(self._batches(letters))
+        outcomes.update(self._deliver(self._batches(letters)))
         return [outcomes[index] for index in range(len(mails))]
+
+    def _deliver(self, batches: Iterable[Sequence[Letter]]) -> Iterator[tuple[int, Outcome]]:
+        """The calls of one `send`, within one time limit: each letter's index and outcome."""
+        deadline = time.monotonic() + self.config.call_limit
+        halt: Outcome | None = None
+        waiting = deque(batches)
+        while waiting:
+            batch = waiting.popleft()
+            results = halt or self._call(batch, deadline)
+            if isinstance(results, Outcome):
+                if results.kind is OutcomeKind.PERMANENT and len(batch) > 1:
+                    # A refused call accepted nobody; one bad entry must not take the others with it.
+                    middle = len(batch) // 2
+                    waiting.extendleft((batch[middle:], batch[:middle]))
+                    continue
+                results = [results] * len(batch)
+            for letter, result in zip(batch, results, strict=True):
+                halt = result if result.kind in HALTING else halt
+                yield letter.index, result
 
     def close(self) -> None:
         self._connections.close()
@@ -96,8 +116,10 @@ class SesTransport:
         """Quota and standing, fresh from SES."""
         return ses_account.read_with_retries(self._client, SystemClock())
 
-    def call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
+    def _call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""
+        if deadline - time.monotonic() < self.config.call_limit / 2:
+            return error_map.classify("NeverLeft", "No time was left for this call.", None, False)
         if len(batch) == 1 and (self.config.mode is SesMode.SINGLE or not batch[0].fits_bulk):
             answer = self._ask(self._client.send_email, {"Content": {}}, self._single(batch[0]), deadline)
             return answer if isinstance(answer, Outcome) else accepted(answer.get("MessageId"))
@@ -170,41 +192,6 @@ class SesTransport:
             except Exception as error:  # noqa: BLE001 - whatever it was, the call may have been accepted
                 return unanswered(error, call)
         return answer
-
-
-class _Delivery:
-    """The calls of one `send`, within one time limit."""
-
-    def __init__(self, transport: SesTransport, outcomes: dict[int, Outcome]) -> None:
-        self._transport = transport
-        self._outcomes = outcomes
-        self._deadline = time.monotonic() + transport.config.call_limit
-        self._halt: Outcome | None = None
-
-    def deliver(self, batches: Iterable[Sequence[Letter]]) -> None:
-        for batch in batches:
-            self._one(batch)
-
-    def _one(self, batch: Sequence[Letter]) -> None:
-        results = self._results(batch)
-        if isinstance(results, Outcome):
-            if results.kind is OutcomeKind.PERMANENT and len(batch) > 1:
-                # A refused call accepted nobody; one bad entry must not take the others with it.
-                middle = len(batch) // 2
-                self.deliver((batch[:middle], batch[middle:]))
-                return
-            results = [results] * len(batch)
-        for letter, result in zip(batch, results, strict=True):
-            self._outcomes[letter.index] = result
-            if result.kind in HALTING:
-                self._halt = result
-
-    def _results(self, batch: Sequence[Letter]) -> Sequence[Outcome] | Outcome:
-        if self._halt is not None:
-            return self._halt
-        if self._deadline - time.monotonic() < self._transport.config.call_limit / 2:
-            return error_map.classify("NeverLeft", "No time was left for this call.", None, False)
-        return self._transport.call(batch, self._deadline)
 
 
 def _body(request: Mapping[str, Any]) -> bytes:
