@@ -88,12 +88,9 @@ class NotionSource:
 
     def written_pages(self) -> list[WrittenPage]:
         """Drafts and pages that ask to be sent, the last edited first: a hundred at most."""
-        statuses = self._config.statuses
-        is_ready, source = self._has_status(statuses.ready)
-        kind = next(one for one in is_ready if one != "property")
-        is_draft = {**is_ready, kind: {"equals": statuses.draft}}
+        is_written, source = self._has_status(self._config.statuses.ready, self._config.statuses.draft)
         edited_last = {"timestamp": "last_edited_time", "direction": "descending"}
-        answers = self._found("looking for drafts", source, {"or": [is_ready, is_draft]}, edited_last)
+        answers = self._found("looking for drafts", source, is_written, edited_last)
         return [self._written(answer) for answer in islice(answers, PAGE_SIZE)]
 
     def _written(self, answer: Json) -> WrittenPage:
@@ -109,8 +106,8 @@ class NotionSource:
             edited_at=moment_of(answer.get("last_edited_time")),
         )
 
-    def _has_status(self, status: str) -> tuple[Json, str]:
-        """The filter for it, whether it is a status or a select, and the data source that it is for."""
+    def _has_status(self, *statuses: str) -> tuple[Json, str]:
+        """The filter for them, whether it is a status or a select, and the data source that it is for."""
         name = self._config.properties.status
         source = self._data_source(self._config.db_mailouts, DB_MAILOUTS)
         kind = str((self._schema(source).get(name) or {}).get("type"))
@@ -119,7 +116,8 @@ class NotionSource:
                 f"The mailouts database has no status or select called {name!r}.",
                 remedy="Add it, or set NOTION_PROP_STATUS.",
             )
-        return {"property": name, kind: {"equals": status}}, source
+        wanted = [{"property": name, kind: {"equals": status}} for status in statuses]
+        return wanted[0] if len(wanted) == 1 else {"or": wanted}, source
 
     def _found(self, what: str, source: str, wanted: Json, order: Json = OLDEST_FIRST) -> Iterator[Json]:
         query = {"filter": wanted, "sorts": [order]}

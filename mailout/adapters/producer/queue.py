@@ -81,7 +81,7 @@ class ProducerSqlite:
             "cursor": cursor,
             "limit": limit,
             "worker": self._worker,
-            "now": self._time("open_event_notifications.locked_at", now),
+            "now": self._times["open_event_notifications.locked_at"](now),
             "expired": iso(now - self._lock_seconds),
         }
         which = (
@@ -101,7 +101,7 @@ class ProducerSqlite:
     # ── holding and writing ──
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
-        now = self._time("open_event_notifications.locked_at", self._clock.now())
+        now = self._times["open_event_notifications.locked_at"](self._clock.now())
         with translated(self.path), self._db:
             rows = self._db.execute(
                 "UPDATE open_event_notifications SET locked_at = ? WHERE locked_by = ?"  # noqa: S608
@@ -129,7 +129,7 @@ class ProducerSqlite:
             {
                 "status": result.status,
                 "spent": int(result.spends_attempt),
-                "now": self._time("open_event_notifications.last_attempt_at", now),
+                "now": self._times["open_event_notifications.last_attempt_at"](now),
                 "error": json.dumps(result.error, ensure_ascii=False),
                 "free_at": self._free_in(result.pick_in, now),
                 "id": result.row.notification_id,
@@ -154,14 +154,14 @@ class ProducerSqlite:
                 result.event,
                 status,
                 json.dumps({"notificationId": row.notification_id, **result.error}, ensure_ascii=False),
-                self._time("subscription_events.created_at", now),
+                self._times["subscription_events.created_at"](now),
             ),
         )
         if result.event == "notify_sent" and self._follows:
             self._db.execute(
                 "UPDATE subscriptions SET last_known_section_status = ?, last_notified_at = ?"
                 " WHERE subscription_id = ?",
-                (status, self._time("subscriptions.last_notified_at", now), subscription),
+                (status, self._times["subscriptions.last_notified_at"](now), subscription),
             )
 
     def release(self, delays: Mapping[int, float]) -> None:
@@ -179,7 +179,7 @@ class ProducerSqlite:
         if not seconds:
             return None
         since = now - self._lock_seconds + min(seconds, self._lock_seconds)
-        return self._time("open_event_notifications.locked_at", since)
+        return self._times["open_event_notifications.locked_at"](since)
 
     def was_reported(self, row: ProducerRow, message_id: str) -> bool:
         """Whether it was once reported how this message ended: its event was written in the same commit."""
@@ -208,9 +208,6 @@ class ProducerSqlite:
 
     def close(self) -> None:
         self._db.close()
-
-    def _time(self, column: str, moment: float) -> str:
-        return self._times[column](moment)
 
 
 def _read(payload: str | None) -> Mapping[str, Any]:

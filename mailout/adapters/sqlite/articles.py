@@ -28,6 +28,8 @@ class SqliteArticles:
     def import_slices(self, slices: Sequence[Slice]) -> SliceCounts:
         added = updated = 0
         changing = [name for name in _COLUMNS if name not in _KEPT]
+        marks = ", ".join(f":{name}" for name in _COLUMNS)
+        assignments = ", ".join(f"{name} = :{name}" for name in changing)
         with self.db.write() as tx:
             for one in slices:
                 values = _row(one)
@@ -38,14 +40,12 @@ class SqliteArticles:
                     values,
                 ).fetchone()
                 if known is None:
-                    marks = ", ".join(f":{name}" for name in _COLUMNS)
                     tx.execute(
                         f"INSERT INTO content_slices ({', '.join(_COLUMNS)}) VALUES ({marks})",  # noqa: S608 (our own names)
                         values,
                     )
                     added += 1
                 elif any(known[name] != values[name] for name in changing):
-                    assignments = ", ".join(f"{name} = :{name}" for name in changing)
                     tx.execute(
                         f"UPDATE content_slices SET {assignments} WHERE id = :known",  # noqa: S608 (our own names)
                         values | {"known": known["id"]},
