@@ -13,10 +13,7 @@ from mailout.doctor.checks import Check
 
 def mailouts_checks(schema: Mapping[str, Any], names: PropertyNames, statuses: StatusNames) -> list[Check]:
     """Does the mailouts database have what a mailout needs?"""
-    found = []
-    for field in fields(names):
-        name = str(getattr(names, field.name))
-        found.append(_property(field.name, name, schema))
+    found = [_property(one.name, str(getattr(names, one.name)), schema) for one in fields(names)]
     status = schema.get(names.status)
     if isinstance(status, Mapping) and status.get("type") == "status":
         found.append(_options(status, names, statuses))

@@ -25,13 +25,14 @@ class NotionNotes:
 
     def add(self, page_id: str, text: str) -> None:
         content = _cut(text)
-        body = {"parent": {"page_id": page_id}, "rich_text": [{"type": "text", "text": {"content": content}}]}
         try:
-            self._calls.make(
-                "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
-            )
+            self._create(page_id, text_items(content))
         except SourceRefused:
             self._write_property(page_id, content, self._read_page(page_id))
+
+    def _create(self, page_id: str, items: Sequence[Json]) -> None:
+        body = {"parent": {"page_id": page_id}, "rich_text": items}
+        self._calls.make("commenting on a page", lambda api: api.comments.create(**body), repeatable=False)
 
     def add_once(self, page_id: str, text: str, page: Json) -> None:
         """Unless it stands there already. Who may not read comments would repeat it: then the property."""
@@ -56,10 +57,7 @@ class NotionNotes:
                 return
             items = text_items(written)
             if id is None:
-                body = {"parent": {"page_id": page_id}, "rich_text": items}
-                self._calls.make(
-                    "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
-                )
+                self._create(page_id, items)
             else:
                 self._calls.make("updating a comment", lambda api: api.comments.update(id, rich_text=items))
         except SourceRefused:

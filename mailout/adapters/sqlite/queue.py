@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database, with_json
@@ -15,7 +15,6 @@ from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewM
 from mailout.queue.port import Request, RequestKind
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
-_NEW = [field.name for field in fields(NewMailout)]
 _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
     FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id
     WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
@@ -260,12 +259,13 @@ class SqliteQueue:
 
 def insert_mailout(tx: sqlite3.Connection, new: NewMailout, now: float) -> bool:
     """False: it is there."""
-    values = {name: getattr(new, name) for name in _NEW}
-    values["retry_plan"] = None if new.retry_plan is None else json.dumps(asdict(new.retry_plan))
+    values = asdict(new) | {"created_at": now}
+    if new.retry_plan is not None:
+        values["retry_plan"] = json.dumps(values["retry_plan"])
     written = tx.execute(
-        f"INSERT INTO campaign_queue ({', '.join(_NEW)}, created_at)"  # noqa: S608 (our own field names)
-        f" VALUES ({', '.join('?' * len(_NEW))}, ?) ON CONFLICT (id) DO NOTHING",
-        (*values.values(), now),
+        f"INSERT INTO campaign_queue ({', '.join(values)})"  # noqa: S608 (our own field names)
+        f" VALUES ({', '.join('?' * len(values))}) ON CONFLICT (id) DO NOTHING",
+        tuple(values.values()),
     )
     return written.rowcount == 1
 
