@@ -37,7 +37,7 @@ class Call:
     """One request, and what is known of it."""
 
     deadline: float
-    body: bytes | None = None  # written by ourselves
+    body: bytes | None = None  # written by ourselves; None: by botocore
     left: bool = False  # its body was handed to the socket: from here on it may have been accepted
 
 
