@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mailout.delivery.options import Ended, RunReport
 from mailout.queue import limits as rules
 from mailout.queue.holds import (
@@ -18,26 +20,26 @@ from mailout.queue.port import Queue, QueueStore
 from mailout.settings import Settings
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Deferrals:
     """Whether a mailout may go on, and if not, why and until when."""
 
-    def __init__(self, store: QueueStore, limits: Limits, settings: Settings) -> None:
-        self._store = store
-        self._limits = limits
-        self._settings = settings
+    store: QueueStore
+    limits: Limits
+    settings: Settings
 
     def why_not_start(self, mailout: Mailout) -> Defer | None:
         """What needs a person is said first: there may be time to look before the window opens."""
-        return self._hold(mailout) or rules.why_not_now(self._limits, self._store.now())
+        return self._hold(mailout) or rules.why_not_now(self.limits, self.store.now())
 
     def why_it_ended(self, mailout: Mailout, report: RunReport) -> Defer | None:
-        now = self._store.now()
+        now = self.store.now()
         frees_at = None
         if report.limited == "quota":
-            begun = self._store.begun_since(now - QUOTA_WINDOW)
+            begun = self.store.begun_since(now - QUOTA_WINDOW)
             frees_at = rules.quota_frees(begun, mailout.ledger.pending, now)
         wait = rules.why_it_ended(
-            self._limits,
+            self.limits,
             report,
             now,
             pauses_in_a_row=mailout.pauses_in_a_row,
@@ -46,11 +48,11 @@ class Deferrals:
         return self._hold(mailout) if wait is None and report.ended is Ended.DEADLINE else wait
 
     def _hold(self, mailout: Mailout) -> Defer | None:
-        wait = bad_reputation(mailout, self._settings.max_bounce_rate, self._settings.max_complaint_rate)
+        wait = bad_reputation(mailout, self.settings.max_bounce_rate, self.settings.max_complaint_rate)
         if wait is None and may_be_a_duplicate(mailout):
-            wait = duplicate(self._store.same_content(mailout.id, self._store.now() - TWICE_WITHIN))
-        if wait is None and self._settings.require_test and needs_a_test(mailout):
-            wait = untested(self._store.last_test(content_hash=mailout.content_hash))
+            wait = duplicate(self.store.same_content(mailout.id, self.store.now() - TWICE_WITHIN))
+        if wait is None and self.settings.require_test and needs_a_test(mailout):
+            wait = untested(self.store.last_test(content_hash=mailout.content_hash))
         return wait
 
 
