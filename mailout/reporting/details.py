@@ -31,8 +31,6 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
         yield "sent through", summary.transport
     for reason, n in summary.suppressed.items():
         yield "suppressed", f"{count(n, 'person', 'people')}: {reason}"
-    for reason, n in summary.dropped.items():
-        yield "dropped", f"{count(n, 'address', 'addresses')}: {reason}"
     if summary.census is not None:
         for line in census_lines(summary.census):
             yield "census", line
