@@ -76,8 +76,7 @@ def _clear(store: Outbox, journal: DeadJournal) -> int:
     why = "its sender died during the call"
     if journal.incomplete is not None:
         why = f"its sender died, and its journal may lack lines: {journal.incomplete}"
-    for doubt in store.doubts(journal.session):
-        attempt = doubt.attempt
+    for attempt in store.doubts(journal.session):
         if attempt in journal.accepted:
             results.append(Result(attempt, State.SENT, provider_message_id=journal.accepted[attempt]))
         elif journal.incomplete is None and (attempt not in journal.called or attempt in journal.void):

@@ -77,12 +77,9 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Received):
     """A row of `events_inbox` that has not been applied."""
 
-    id: str
-    source: str
-    payload: str
     received_at: float
 
 
@@ -163,13 +160,6 @@ class Applied:
 
     def __add__(self, other: Applied) -> Applied:
         return Applied(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What an unsubscribe found."""
-
-    may_return: bool  # a complaint or a bounce cannot be taken back
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from mailout.feedback.model import (
     Drift,
     Forgotten,
     InboxCounts,
-    Left,
     Reading,
     Received,
     StatusChange,
@@ -48,8 +47,9 @@ class Feedback(Protocol):
         """News of subscribers by normalised address; how many of them stand differently now."""
         ...
 
-    def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> Left:
-        """From one list, or (None) from everything. Who was not known is remembered as gone.
+    def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
+        """From one list, or (None) from everything. Who was not known is remembered as gone. Whether they may
+        come back: a complaint or a bounce cannot be taken back.
 
         It counts for the mailout of the message whose link was followed; without one, for the last mailout
         that reached the address.
