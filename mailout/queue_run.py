@@ -16,11 +16,10 @@ from typing import Protocol
 from mailout.delivery.protocol import Timing
 from mailout.errors import MailoutError, StoreError
 from mailout.queue.deferrals import defer
-from mailout.queue.joining import WATCH_SECONDS, would_help
 from mailout.queue.limits import Defer
 from mailout.queue.mailout import DeferReason, Mailout, Status
 from mailout.queue.turns import next_turn
-from mailout.queue.unattended import was_tested
+from mailout.queue.unattended import WATCH_SECONDS, was_tested, would_help
 from mailout.sending import Sending
 
 log = logging.getLogger("mailout.queue")

@@ -29,7 +29,7 @@ from mailout.intake.refusals import (
     cancelled,
 )
 from mailout.page_status.updates import PageReports
-from mailout.queue.holds import needs_a_test
+from mailout.queue.deferrals import needs_a_test
 from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
 from mailout.settings import Settings
 
