@@ -28,7 +28,7 @@ EVENTS_UNHEARD = 1800.0
 
 
 def alerts(facts: Facts, zone: tzinfo) -> Sequence[Alert]:
-    """Whatever holds now; `timing` says when an alert of it is due."""
+    """Whatever holds now; `sender` says when an alert of it is due."""
     found = [
         *(alert for mailout in facts.mailouts for alert in _of_mailout(mailout, facts, zone)),
         *_quota(facts),

@@ -16,7 +16,6 @@ from mailout.alerts.conditions import alerts
 from mailout.alerts.letter import MOST, letter
 from mailout.alerts.model import Alert, Facts, Known
 from mailout.alerts.port import AlertStore
-from mailout.alerts.timing import is_due
 from mailout.audience.addresses import normalise
 from mailout.delivery.port import REHEARSING, Transport
 from mailout.delivery.single_mails import OURS, SingleMail
@@ -25,6 +24,13 @@ from mailout.settings import Settings
 log = logging.getLogger("mailout.alerts")
 
 Announce = Callable[[Alert], None]
+
+REMIND_EVERY = 86_400.0
+REMIND_FOR = 7 * 86_400.0
+"""Whoever has not acted after a week has decided."""
+RETRY_AFTER = (60.0, 300.0, 1800.0, 3600.0)
+"""After one that did not get into the outbox: the store was away, or a process was killed. The last one again
+and again."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -89,3 +95,13 @@ class AlertSender:
             is_rehearsal=self.transport.name == REHEARSING,
         )
         self.store.accept_single_mails([mail])
+
+
+def is_due(alert: Alert, known: Known, now: float) -> bool:
+    """Once while it lasts, again each day for a week, and sooner if the mail failed."""
+    if known.failed and known.tried_at is not None:
+        return now >= known.tried_at + RETRY_AFTER[min(known.failed, len(RETRY_AFTER)) - 1]
+    if known.told_at is not None:
+        old = now - known.since >= REMIND_FOR
+        return alert.remind and not old and now >= known.told_at + REMIND_EVERY
+    return now >= known.since + alert.grace
