@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -13,11 +13,11 @@ from mailout.content.layout import language_asked_for
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.tokens import Tokens
 from mailout.content.variables import filled, placeholders, variables_of
-from mailout.delivery.notification_mail import as_notification
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed
 from mailout.delivery.single_mails import Category
 from mailout.errors import UsageError
+from mailout.logs import NOTIFICATION_FIELDS
 
 CONTENTS_KEPT = 256
 GENERAL = "general"
@@ -96,7 +96,11 @@ class SingleComposer:
             unsubscribe_url=url,
             headers=row.headers or {},
         )
-        return as_notification(mail, row.variables) if row.is_notification else mail
+        if not row.is_notification:
+            return mail
+        # The link is the producer's, and nobody promised that it understands a POST.
+        url = row.variables.get(UNSUBSCRIBE_URL)
+        return replace(mail, unsubscribe_url=url, one_click=False, tags=notification_tags(row.variables))
 
     def _leave(self, row: Claimed) -> str:
         """Marketing never goes without a link to leave by: without its settings, the message fails."""
@@ -104,6 +108,11 @@ class SingleComposer:
             raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
         token = self.tokens.make(row.email, None)
         return self.footer().url(token, self.tokens.make_message(row.attempt.id))
+
+
+def notification_tags(variables: Mapping[str, str]) -> dict[str, str]:
+    """What its producer calls it: it stands in no text, and travels as tags, and through the log."""
+    return {name: variables[name] for name in NOTIFICATION_FIELDS if variables.get(name)}
 
 
 def list_id(list_key: str | None, from_email: str) -> str:
