@@ -25,8 +25,15 @@ from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.queue.snapshot import OPEN
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details
-from mailout.reporting.forecasts import forecast_text
-from mailout.reporting.phrases import COLUMN_NAMES, MEANINGS, archived, left_alone, mode, resuming
+from mailout.reporting.phrases import (
+    COLUMN_NAMES,
+    MEANINGS,
+    archived,
+    forecast_text,
+    left_alone,
+    mode,
+    resuming,
+)
 from mailout.reporting.plot import NARROW, WIDE, plot
 from mailout.reporting.rows import csv_lines
 from mailout.setting_values import SendWindow

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from mailout.reporting.census import census_lines, census_table
-from mailout.reporting.forecasts import forecast_text
-from mailout.reporting.phrases import CAME_BACK, count, mode
+from mailout.reporting.phrases import CAME_BACK, count, forecast_text, mode
 from mailout.reporting.summary import Summary
 from mailout.time_format import lasting, spoken
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from mailout.delivery.states import Column
-from mailout.queue.mailout import DeferReason, Mailout, Status
+from mailout.queue.forecast import Forecast
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 from mailout.time_format import spoken
 
 COLUMN_NAMES: Mapping[Column, str] = {
@@ -163,6 +164,17 @@ def wait(mailout: Mailout, zone: tzinfo) -> str:
         return f"waits {whom}: {WHY[mailout.defer_reason]}"
     planned = mailout.planned_for
     return "waits for its turn" if planned is None else f"planned for {spoken(planned, zone)}"
+
+
+def forecast_text(forecast: Forecast, zone: tzinfo) -> str:
+    """`done by 16 Nov 2026 14:00 UTC; 50 messages leave on a later day`."""
+    if forecast.ends_at is None and forecast.limited_by in WAITS_FOR_A_PERSON:
+        return "nobody can say: it waits for a person"
+    if forecast.ends_at is None:
+        why = f": {WHY[forecast.limited_by]}" if forecast.limited_by else ""
+        return f"nobody can say{why}"
+    words = f"done by {spoken(forecast.ends_at, zone)}"
+    return f"{words}; {count(forecast.later, 'message')} on a later day" if forecast.later else words
 
 
 def why(mailout: Mailout) -> str | None:
