@@ -12,8 +12,7 @@ from mailout.delivery.protocol import Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import StoreError
 from mailout.feedback.model import Applied, Reading
-from mailout.metrics.model import Counter
-from mailout.metrics.port import MetricsStore
+from mailout.metrics.port import Counter, MetricsStore
 from mailout.metrics.tally import Tally
 from mailout.queue.mailout import DeferReason, Mailout
 from mailout.queue.port import Recipient

@@ -10,8 +10,7 @@ from prometheus_client.registry import Collector
 
 from mailout.delivery import error_codes
 from mailout.delivery.states import Column, State
-from mailout.metrics.model import DURATION, ENDS, LABEL_OF, VALIDATION_OF, Counter, Sample
-from mailout.metrics.port import MetricsStore
+from mailout.metrics.port import DURATION, ENDS, LABEL_OF, VALIDATION_OF, Counter, MetricsStore, Sample
 from mailout.queue.mailout import DeferReason, Status
 
 FINAL_STATES = (State.SENT, State.FAILED, State.VALIDATION_FAILED, State.SUPPRESSED)

@@ -32,7 +32,7 @@ from mailout.content.notion.page import (
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorRecord
 from mailout.errors import SettingsError, SourceError, SourceNotFound
-from mailout.history.noticed import WrittenPage
+from mailout.history.port import WrittenPage
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mailout.adapters.sqlite.database import Database
 from mailout.delivery.pacing import PaceState
 from mailout.delivery.states import Column
-from mailout.metrics.model import Sample, Vitals
+from mailout.metrics.port import Sample, Vitals
 
 _OPEN = (
     "SELECT status, count(*) AS mailouts, sum(pending) AS pending, sum(in_flight) AS in_flight,"

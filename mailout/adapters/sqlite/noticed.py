@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from mailout.adapters.sqlite.database import Database
-from mailout.history.noticed import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
+from mailout.history.port import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
 
 _PAGES = "written_pages"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.delivery.pacing import PaceState
-from mailout.metrics.model import Sample, Vitals
+from mailout.metrics.port import Sample, Vitals
 
 
 class SupabaseCounts:

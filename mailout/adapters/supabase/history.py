@@ -9,8 +9,8 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.content.port import Kind
+from mailout.history.counting import spread
 from mailout.history.port import EVENTS_COME_FOR, LISTED, Act
-from mailout.history.samples import spread
 from mailout.queue.mailout import Mailout, Status
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.history.noticed import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
+from mailout.history.port import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
 
 _PAGES = "written_pages"
 
