@@ -17,7 +17,7 @@ from mailout.delivery.options import Observer, RunReport, SenderOptions
 from mailout.delivery.pacing import bulk_size
 from mailout.delivery.port import Journals, Mail, Outbox, Transport
 from mailout.delivery.protocol import Claimed
-from mailout.delivery.recovery import recover
+from mailout.delivery.recovery import reap
 from mailout.delivery.run import Run
 from mailout.delivery.session import Session
 from mailout.delivery.store_retry import wait_for_store
@@ -50,7 +50,8 @@ class Sender:
         Single mails have no end: `until_idle` ends when none is due.
         """
         options = self.options
-        wait_for_store(lambda: recover(self.store, self.journals, options.timing.reap_grace), self.clock)
+        grace = options.timing.reap_grace
+        wait_for_store(lambda: reap(self.store, self.journals, grace, check_closed=True), self.clock)
         group_size = bulk_size(options.rate, min(self.transport.max_batch, options.batch_size))
         caller = Caller(
             self.transport,
