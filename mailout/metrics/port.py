@@ -25,13 +25,6 @@ class Counter(StrEnum):
     DEFERS = "mailout_defers_total"
 
 
-LABEL_OF: Mapping[Counter, str] = {
-    Counter.TRANSITIONS: "state",
-    Counter.VALIDATION_FAILURES: "type",
-    Counter.RETRIES: "category",
-    Counter.DEFERS: "reason",
-}
-
 DURATION = "pipeline_processing_duration_seconds"
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """The upper ends of its buckets: a call is given up after 30 seconds."""
