@@ -41,10 +41,6 @@ class MailoutSteps(Protocol):
         ...
 
 
-def _nothing() -> None:
-    return None
-
-
 @dataclass
 class QueueRun:
     """Who has had a turn in this run, and who is in the middle of one.
@@ -54,7 +50,7 @@ class QueueRun:
 
     sending: Sending
     steps: MailoutSteps
-    look: Callable[[], object] = _nothing
+    look: Callable[[], object] = lambda: None
     in_hand: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     _unforeseen: list[Exception] = field(default_factory=list)

@@ -9,9 +9,7 @@ from mailout.alerts.port import Alerts
 from mailout.archive.port import Archives
 from mailout.audience.port import Subscribers
 from mailout.content.port import Contents
-from mailout.delivery.port import (
-    Outbox,
-)
+from mailout.delivery.port import Outbox
 from mailout.delivery.single_mails import SingleMails
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorLog
