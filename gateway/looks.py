@@ -27,7 +27,7 @@ NOTION_SECONDS = 60.0
 DRAFTS_SECONDS = 120.0
 SLOW_SECONDS = 60.0
 NOBODY_APPLIED_FOR = 15.0
-"""An event that came by POST is told of at once, and its flow takes a few seconds to start."""
+"""Prefect hears of an event that came by POST at once, and its flow takes a few seconds to start."""
 LATELY = 120.0
 SINGLE_MAILS_SECONDS = 2.0
 TOO_LONG = 5.0
