@@ -26,10 +26,10 @@ from mailout.queue.snapshot import OPEN
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details
 from mailout.reporting.phrases import (
-    COLUMN_NAMES,
     MEANINGS,
     archived,
     forecast_text,
+    ledger_numbers,
     left_alone,
     mode,
     resuming,
@@ -185,7 +185,6 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
     now = desk.store.now()
     goes_on_by = mailout.goes_on_by(now, desk.settings.lock_seconds)
     forecast = desk.queue_forecast.forecast(mailout.id) if mailout.status in OPEN else None
-    ledger = mailout.ledger
     return {
         "mailout": mailout,
         "mode": mode(mailout),
@@ -194,9 +193,7 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
         "forecast": forecast_text(forecast, desk.zone) if forecast else "",
         "held": mailout.defer_reason in WAITS_FOR_A_PERSON,
         "advice": [step.advice for step in resuming(mailout)],
-        "ledger": [
-            (c.value, name, getattr(ledger, c.value), MEANINGS[c]) for c, name in COLUMN_NAMES.items()
-        ],
+        "ledger": [(c.value, name, n, MEANINGS[c]) for c, name, n in ledger_numbers(mailout.ledger)],
         "verdicts": VERDICTS,
     }
 

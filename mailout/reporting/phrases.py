@@ -6,20 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from mailout.delivery.protocol import Ledger
 from mailout.delivery.states import Column
 from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 from mailout.time_format import spoken
-
-COLUMN_NAMES: Mapping[Column, str] = {
-    Column.SENT: "sent",
-    Column.FAILED: "failed",
-    Column.UNKNOWN: "unknown",
-    Column.SUPPRESSED: "suppressed",
-    Column.IN_FLIGHT: "in flight",
-    Column.PENDING: "pending",
-}
-"""In the order in which they are shown."""
 
 MEANINGS: Mapping[Column, str] = {
     Column.SENT: "accepted for delivery",
@@ -29,6 +20,7 @@ MEANINGS: Mapping[Column, str] = {
     Column.IN_FLIGHT: "being handed over now",
     Column.PENDING: "wait for their turn",
 }
+"""In the order in which they are shown."""
 
 WHY: Mapping[DeferReason, str] = {
     DeferReason.RATE_PER_HOUR: "this hour's limit is used up",
@@ -55,6 +47,16 @@ class NextStep:
 def count(n: int, one: str, many: str | None = None) -> str:
     """`1 message`, `1,234 messages`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def ledger_numbers(ledger: Ledger) -> list[tuple[Column, str, int]]:
+    """Each column, its name for people and its number, in the order in which they are shown."""
+    return [(one, one.value.replace("_", " "), int(getattr(ledger, one.value))) for one in MEANINGS]
+
+
+def ledger_shown(ledger: Ledger) -> list[tuple[Column, str, int]]:
+    """Sent and failed always, the others when there are any."""
+    return [one for one in ledger_numbers(ledger) if one[2] or one[0] in (Column.SENT, Column.FAILED)]
 
 
 def share(n: int, whole: int) -> str:

@@ -19,11 +19,12 @@ from mailout.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.reporting.details import details, identifiers
 from mailout.reporting.files import replacing
 from mailout.reporting.phrases import (
-    COLUMN_NAMES,
     MEANINGS,
     came_back,
     first_of,
     headline,
+    ledger_numbers,
+    ledger_shown,
     next_steps,
     share,
     waiting,
@@ -105,7 +106,7 @@ def markdown_report(summary: Summary, zone: tzinfo = UTC) -> str:
 def ledger_table(summary: Summary) -> list[dict[str, Any]]:
     """For a Prefect table artifact."""
     ledger = summary.mailout.ledger
-    lines = [(name, int(getattr(ledger, c.value)), MEANINGS[c]) for c, name in COLUMN_NAMES.items()]
+    lines = [(name, n, MEANINGS[column]) for column, name, n in ledger_numbers(ledger)]
     lines.append(("recipients", ledger.recipients, "all of these together"))
     return [
         {"state": name, "messages": n, "share": share(n, ledger.recipients), "meaning": meaning}
@@ -117,11 +118,12 @@ def _values(summary: Summary, zone: tzinfo) -> dict[str, Any]:
     """What both templates show."""
     mailout, unknown = summary.mailout, summary.unknown_addresses
     *rows, total = ledger_table(summary)
+    shown = [name for _, name, _ in ledger_shown(mailout.ledger)]
     return {
         "mailout": mailout,
         "headline": headline(mailout),
         "waiting": waiting(mailout, zone),
-        "ledger": [row for row in rows if row["messages"] or row["state"] in ("sent", "failed")],
+        "ledger": [row for row in rows if row["state"] in shown],
         "total": [total] if total["messages"] else [],
         "failures": [(group, first_of(group.addresses, group.count)) for group in summary.failures],
         "unknown": first_of(unknown, mailout.ledger.unknown) if unknown else None,
