@@ -56,8 +56,7 @@ class CountedStore:
     # ── everybody else: now and then ──
 
     def reap(self, grace: float) -> int:
-        lost = self._store.reap(grace)
-        return self._moved(State.UNKNOWN, lost)
+        return self._moved(State.UNKNOWN, self._store.reap(grace))
 
     def settle(
         self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
