@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
 from gateway.dashboard.people_counts import people_chart, people_now
-from mailout.feedback.rates import rates
 from mailout.history.port import WrittenPage
 from mailout.queue.mailout import Mailout, Status
 from mailout.queue.snapshot import QueueSnapshot, due_at
@@ -51,7 +50,6 @@ def router(desk: Desk) -> APIRouter:
             "home.html.j2",
             session,
             last=last,
-            rates=rates(last) if last else None,
             people=people_now(desk),
             chart=people_chart(desk),
             **moving(),

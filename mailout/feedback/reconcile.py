@@ -1,4 +1,4 @@
-"""Reconciling the counters: lost messages are found, counters are checked, rates go to their pages."""
+"""Reconciling the counters: lost messages are found, the quota is asked for, counters are checked."""
 
 from __future__ import annotations
 

@@ -10,15 +10,11 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.audience.port import SubscriberRow
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Ledger
 from mailout.errors import StoreError, StoreUnavailable
 from mailout.feedback.ingest import QueueMessage, ingest, poll, unwrap
 from mailout.feedback.model import Applied, Reading
-from mailout.feedback.rates import rates
 from mailout.feedback.reconcile import reconcile
 from mailout.feedback.suppression import Reason, pull, to_push
-from mailout.queue.mailout import Mailout
 from tests.clocks import NOON, FakeClock
 from tests.ses_events import ses_event
 from tests.sns_messages import TOPIC, Topic
@@ -186,21 +182,6 @@ def test_ses_is_told_who_complained_and_whose_address_is_dead(store: SqliteStore
 
 
 # ── Reconciling ──────────────────────────────────────────────────────────────────────────────────
-
-
-def mailout_with(sent: int, **metrics: int) -> Mailout:
-    ledger = Ledger(recipients=sent, sent=sent)
-    return Mailout(id="1", kind=Kind.NOTION, ref="page", ledger=ledger, metrics=metrics)
-
-
-def test_rates_are_shares_of_what_was_sent() -> None:
-    found = rates(mailout_with(200, delivered=190, bounced=10, unsubscribed=4))
-    assert (found.delivered_count, found.bounce_rate, found.unsub_rate) == (190, 0.05, 0.02)
-
-
-def test_a_mailout_that_reached_nobody_has_no_rates_to_speak_of() -> None:
-    found = rates(mailout_with(0))
-    assert (found.delivered_count, found.bounce_rate, found.unsub_rate) == (0, 0.0, 0.0)
 
 
 def test_reconcile_says_what_needs_a_person(store: SqliteStore) -> None:
