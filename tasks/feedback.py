@@ -56,7 +56,5 @@ def reconcile() -> Reconciled:
     logger = get_run_logger()
     for drift in found.drift:
         logger.error("%s", drift)
-    if found.quota_problem:
-        logger.warning("%s", found.quota_problem)
     engine.pages.refresh()
     return found

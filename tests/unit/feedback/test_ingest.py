@@ -10,7 +10,8 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.audience.port import SubscriberRow
-from mailout.errors import StoreError, StoreUnavailable
+from mailout.delivery.provider_limits import ProviderLimits
+from mailout.errors import MailoutError, StoreError, StoreUnavailable
 from mailout.feedback.ingest import QueueMessage, ingest, poll, unwrap
 from mailout.feedback.model import Applied, Reading
 from mailout.feedback.reconcile import reconcile
@@ -190,10 +191,15 @@ def test_reconcile_says_what_needs_a_person(store: SqliteStore) -> None:
     assert (found.reaped, found.doubts.unknown, found.drift, asked) == (0, 0, (), ["quota"])
 
 
-def test_a_provider_that_does_not_answer_does_not_stop_the_rest(store: SqliteStore) -> None:
-    from mailout.errors import MailoutError
+def test_a_provider_that_does_not_answer_does_not_stop_the_rest(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Silent:
+        scope = "ses"
 
-    def fail() -> None:
-        raise MailoutError("SES: no answer")
+        def allowance(self) -> None:
+            raise MailoutError("SES: no answer")
 
-    assert reconcile(store, lambda: store.reap(45.0), refresh_quota=fail).quota_problem == "SES: no answer"
+    provider = ProviderLimits(store, Silent(), FakeClock())  # type: ignore[arg-type]
+    assert reconcile(store, lambda: store.reap(45.0), provider.ask).drift == ()
+    assert "SES: no answer" in caplog.text
