@@ -70,11 +70,11 @@ class Archiving:
                 " so long its bounces are counted and its rates are shown.",
                 remedy=f"Say --older-than {LEAST_DAYS} or more.",
             )
-        told_later = self.waits_for_page()
+        waits = self.waits_for_page()
         ready: list[Mailout] = []
         kept: list[Kept] = []
         for mailout in self.store.over_before(self.store.now() - days * DAY):
-            why = why_not(mailout, told_later)
+            why = why_not(mailout, waits)
             if why is None:
                 ready.append(mailout)
             else:
