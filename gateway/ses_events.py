@@ -19,8 +19,7 @@ from mailout.error_log import ErrorRecord
 from mailout.errors import MailoutError
 from mailout.feedback import sns
 from mailout.feedback.ingest import SNS
-from mailout.feedback.model import Received
-from mailout.feedback.port import FeedbackStore
+from mailout.feedback.port import FeedbackStore, Received
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.gateway")

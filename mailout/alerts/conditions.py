@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 
-from mailout.alerts.model import Alert, AlertKind, Facts
+from mailout.alerts.port import Alert, AlertKind, Facts
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 from mailout.redact import redact_text
 from mailout.reporting.phrases import NextStep, count, headline, resuming, settling, waiting

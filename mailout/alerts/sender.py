@@ -14,8 +14,7 @@ from datetime import tzinfo
 from mailout import ids
 from mailout.alerts.conditions import alerts
 from mailout.alerts.letter import MOST, letter
-from mailout.alerts.model import Alert, Facts, Known
-from mailout.alerts.port import AlertStore
+from mailout.alerts.port import Alert, AlertStore, Facts, Known
 from mailout.audience.addresses import normalise
 from mailout.delivery.port import REHEARSING, Transport
 from mailout.delivery.single_mails import OURS, SingleMail

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mailout.error_log import ErrorRecord
-from mailout.feedback.model import Doubts, Drift
-from mailout.feedback.port import FeedbackStore
+from mailout.feedback.port import Doubts, Drift, FeedbackStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mailout.audience.status import PRIORITY
-from mailout.feedback.model import StatusChange
+from mailout.feedback.port import StatusChange
 
 SOFT_BOUNCES = 3
 """Different messages that bounced softly, without a delivery between them, end mail."""

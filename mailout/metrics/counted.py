@@ -11,7 +11,7 @@ from mailout.clock import Clock
 from mailout.delivery.protocol import Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import StoreError
-from mailout.feedback.model import Applied, Reading
+from mailout.feedback.port import Applied, Reading
 from mailout.metrics.port import Counter, MetricsStore
 from mailout.metrics.tally import Tally
 from mailout.queue.mailout import DeferReason, Mailout

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from mailout.delivery.protocol import Attempt
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.ids import uuid_of
 from mailout.intake.companies import Scope, new_token
 from tests.chaos.jobs import COMPANY, apply_events, send_what_was_asked_for, serve, start

@@ -12,7 +12,7 @@ from mailout.audience.port import ImportCounts, SubscriberRow
 from mailout.audience.status import PRIORITY
 from mailout.errors import NotFound
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.ids import uuid_of
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock

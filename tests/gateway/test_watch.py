@@ -17,7 +17,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.content.port import Kind
 from mailout.errors import StoreUnavailable
 from mailout.feedback.ingest import QueueMessage
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.intake.companies import Scope, new_token
 from mailout.intake.requests import EVENT_SECONDS
 from mailout.queue.mailout import DeferReason, NewMailout

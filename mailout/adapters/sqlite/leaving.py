@@ -14,7 +14,7 @@ from mailout.adapters.sqlite.event_batch import EventBatch, count
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.states import WAITING, State
 from mailout.errors import StoreError
-from mailout.feedback.model import METRIC_OF, Effect, EventType, Forgotten
+from mailout.feedback.port import METRIC_OF, Effect, EventType, Forgotten
 from mailout.ids import uuid_of
 
 

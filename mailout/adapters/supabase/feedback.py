@@ -8,7 +8,7 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.feedback.model import (
+from mailout.feedback.port import (
     Applied,
     Doubts,
     Drift,

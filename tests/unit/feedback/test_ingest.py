@@ -13,7 +13,7 @@ from mailout.audience.port import SubscriberRow
 from mailout.delivery.provider_limits import ProviderLimits
 from mailout.errors import MailoutError, StoreError, StoreUnavailable
 from mailout.feedback.ingest import QueueMessage, ingest, poll, unwrap
-from mailout.feedback.model import Applied, Reading
+from mailout.feedback.port import Applied, Reading
 from mailout.feedback.reconcile import reconcile
 from mailout.feedback.suppression import Reason, pull, to_push
 from tests.clocks import NOON, FakeClock

@@ -11,7 +11,7 @@ import pytest
 from mailout.delivery.error_codes import ANSWERS
 from mailout.delivery.protocol import OutcomeKind
 from mailout.errors import AbortCode
-from mailout.feedback.model import REVOKING
+from mailout.feedback.port import REVOKING
 from mailout.queue.mailout import DeferReason
 from mailout.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of
 from mailout.reporting.plain import summary_lines
