@@ -6,23 +6,21 @@ import json
 from typing import Any
 
 from mailout.delivery.states import State
-from mailout.intake.notification_job import DeliveryPolicy
+from mailout.intake.notification_job import MAX_ATTEMPTS, retry_delay
 from mailout.intake.notification_port import KnownMessage, ProducerRow, RowResult
 from mailout.intake.notification_rules import Fail, Skip
 
 NOT_TO_THIS_ADDRESS = ("INVALID_EMAIL", "RECIPIENT_NOT_FOUND")
 
 
-def result_of(
-    row: ProducerRow, message: KnownMessage, provider: str, policy: DeliveryPolicy
-) -> RowResult | None:
+def result_of(row: ProducerRow, message: KnownMessage, provider: str) -> RowResult | None:
     """None: it has not ended yet."""
     whose = {"provider": provider, "outboxId": message.id, "epoch": message.epoch}
     if message.state is State.SENT:
         sent = {"provider": provider, "providerMessageId": message.provider_message_id, "status": "sent"}
         return RowResult(row=row, status="sent", error={**sent, **whose}, event="notify_sent")
     if message.may_be_tried_again:
-        return _tried(row, message, whose, policy)
+        return _tried(row, message, whose)
     if message.state is State.SUPPRESSED:
         return nack(row, Skip("suppressed", "The address has bounced, complained or left."), whose)
     if message.state is State.UNKNOWN:
@@ -36,14 +34,12 @@ def result_of(
     return None
 
 
-def _tried(
-    row: ProducerRow, message: KnownMessage, whose: dict[str, Any], policy: DeliveryPolicy
-) -> RowResult:
+def _tried(row: ProducerRow, message: KnownMessage, whose: dict[str, Any]) -> RowResult:
     attempts = row.attempts + 1
     error = {"code": message.code, "message": message.message, "status": "retryable", **whose}
-    if attempts >= policy.max_attempts:
+    if attempts >= MAX_ATTEMPTS:
         return RowResult(row=row, status="failed", error=error, event="notify_failed")
-    delay = round(policy.delay_after(attempts, message.retry_after), 3)
+    delay = round(retry_delay(attempts, message.retry_after), 3)
     return RowResult(row=row, status="pending", error={**error, "retryAfterSeconds": delay}, pick_in=delay)
 
 

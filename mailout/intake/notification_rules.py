@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from mailout.audience.addresses import Dropped, normalise
-from mailout.intake.notification_job import BrokenJob, preferences_of, read_time
+from mailout.intake.notification_job import MAX_ATTEMPTS, BrokenJob, preferences_of, read_time
 from mailout.intake.notification_port import ProducerRow
 
 
@@ -36,26 +37,18 @@ class Wait:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """Another channel's worker takes it."""
-
-
-Verdict = Skip | Fail | Wait | Leave
-
-
 def verdict(
-    row: ProducerRow, *, now: float, zone: ZoneInfo, max_attempts: int = 3, leave_other_channels: bool = False
-) -> Verdict | None:
+    row: ProducerRow, *, now: float, zone: ZoneInfo, leave_other_channels: bool
+) -> Skip | Fail | Wait | None:
     """Why no mail is sent for it now; None: one is."""
     if row.event is None or row.subscription is None:
         missing = "open_events" if row.event is None else "subscriptions"
         return Fail("broken_payload", f"Its row in {missing} is not there.")
     if str(row.subscription["contact_type"]).lower() != "email":
         if leave_other_channels:
-            return Leave()
+            return Wait(inf)  # another channel's worker takes it
         return Skip("non_email_contact", f"Its contact is {row.subscription['contact_type']}, not e-mail.")
-    if row.attempts >= max_attempts:
+    if row.attempts >= MAX_ATTEMPTS:
         return Fail("max_attempts", f"It has been tried {row.attempts} times.")
     try:
         preferences = preferences_of(row.subscription)
