@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from mailout.audience.address_list import parse_address_list
+from mailout.audience.addresses import parse_address_list
 from mailout.errors import Abort, AbortCode
 from mailout.queue.port import Recipient
 from mailout.redact import redact
