@@ -220,7 +220,8 @@ class _Sanitizer:
     def _link(self, address: str) -> str | None:
         if _scheme(address) in LINK_SCHEMES:
             return address
-        self._dropped("link_dropped", "This link leads nowhere in a mail; its words stay.", address)
+        message = "This link leads nowhere in a mail; its words stay."
+        self.problems.append(Problem("link_dropped", message, address))
         return None
 
     def _picture(self, address: str) -> str | None:
@@ -228,16 +229,14 @@ class _Sanitizer:
         if scheme in WEB_SCHEMES:
             return address
         if scheme or address.startswith(("//", "/", "#")) or not address.strip():
-            self._dropped("picture_dropped", "A mail can show http(s) pictures and files beside it.", address)
+            message = "A mail can show http(s) pictures and files beside it."
+            self.problems.append(Problem("picture_dropped", message, address))
             return None
         path = unquote(address.split("?")[0].split("#")[0])
         if path not in self.media:
             ref = media_ref(len(self.media) + 1)
             self.media[path] = Media(ref, path, PurePosixPath(path).name)
         return self.media[path].ref
-
-    def _dropped(self, code: str, message: str, address: str) -> None:
-        self.problems.append(Problem(code, message, address))
 
 
 def _scheme(address: str) -> str:

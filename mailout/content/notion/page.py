@@ -8,8 +8,8 @@ from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from typing import Any
 
+from mailout.content.notion.blocks import mailable
 from mailout.content.notion.links import page_id_of
-from mailout.content.notion.mailable import mailable
 
 TEXT_LIMIT = 2_000
 """Characters in one item of rich text, counted as Notion does (UTF-16)."""

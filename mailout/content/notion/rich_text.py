@@ -207,8 +207,7 @@ def with_address(label: str, href: str | None) -> str:
         return label
     address = href.split(":", 1)[1] if href.lower().startswith(("mailto:", "tel:")) else href
     if _bare(label) == _bare(address):
-        before, after = _margins(label)
-        return f"{before}{address}{after}"
+        return label.replace(label.strip(), address, 1)
     stripped = label.rstrip()
     return f"{stripped} ({address}){label[len(stripped) :]}" if stripped else address
 
@@ -220,9 +219,3 @@ def plain(spans: Iterable[Span]) -> str:
 
 def _bare(address: str) -> str:
     return re.sub(r"^https?://(?:www\.)?", "", address.strip(), flags=re.IGNORECASE).rstrip("/").lower()
-
-
-def _margins(label: str) -> tuple[str, str]:
-    body = label.strip()
-    start = label.index(body)
-    return label[:start], label[start + len(body) :]
