@@ -32,8 +32,7 @@ from mailout.intake.notification_port import (
     Reported,
     RowResult,
 )
-from mailout.intake.notification_results import looks_requeued, nack, result_of, was_tried
-from mailout.intake.notification_rules import Wait, verdict
+from mailout.intake.notification_rules import Wait, looks_requeued, nack, result_of, verdict, was_tried
 
 log = logging.getLogger("mailout.notifications")
 
