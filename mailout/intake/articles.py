@@ -18,13 +18,13 @@ from mailout.content.port import Kind
 from mailout.content.slices import Article, Missing, Slice, live
 from mailout.delivery.protocol import ARTICLE_RETRIES
 from mailout.error_log import ErrorRecord
-from mailout.errors import Abort, AbortCode, NotFound, UsageError
+from mailout.errors import Abort, AbortCode, UsageError
 from mailout.intake.article_order import ArticleOrder
 from mailout.intake.census import Census, counted, problems
 from mailout.intake.port import ArticleBatch, IntakeStore, Member
 from mailout.intake.variants import Variants
 from mailout.queue.mailout import Mailout, NewMailout
-from mailout.queue.port import Recipient
+from mailout.queue.port import Recipient, mailout_or_none
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.articles")
@@ -117,9 +117,8 @@ class ArticleIntake:
             id = self.id_of(order, self.live_slices(order.article_key))
         else:
             id = ids.article_id(order.campaign_tag, order.send_batch_id)
-        try:
-            mailout = self._store.mailout(id)
-        except NotFound:
+        mailout = mailout_or_none(self._store, id)
+        if mailout is None:
             return None
         batch = self._store.article_batch(id)
         if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
