@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Protocol
+
+
+def timestamp_of(written: Any, zone: tzinfo = UTC) -> float | None:
+    """Of a time in ISO 8601; one that does not say its zone is in this one. None: it is no time."""
+    try:
+        moment = datetime.fromisoformat(written)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 class SystemClock:

@@ -18,10 +18,10 @@ from mailout.delivery.protocol import RetryPlan
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, MailoutError, SettingsError, UsageError
 from mailout.intake.articles import ArticleIntake
-from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.port import IntakeStore
 from mailout.intake.readiness import (
     AlreadyRehearsed,
+    EmailsForTests,
     Readiness,
     already_rehearsed,
     already_sent,

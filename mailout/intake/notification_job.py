@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from mailout.clock import timestamp_of
 from mailout.intake.notification_port import ProducerRow
 
 if TYPE_CHECKING:
@@ -162,22 +163,14 @@ def language_tag(locale: str) -> str:
 
 
 def as_date_time(written: Any) -> str | None:
-    """RFC 3339, from either form that a producer writes; what is no time stays, for the schema to refuse."""
+    """RFC 3339, from either form that a producer writes: ISO with a zone, or `datetime('now')`, which is UTC
+    without saying so. What is no time stays, for the schema to refuse."""
     if written is None or written == "":
         return None
-    moment = read_time(written)
+    moment = timestamp_of(str(written))
     if moment is None:
         return str(written)
     return datetime.fromtimestamp(moment, UTC).isoformat().replace("+00:00", "Z")
-
-
-def read_time(written: Any) -> float | None:
-    """ISO with a zone, or `datetime('now')`, which is UTC without saying so."""
-    try:
-        moment = datetime.fromisoformat(str(written))
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def meeting_summary(meetings: Sequence[Mapping[str, Any]], section: Mapping[str, Any]) -> str:

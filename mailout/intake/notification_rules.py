@@ -11,14 +11,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from mailout.audience.addresses import Dropped, normalise
+from mailout.clock import timestamp_of
 from mailout.delivery.states import State
-from mailout.intake.notification_job import (
-    MAX_ATTEMPTS,
-    BrokenJob,
-    preferences_of,
-    read_time,
-    retry_delay,
-)
+from mailout.intake.notification_job import MAX_ATTEMPTS, BrokenJob, preferences_of, retry_delay
 from mailout.intake.notification_port import KnownMessage, ProducerRow, RowResult
 
 
@@ -87,7 +82,7 @@ def _unwanted(
 
 
 def _not_yet(preferences: Mapping[str, Any], *, now: float, zone: ZoneInfo) -> Wait | None:
-    until = read_time(preferences.get("snoozeUntil"))
+    until = timestamp_of(str(preferences.get("snoozeUntil")))
     if until is not None and until > now:
         return Wait(until - now)
     window = preferences.get("deliveryWindow")

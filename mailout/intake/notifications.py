@@ -33,6 +33,7 @@ from mailout.intake.notification_port import (
     RowResult,
 )
 from mailout.intake.notification_rules import Wait, looks_requeued, nack, result_of, verdict, was_tried
+from mailout.retries import retried
 
 log = logging.getLogger("mailout.notifications")
 
@@ -242,16 +243,15 @@ class NotificationWorker:
 
     def _write(self, results: Sequence[RowResult]) -> set[int]:
         """Rows stay locked meanwhile; should it take longer, whoever picks them next reports it."""
-        for attempt in range(WRITE_TRIES):
-            try:
-                return self._producer.write(results)
-            except SourceUnavailable as error:
-                if attempt == 0:
-                    log.warning("%s", error)
-                if attempt == WRITE_TRIES - 1:
-                    raise
-            self._clock.sleep(1.0)
-        raise AssertionError("unreachable")
+
+        def pause_if_away(error: Exception, tries: int) -> float | None:
+            if not isinstance(error, SourceUnavailable) or tries == WRITE_TRIES:
+                return None
+            if tries == 1:
+                log.warning("%s", error)
+            return 1.0
+
+        return retried(lambda: self._producer.write(results), pause_if_away, self._clock)
 
     def _count(self, results: Sequence[RowResult]) -> None:
         for result in results:

@@ -17,7 +17,7 @@ from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.error_rows import ERROR_PROPERTIES, error_properties
 from mailout.adapters.notion.notes import NotionNotes
-from mailout.clock import Clock
+from mailout.clock import Clock, timestamp_of
 from mailout.content.notion.blocks import Block
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import (
@@ -25,7 +25,6 @@ from mailout.content.notion.page import (
     NotionPage,
     Value,
     holds,
-    moment_of,
     page_of,
     property_value,
 )
@@ -110,7 +109,7 @@ class NotionSource:
             for answer in answers
             if answer.get("object") == "page"
             and not answer.get("in_trash")
-            and (moment_of(answer.get("last_edited_time")) or since) >= since
+            and (timestamp_of(answer.get("last_edited_time")) or since) >= since
         ]
 
     def written_pages(self) -> list[WrittenPage]:
@@ -137,7 +136,7 @@ class NotionSource:
             is_test=page.is_test,
             list_key=page.list,
             send_at=page.send_at,
-            edited_at=moment_of(answer.get("last_edited_time")),
+            edited_at=timestamp_of(answer.get("last_edited_time")),
         )
 
     def _has_status(self, status: str) -> tuple[Json, str]:

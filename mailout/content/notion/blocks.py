@@ -23,6 +23,11 @@ def mailable(written: str) -> str:
     return _CONTROL.sub("", clean(written)).encode("utf-8", "replace").decode()
 
 
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """Whatever stands where the API promises an object."""
+    return value if isinstance(value, Mapping) else {}
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """One block. `trouble` says in a sentence what could not be read of it."""
@@ -39,8 +44,7 @@ class Block:
     ) -> Block:
         """From the API's JSON."""
         kind = str(answer.get("type") or "unsupported")
-        data = answer.get(kind)
-        data = data if isinstance(data, Mapping) else {}
+        data = as_mapping(answer.get(kind))
         return cls(str(answer.get("id") or ""), kind, data, tuple(children), trouble)
 
     @property
