@@ -24,9 +24,9 @@ from mailout.delivery.preview import write_preview
 from mailout.engine import Engine
 from mailout.errors import UsageError
 from mailout.intake.article_order import ArticleOrder
-from mailout.intake.census import Census
 from mailout.intake.reading import Announcement
 from mailout.intake.slice_import import COLUMNS, SCOPE, read_slices, write_errors
+from mailout.intake.variants import Census
 from mailout.reporting.census import census_lines, census_table
 from mailout.reporting.phrases import count
 

@@ -20,6 +20,7 @@ from mailout.audience.columns import (
     FILE_NAME,
     MARKS,
     Column,
+    RowMarks,
     file_name_meaning,
     is_email_header,
     key,
@@ -30,7 +31,6 @@ from mailout.audience.frame import BATCH, REASON, STATUSES, check, merge
 from mailout.audience.marks import Meaning
 from mailout.audience.plan import Plan, Recognised, StatusWord
 from mailout.audience.port import SubscriberRow
-from mailout.audience.row_marks import RowMarks
 from mailout.audience.tables import ESCAPED, Table, open_table
 from mailout.errors import UsageError
 
@@ -69,7 +69,6 @@ class CsvImport:
     """A file that has been read: who is in it, and who was dropped and why."""
 
     plan: Plan
-    rows: int  # in the file, the blank ones not counted
     people: int  # how many `batches` yields
     dropped: Mapping[Dropped, int]  # duplicates too: they are merged, not rejected
     _people: pl.DataFrame
@@ -122,7 +121,6 @@ def read_subscribers(path: Path, choices: Choices | None = None) -> CsvImport:
     audience = merge(checked())
     return CsvImport(
         plan=_plan(path, table, columns, names, marks, audience.frame, audience.dropped),
-        rows=audience.frame.height + sum(audience.dropped.values()),
         people=audience.frame.height,
         dropped=audience.dropped,
         _people=audience.frame,

@@ -48,7 +48,7 @@ class Plan:
     """A file understood, and nothing written yet. `people` and `left_out` with `merged` make up `rows`."""
 
     file: str
-    rows: int
+    rows: int  # in the file, the blank ones not counted
     columns: tuple[Recognised, ...]
     attributes: tuple[str, ...]  # all other columns, kept under these names
     people: Mapping[str, int]  # by status

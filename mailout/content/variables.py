@@ -127,19 +127,18 @@ class Hidden:
     def show(self, html: str) -> str:
         """In well-formed HTML: marks in words and attributes, the author's own letters inside code."""
         parts, code = [], 0
+
+        def put(found: re.Match[str]) -> str:
+            original = self._found[int(found[1])]
+            return escape(original[0], quote=False) if code else _stands_for(original)
+
         for part in _TAG.split(html):
             if part.startswith(("<code", "<pre")):
                 code += 1
             elif part.startswith(("</code", "</pre")):
                 code -= 1
-            parts.append(_HIDDEN.sub(self._as_code if code else self._as_mark, part))
+            parts.append(_HIDDEN.sub(put, part))
         return "".join(parts)
-
-    def _as_mark(self, found: re.Match[str]) -> str:
-        return _stands_for(self._found[int(found[1])])
-
-    def _as_code(self, found: re.Match[str]) -> str:
-        return escape(self._found[int(found[1])][0], quote=False)
 
 
 # ── From marks to one recipient's mail ───────────────────────────────────────────────────────────

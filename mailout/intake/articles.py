@@ -20,9 +20,8 @@ from mailout.delivery.protocol import ARTICLE_RETRIES
 from mailout.error_log import ErrorRecord
 from mailout.errors import Abort, AbortCode, UsageError
 from mailout.intake.article_order import ArticleOrder
-from mailout.intake.census import Census, counted, problems
 from mailout.intake.port import ArticleBatch, IntakeStore, Member
-from mailout.intake.variants import Variants
+from mailout.intake.variants import Census, Variants, counted, problems
 from mailout.queue.mailout import Mailout, NewMailout
 from mailout.queue.port import Recipient, mailout_or_none
 from mailout.settings import Settings
@@ -122,9 +121,9 @@ class ArticleIntake:
             return None
         batch = self._store.article_batch(id)
         if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
+            shown = ", ".join(f"{key}={value}" for key, value in batch.audience.items()) or "(none)"
             raise BatchUsed(
-                f"This batch was asked for with the article {batch.article_key} and the filter"
-                f" {_shown(batch.audience)}.",
+                f"This batch was asked for with the article {batch.article_key} and the filter {shown}.",
                 remedy="Ask for exactly the same, or give another send_batch_id.",
             )
         return mailout
@@ -236,7 +235,3 @@ class ArticleIntake:
 
 class BatchUsed(UsageError):
     """A batch id stands for one article and one audience."""
-
-
-def _shown(audience: Mapping[str, str]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in audience.items()) or "(none)"

@@ -111,23 +111,18 @@ class PageReports:
 
     def show_findings(self, ref: str, problems: Sequence[Problem]) -> None:
         """On the page, for its author. Not repeated later: the next run looks again."""
-        reporter = self.reporter
-        if reporter is None:
-            return
         lines = [problem_line(problem) for problem in problems]
-        try:
-            self._pages.attempt(lambda: reporter.show_findings(ref, lines))
-        except SourceNotFound as error:
-            log.warning("There is no page to update any more: %s", error.message)
+        self._write_page(lambda reporter: reporter.show_findings(ref, lines))
 
     def report_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be reported again: better twice than never."""
-        if self.reporter is None or not self.reporter.keeps_errors:
+        reporter = self.reporter
+        if reporter is None or not reporter.keeps_errors:
             return
         since = self._store.now() - ERRORS_OF
         while errors := self._store.unreported_errors(since, ERRORS_AT_ONCE):
             for error, numbers in grouped(errors):
-                if not self._record(error):
+                if not self._record(reporter, error):
                     return
                 self._store.errors_reported(numbers)
 
@@ -143,11 +138,14 @@ class PageReports:
         return written
 
     def _show(self, ref: str, state: PageState, *, if_ready: bool = False) -> bool:
+        return self._write_page(lambda reporter: reporter.show(ref, state, if_ready=if_ready))
+
+    def _write_page(self, write: Callable[[PageReporter], None]) -> bool:
         reporter = self.reporter
         if reporter is None:
             return False
         try:
-            return self._pages.attempt(lambda: reporter.show(ref, state, if_ready=if_ready))
+            return self._pages.attempt(lambda: write(reporter))
         except SourceNotFound as error:
             log.warning("There is no page to update any more: %s", error.message)
             return True
@@ -159,11 +157,8 @@ class PageReports:
                 self._store.record_errors(failures)
         self.report_errors()
 
-    def _record(self, error: ErrorRecord) -> bool:
+    def _record(self, reporter: PageReporter, error: ErrorRecord) -> bool:
         """With its mailout in words; it belongs to the mailout's page."""
-        reporter = self.reporter
-        if reporter is None:
-            return False
         page = page_id_of(error.mailout or "")  # of one that stopped before it was a mailout
         subject = None
         if error.mailout and (mailout := mailout_or_none(self._store, error.mailout)):
