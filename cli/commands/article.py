@@ -226,7 +226,7 @@ def _ready(engine: Engine, order: ArticleOrder, *, yes: bool, json: bool) -> str
         _show_census(found.to_dict())
     if not engine.rehearses:
         ask_first(engine, _announcement(engine, found), yes)
-    return articles.id_of(order, articles.live_slices(order.article_key))
+    return articles.id_of(order)
 
 
 def _announcement(engine: Engine, found: Census) -> Announcement:

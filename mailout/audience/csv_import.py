@@ -177,23 +177,22 @@ def _names(columns: Sequence[Column]) -> dict[int, str]:
 
 
 _LEFT_OUT = {
-    Meaning.UNCONFIRMED: Dropped.UNCONFIRMED,
-    Meaning.UNKNOWN: Dropped.BAD_STATUS,
-    Meaning.SKIPPED: Dropped.BAD_STATUS,
+    int(Meaning.UNCONFIRMED): Dropped.UNCONFIRMED.value,
+    int(Meaning.UNKNOWN): Dropped.BAD_STATUS.value,
+    int(Meaning.SKIPPED): Dropped.BAD_STATUS.value,
 }
+_STATUS = {int(Meaning.UNSUBSCRIBED): "unsubscribed", int(Meaning.BOUNCED): "bounced"}
 
 
 def _check(rows: pl.DataFrame, marks: pl.Series, names: Mapping[int, str], named: bool) -> pl.DataFrame:
     """Checked rows with their lines, our columns, and those that are kept as attributes."""
     mark = pl.Series("mark", marks, pl.Int8)
-    left = {int(means): reason.value for means, reason in _LEFT_OUT.items()}
-    stands = {int(Meaning.UNSUBSCRIBED): "unsubscribed", int(Meaning.BOUNCED): "bounced"}
     frame = rows.select(
         "line",
         "ragged",
         *(pl.col(str(at)).alias(name) for at, name in names.items()),
-        status=mark.replace_strict(stands, default="active", return_dtype=pl.String),
-        left=mark.replace_strict(left, default=None, return_dtype=pl.String).cast(REASON),
+        status=mark.replace_strict(_STATUS, default="active", return_dtype=pl.String),
+        left=mark.replace_strict(_LEFT_OUT, default=None, return_dtype=pl.String).cast(REASON),
     )
     checked = check(_bare_addresses(frame, named))
     # Of a row whose cells have slipped, only that somebody wants no mail is believed.

@@ -19,20 +19,8 @@ MAX_SUBJECT = 150
 GMAIL_CLIPS = 102_000
 
 MAX_DEPTH = 250
-ENDS_BY_ITSELF = VOID | {
-    "p",
-    "li",
-    "dt",
-    "dd",
-    "tr",
-    "td",
-    "th",
-    "thead",
-    "tbody",
-    "tfoot",
-    "option",
-    "colgroup",
-}
+_END_IS_OPTIONAL = "p li dt dd tr td th thead tbody tfoot option colgroup"
+ENDS_BY_ITSELF = VOID | set(_END_IS_OPTIONAL.split())
 TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembed", "noframes", "plaintext"})
 """Browsers take what is in these for text, up to the end tag."""
 

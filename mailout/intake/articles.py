@@ -112,14 +112,10 @@ class ArticleIntake:
 
     def known(self, order: ArticleOrder) -> Mailout | None:
         """The batch as it was asked for before. Another article under its id is refused."""
-        if self._rehearses:
-            id = self.id_of(order, self.live_slices(order.article_key))
-        else:
-            id = ids.article_id(order.campaign_tag, order.send_batch_id)
-        mailout = mailout_or_none(self._store, id)
+        mailout = mailout_or_none(self._store, self.id_of(order))
         if mailout is None:
             return None
-        batch = self._store.article_batch(id)
+        batch = self._store.article_batch(mailout.id)
         if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
             shown = ", ".join(f"{key}={value}" for key, value in batch.audience.items()) or "(none)"
             raise BatchUsed(
@@ -128,9 +124,11 @@ class ArticleIntake:
             )
         return mailout
 
-    def id_of(self, order: ArticleOrder, slices: Sequence[Slice]) -> str:
+    def id_of(self, order: ArticleOrder, slices: Sequence[Slice] | None = None) -> str:
+        """A rehearsal's is of its content, too: of these slices, or of those that are live."""
         if not self._rehearses:
             return ids.article_id(order.campaign_tag, order.send_batch_id)
+        slices = slices or self.live_slices(order.article_key)
         content = json.dumps([[asdict(one) for one in slices], dict(order.audience_filter)], sort_keys=True)
         return ids.article_rehearsal_id(order.campaign_tag, order.send_batch_id, ids.uuid_of(content))
 
