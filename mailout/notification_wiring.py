@@ -9,8 +9,7 @@ from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.folder import safe_name
-from mailout.adapters.producer.database import copy_database
-from mailout.adapters.producer.overview import read_producer_queue
+from mailout.adapters.producer.database import copy_database, read_producer_queue
 from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.clock import SystemClock
 from mailout.content.notification_templates import NotificationTemplates

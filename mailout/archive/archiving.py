@@ -148,17 +148,16 @@ class Archiving:
         transports = self._store.transports(mailout.id)
         contents = {mailout.content_hash}
         for page in pages(self._store, mailout.id):
-            draft.add_messages([{**row, "transport": transports.get(row["session_id"])} for row in page])
+            draft.add("messages", [{**row, "transport": transports.get(row["session_id"])} for row in page])
             contents.update(row["content_id"] for row in page)
             for events in self._events([row["id"] for row in page]):
-                draft.add_events(events)
+                draft.add("events", events)
             if not self._store.keep_claim(mailout.id, token, LEASE):
                 return False
         for hash in sorted(filter(None, contents)):
             content = self._store.content(hash)
-            draft.add_contents(
-                [{"hash": hash, "subject": content.subject, "html": content.html, "text": content.text}]
-            )
+            row = {"hash": hash, "subject": content.subject, "html": content.html, "text": content.text}
+            draft.add("contents", [row])
         return True
 
     def _events(self, message_ids: Sequence[str]) -> Iterator[Sequence[Mapping[str, Any]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from mailout.content.port import Contents
 from mailout.delivery.port import Outbox
@@ -88,12 +88,13 @@ class Archives(Protocol):
         ...
 
 
+Table = Literal["messages", "events", "contents"]
+
+
 class Draft(Protocol):
     """An archive that is being written, where nobody looks."""
 
-    def add_messages(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
-    def add_events(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
-    def add_contents(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
+    def add(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None: ...
     def seal(self, mailout: Mapping[str, Any]) -> Tally:
         """On the disk for good, read back, and the same as what was added: else StoreError."""
         ...

@@ -130,7 +130,10 @@ class ThreadCallPool:
         self._ended = 0
         self._seen = 0  # of them
         self._closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._offered = threading.Condition(self._lock)  # what the threads wait for
+        self._awaited: Callable[[], bool] | None = None  # what the sender waits for: not woken up for less
+        self._happened = threading.Condition(self._lock)
         self.failure: BaseException | None = None
         self._threads = [
             threading.Thread(target=self._run, name=f"call-{index + 1}", daemon=True)
@@ -143,12 +146,13 @@ class ThreadCallPool:
         while True:
             call: Callable[[], None] | None = None
             with self._turn:
-                with self._changed:
-                    self._changed.wait_for(lambda: self._waiting or self._closed)
+                with self._lock:
+                    self._offered.wait_for(lambda: self._waiting or self._closed)
                     if not self._waiting:
                         return
                     group = self._waiting.next()
                     self._busy += 1
+                    self._tell_sender()
                 try:
                     call = self._prepare(group)
                 except BaseException as error:  # noqa: BLE001 (handed to the sender's own thread)
@@ -159,10 +163,15 @@ class ThreadCallPool:
             except BaseException as error:  # noqa: BLE001 (likewise)
                 self.failure = error
             finally:
-                with self._changed:
+                with self._lock:
                     self._busy -= 1
                     self._ended += 1
-                    self._changed.notify_all()
+                    self._tell_sender()
+
+    def _tell_sender(self) -> None:
+        """With the lock held. What it waits for may also be that a slot was lost."""
+        if self._awaited is not None and self._awaited():
+            self._happened.notify()
 
     def _prepare(self, group: Group) -> Callable[[], None] | None:
         """The call to make, at the first slot that is not lost."""
@@ -172,51 +181,57 @@ class ThreadCallPool:
             call = self._work.wait_for_slot(prepared, start)
             if call is not None:
                 return call
-            with self._changed:
+            with self._lock:
                 has_slot, start = self._waiting.next_start(prepared.rows)
+                self._tell_sender()
         return None
 
     def offer(self, groups: Sequence[Group]) -> None:
-        with self._changed:
+        with self._lock:
             self._waiting.add(groups)
-            self._changed.notify_all()
+            self._offered.notify()  # one: the others wait for their turn
 
     def held(self) -> int:
-        with self._changed:
+        with self._lock:
             return self._waiting.held()
 
     def wait(self, low: int, timeout: float) -> None:
         self._wait_for(lambda: self._waiting.held() <= low, timeout)
 
     def look(self) -> None:
-        with self._changed:
+        with self._lock:
             self._seen = self._ended
 
     def wait_for_news(self, timeout: float) -> None:
         self._wait_for(lambda: self._ended > self._seen, timeout)
 
     def _wait_for(self, wanted: Callable[[], bool], timeout: float) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self.failure is not None or wanted(), timeout)
+        self._wait(lambda: self.failure is not None or wanted(), timeout)
         if self.failure is not None:
             raise self.failure
 
+    def _wait(self, awaited: Callable[[], bool], timeout: float) -> bool:
+        with self._lock:
+            self._awaited = awaited
+            met = self._happened.wait_for(awaited, timeout)
+            self._awaited = None
+        return met
+
     def take_back(self) -> Sequence[Claimed]:
-        with self._changed:
+        with self._lock:
             return self._waiting.take_back()
 
     def take_slotless(self) -> Sequence[Claimed]:
-        with self._changed:
+        with self._lock:
             return self._waiting.take_slotless()
 
     def join(self, timeout: float) -> bool:
-        with self._changed:
-            return self._changed.wait_for(lambda: self._busy == 0 and not self._waiting, timeout)
+        return self._wait(lambda: self._busy == 0 and not self._waiting, timeout)
 
     def close(self) -> None:
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify_all()
+            self._offered.notify_all()
         for thread in self._threads:
             thread.join(timeout=1.0)
 

@@ -34,6 +34,18 @@ class ArticleBatch:
     contents: Mapping[str, str] = field(default_factory=dict)  # of each variant that the census saw
     census: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> ArticleBatch:
+        """As a store has kept it."""
+        return cls(
+            article_key=row["article_key"],
+            audience=row["audience_filter"],
+            as_of=row["as_of"],
+            slices=[Slice.of(one) for one in row["slices"]],
+            contents=row["contents"],
+            census=row["census"],
+        )
+
 
 class Member(NamedTuple):
     """Somebody who may be in an article's audience."""

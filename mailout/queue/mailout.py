@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Any
 
 from mailout.content.port import Kind
 from mailout.delivery.protocol import Ledger, RetryPlan
+from mailout.delivery.states import Column
 
 QUEUE_EVERY = 60.0
 """Seconds between two looks at what is due."""
@@ -100,6 +102,20 @@ class Mailout(NewMailout):
     transient_pauses: int = 0  # after transient errors, and
     transient_sent: int = 0  # how many had been sent by the last of them
     acknowledged: Mapping[str, int] = field(default_factory=dict)  # what a person knew on resuming it
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Mailout:
+        """Of a row as a store has read it: moments in seconds, JSON as what it stands for."""
+        plain = {one.name: row[one.name] for one in fields(cls) if one.name != "ledger"}
+        read = {
+            "kind": Kind(row["kind"]),
+            "retry_plan": RetryPlan.of(row["retry_plan"]),
+            "status": Status(row["status"]),
+            "outcome": MailoutOutcome(row["outcome"]) if row["outcome"] else None,
+            "defer_reason": DeferReason(row["defer_reason"]) if row["defer_reason"] else None,
+            "ledger": Ledger(row["recipients"], *(row[column.value] for column in Column)),
+        }
+        return cls(**plain | read)
 
     @property
     def planned_for(self) -> float | None:

@@ -35,12 +35,6 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_errors is 'The latest errors, of one mailout or of all.';
 
-create or replace function mailout_dead_letter(topic text, payload jsonb, error text) returns void
-language sql volatile set search_path = public as $$
-    insert into dead_letters (topic, payload, error, created_at) values ($1, $2, $3, mailout_now())
-$$;
-comment on function mailout_dead_letter is 'Keeps what could not be delivered.';
-
 create or replace function mailout_dead_letters(most integer) returns jsonb
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]')

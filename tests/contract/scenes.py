@@ -14,7 +14,7 @@ from mailout.content.port import Kind
 from mailout.delivery.protocol import Attempt, Bucket, Claimed, Ledger, Pace, Result, Step, StepReply
 from mailout.delivery.states import COLUMN_OF, State
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Applied, Received
+from mailout.feedback.model import Applied, Reading, Received
 from mailout.ids import mailout_id, uuid_of
 from mailout.queue.mailout import NewMailout
 from mailout.queue.port import Recipient
@@ -160,3 +160,9 @@ def buckets(now: float, *, hour: int | None = None, day: int | None = None) -> l
             key = datetime.fromtimestamp(start, UTC).strftime(form)
             made.append(Bucket(kind, key, start, start + length, limit))
     return made
+
+
+def dead_event(store: Store, body: str, why: str = "Nobody can read it.", id: str = "sns-1") -> None:
+    """An event that ends as a dead letter."""
+    store.receive_events([Received(id, "sns", body)])
+    store.apply_events([Reading(id, problem=("unreadable", why), dead=True)])

@@ -40,7 +40,7 @@ from tests.contract.articles import (
     part,
     settle_in,
 )
-from tests.contract.scenes import assert_ledger, states, subscribe
+from tests.contract.scenes import assert_ledger, dead_event, states, subscribe
 from tests.contract.stores import StoreFactory
 
 UNAVAILABLE = Outcome(
@@ -247,7 +247,7 @@ def test_a_dead_letter_that_is_dropped_leaves_its_message_failed(world: World, s
 
 
 def test_what_is_no_message_or_was_cancelled_cannot_be_requeued(world: World, store: Store) -> None:
-    store.dead_letter("ses-events", {"body": "?"}, "unreadable")
+    dead_event(store, "?")
     (other,) = store.dead_letters()
     with pytest.raises(UsageError):
         dead_letters.requeue(store, other["id"])

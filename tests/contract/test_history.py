@@ -6,7 +6,6 @@ from mailout.audience.port import SubscriberRow
 from mailout.content.model import Content
 from mailout.content.port import Kind
 from mailout.delivery.states import State
-from mailout.feedback.model import Reading, Received
 from mailout.history.noticed import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
 from mailout.history.port import Act
 from mailout.ids import transactional_id, uuid_of
@@ -14,7 +13,7 @@ from mailout.intake.notification_port import NewNotification, Reported
 from mailout.queue.mailout import Status
 from mailout.store import Store
 from tests.clocks import NOON
-from tests.contract.scenes import Sender, enqueue, mailout, result
+from tests.contract.scenes import Sender, dead_event, enqueue, mailout, result
 from tests.contract.stores import StoreFactory
 from tests.contract.test_single_mails import mail
 
@@ -158,8 +157,7 @@ def test_acts_are_written_down_the_latest_first(store: Store) -> None:
 
 def test_a_dead_letter_goes_back_into_the_inbox_once(store: Store) -> None:
     """An event that a later version can read is not lost."""
-    store.receive_events([Received("sns-1", "sns", '{"odd": 1}')])
-    store.apply_events([Reading("sns-1", problem=("unreadable", "Nobody can read it."), dead=True)])
+    dead_event(store, '{"odd": 1}')
     assert store.waiting_events(10) == []
     (dead,) = store.dead_letters()
     assert store.requeue_dead_letter(str(dead["id"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 from hashlib import sha256
 
 import pytest
@@ -14,7 +15,16 @@ from mailout.errors import NotFound, StoreError
 from mailout.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
-from tests.contract.scenes import Sender, assert_ledger, handed_mailout, mailout, result, states, subscribe
+from tests.contract.scenes import (
+    Sender,
+    assert_ledger,
+    dead_event,
+    handed_mailout,
+    mailout,
+    result,
+    states,
+    subscribe,
+)
 from tests.contract.stores import StoreFactory
 from tests.contract.test_events import hear
 from tests.ses_events import ses_event
@@ -191,7 +201,7 @@ def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory
     ann = next(row for row in store.messages(id) if row["email"] == ANN)
     hear(store, ses_event("Bounce", ses_id=ann["ses_message_id"]))
     store.record_errors([ErrorRecord("x", f"could not reach {ANN}", stage="delivery", email=ANN)])
-    store.dead_letter("send", {"email": ANN}, "gone")
+    dead_event(store, json.dumps({"email": ANN}))
     before = store.mailout(id)
 
     done = store.forget(ANN, HASH)

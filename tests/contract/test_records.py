@@ -9,7 +9,7 @@ from mailout.error_log import ErrorRecord
 from mailout.errors import NotFound
 from mailout.store import Store
 from tests.clocks import NOON
-from tests.contract.scenes import enqueue
+from tests.contract.scenes import dead_event, enqueue
 from tests.contract.stores import StoreFactory
 
 
@@ -42,12 +42,13 @@ def test_errors_are_read_newest_first_and_by_mailout(store: Store, factory: Stor
 
 
 def test_a_dead_letter_is_kept_whole(store: Store, factory: StoreFactory) -> None:
-    payload = {"email": "ann@example.org", "deep": {"list": [1, None, "ж"]}}
-    store.dead_letter("article", payload, "permanent failure")
+    body = '{"email": "ann@example.org", "deep": {"list": [1, null, "ж"]}}'
+    dead_event(store, body, "permanent failure", id="first")
     factory.set_now(NOON + 1)
-    store.dead_letter("article", payload, "later")
+    dead_event(store, body, "later", id="second")
     later, first = store.dead_letters()
-    assert (first["topic"], first["payload"], first["error"]) == ("article", payload, "permanent failure")
+    assert (first["topic"], first["error"]) == ("ses-events", "permanent failure")
+    assert first["payload"] == {"inbox_id": "first", "source": "sns", "body": body}
     assert first["created_at"] == NOON
     assert later["error"] == "later"
     assert len(store.dead_letters(limit=1)) == 1

@@ -26,6 +26,7 @@ from mailout.ids import mailout_id, test_run_id
 from mailout.queue.limits import Limits
 from mailout.queue.mailout import DeferReason, NewMailout
 from mailout.queue.snapshot import QueueForecast
+from tests.contract.scenes import dead_event
 
 SCRIPT = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\"'"
 """What somebody might write into a subject, a name, a list, or what a provider might answer."""
@@ -128,7 +129,7 @@ def fill(store: SqliteStore, home: Path) -> dict[str, str]:
         [SubscriberRow("odd@example.org", "odd@example.org", attributes={"name": SCRIPT}, lists=(SCRIPT,))]
     )
     store.record_errors([ErrorRecord("content_block_unsupported", SCRIPT, "content", mailout=ids["test"])])
-    store.dead_letter("ses-events", {"inbox_id": "sns-1", "source": "sns", "body": SCRIPT}, SCRIPT)
+    dead_event(store, SCRIPT, SCRIPT)
     store.write_act(Act("admin (127.0.0.1)", "paused a letter", ids["odd"]))
     scene.days(60, active)
     return ids

@@ -173,17 +173,11 @@ class FileJournals:
 
     def _read(self, path: Path, fd: int) -> DeadJournal:
         try:
-            file = os.fstat(fd)
-            return lines.read(path.name, _content(fd, file.st_size), self._boot_id, file)
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                file.seek(0)
+                return lines.read(path.name, file.read(), self._boot_id, os.fstat(fd))
         except OSError as error:
             raise _unreadable(path, error) from error
-
-
-def _content(fd: int, size: int) -> bytes:
-    content = b""
-    while len(content) < size and (part := os.pread(fd, size - len(content), len(content))):
-        content += part
-    return content
 
 
 def _unreadable(path: Path, error: OSError) -> StoreError:

@@ -40,13 +40,7 @@ class BlockReader:
         id = page_id_of(page_id) or page_id
         blocks = list(self._children(id, (id,)))
         if self._cut:
-            blocks.append(
-                Block(
-                    id,
-                    "unsupported",
-                    trouble=TOO_LONG,
-                )
-            )
+            blocks.append(Block(id, "unsupported", trouble=TOO_LONG))
         return blocks
 
     def _children(self, id: str, above: tuple[str, ...]) -> Iterator[Block]:
@@ -79,13 +73,7 @@ class BlockReader:
         if not answer.get("has_children"):
             return Block.of(answer)
         # Children of a type that the API does not know cannot be asked for either.
-        lenient = kind == "unsupported"
-        return self._with(
-            answer,
-            [id],
-            above,
-            HIDDEN if lenient else None,
-        )
+        return self._with(answer, [id], above, HIDDEN if kind == "unsupported" else None)
 
     def _title(self, link: Json) -> str:
         """Of the page that a block points to; empty if it is not shared with us."""
@@ -105,23 +93,12 @@ class BlockReader:
         original = source.get("block_id")
         if not original:
             return self._with(answer, [str(answer.get("id"))] if answer.get("has_children") else [], above)
-        return self._with(
-            answer,
-            [str(original)],
-            above,
-            UNSHARED_ORIGINAL,
-        )
+        return self._with(answer, [str(original)], above, UNSHARED_ORIGINAL)
 
     def _meeting(self, answer: Json, parts: Json, above: tuple[str, ...]) -> Block:
         """Summary and notes; the transcript is for the archive, not for readers."""
         wanted = [parts.get("summary_block_id"), parts.get("notes_block_id")]
-        ids = [str(id) for id in wanted if id]
-        return self._with(
-            answer,
-            ids,
-            above,
-            UNSHARED_NOTES,
-        )
+        return self._with(answer, [str(id) for id in wanted if id], above, UNSHARED_NOTES)
 
     def _with(
         self, answer: Json, ids: list[str], above: tuple[str, ...], lenient: str | None = None

@@ -1,17 +1,17 @@
-"""Calls to Notion: one place that waits, tries again, counts, and turns every failure into one of ours."""
+"""Calls to Notion: one place that waits, tries again, and turns every failure into one of ours."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import httpx
 from notion_client import Client
 from notion_client.errors import HTTPResponseError, InvalidPathParameterError, NotionClientErrorBase
 
+from mailout.adapters.notion.config import NotionConfig
 from mailout.clock import Clock
 from mailout.errors import (
     SettingsError,
@@ -31,7 +31,6 @@ PAGE_SIZE = 100
 TOO_FAST = 429
 """The one answer that promises that nothing was done: even a creation may be tried again."""
 PASSING = frozenset({409, 500, 502, 503, 504, 529})
-ATTEMPTS = 5
 MAX_WAIT = 60.0
 
 Json = Mapping[str, Any]
@@ -42,22 +41,13 @@ FAILURES = (NotionClientErrorBase, httpx.HTTPError, json.JSONDecodeError, Unicod
 class NotionCalls:
     """A client that tries again by our rules. Its own retries are off: they know neither 502 nor 529."""
 
-    def __init__(
-        self,
-        token: str,
-        clock: Clock,
-        *,
-        base_url: str | None = None,
-        timeout: float = 30.0,
-        attempts: int = ATTEMPTS,
-    ) -> None:
-        self.count = 0  # calls made, repeated ones too
+    def __init__(self, config: NotionConfig, clock: Clock) -> None:
         self._clock = clock
-        self._attempts = attempts
+        self._attempts = config.attempts
         self._client = Client(
-            auth=token,
-            base_url=_origin(base_url or BASE_URL),
-            timeout_ms=int(timeout * 1000),
+            auth=config.token,
+            base_url=_origin(config.base_url or BASE_URL),
+            timeout_ms=int(config.timeout * 1000),
             notion_version=API_VERSION,
             retry=False,
             # Without a logger of ours the client adds a handler at every start.
@@ -72,7 +62,6 @@ class NotionCalls:
         """One call's answer. `repeatable=False`: a second one would do the thing twice."""
 
         def attempt() -> Any:
-            self.count += 1
             try:
                 return call(self._client)
             except FAILURES as failure:
@@ -91,23 +80,19 @@ class NotionCalls:
 
     def pages(self, what: str, call: Callable[[Client, dict[str, Any]], Any]) -> Iterator[Json]:
         """Every result of a list, over all of its pages. A page may hold fewer than asked for."""
-        cursor: dict[str, Any] = {}
+        paging: dict[str, Any] = {"page_size": PAGE_SIZE}
         while True:
-            answer = self.make(what, partial(_paged, call, {"page_size": PAGE_SIZE, **cursor}))
+            answer = self.make(what, lambda api: call(api, paging))
             yield from answer.get("results") or ()
             following = answer.get("next_cursor")
             if not (answer.get("has_more") and following):
                 return
-            cursor = {"start_cursor": following}
+            paging["start_cursor"] = following
 
     def _wait(self, failure: BaseException | None, attempt: int) -> float:
         """What Notion asks for, within reason; else 1, 2, 4, 8 seconds."""
         asked = failure.headers.get("retry-after") if isinstance(failure, HTTPResponseError) else None
         return min(MAX_WAIT, retry_after_seconds(asked, self._clock.now()) or float(2 ** (attempt - 1)))
-
-
-def _paged(call: Callable[[Client, dict[str, Any]], Any], paging: dict[str, Any], api: Client) -> Any:
-    return call(api, paging)
 
 
 def _origin(base_url: str) -> str:

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from mailout.adapters.notion.error_rows import ERROR_PROPERTIES
 from mailout.content.notion.page import KINDS, OPTIONAL, PropertyNames, StatusNames, title_of
 from mailout.doctor.checks import Check
 
 
 def mailouts_checks(schema: Mapping[str, Any], names: PropertyNames, statuses: StatusNames) -> list[Check]:
     """Does the mailouts database have what a mailout needs?"""
-    found = []
-    for field in fields(names):
-        name = str(getattr(names, field.name))
-        found.append(_property(field.name, name, schema))
+    found = [_property(one.name, str(getattr(names, one.name)), schema) for one in fields(names)]
     status = schema.get(names.status)
     if isinstance(status, Mapping) and status.get("type") == "status":
         found.append(_options(status, names, statuses))
@@ -56,9 +54,9 @@ def _options(status: Mapping[str, Any], names: PropertyNames, statuses: StatusNa
     return Check(line, "ok", "all there")
 
 
-def errors_checks(schema: Mapping[str, Any], names: Mapping[str, str]) -> list[Check]:
+def errors_checks(schema: Mapping[str, Any]) -> list[Check]:
     """The errors database may lack anything but a title: what is missing is not written."""
-    missing = [name for name in names.values() if name not in schema]
+    missing = [name for name in ERROR_PROPERTIES if name not in schema]
     if not missing:
         return [Check("properties of the errors database", "ok", "all there")]
     remedy = "Add them, so that the errors say everything."

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
-from mailout.adapters.notion.calls import ATTEMPTS
 from mailout.content.notion.page import PropertyNames, StatusNames
 from mailout.settings import Settings
 
@@ -23,7 +22,7 @@ class NotionConfig:
     statuses: StatusNames = field(default_factory=StatusNames)
     zone: tzinfo = UTC  # where a `send_at` without a time has its midnight
     timeout: float = 30.0
-    attempts: int = ATTEMPTS
+    attempts: int = 5
 
     @classmethod
     def of(cls, settings: Settings) -> NotionConfig:

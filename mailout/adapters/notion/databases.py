@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import partial
 from typing import Any
-
-from notion_client import Client
 
 from mailout.adapters.notion.calls import NotionCalls
 from mailout.adapters.notion.config import NotionConfig
@@ -29,7 +26,7 @@ class NotionDatabases:
 
     def __init__(self, config: NotionConfig, clock: Clock) -> None:
         self._config = config
-        self._calls = NotionCalls(config.token, clock, base_url=config.base_url, timeout=config.timeout)
+        self._calls = NotionCalls(config, clock)
 
     def close(self) -> None:
         self._calls.close()
@@ -62,16 +59,12 @@ class NotionDatabases:
         }
         try:
             made = self._calls.make(
-                f"making the database “{title}”", partial(_create, body), repeatable=False
+                f"making the database “{title}”", lambda api: api.databases.create(**body), repeatable=False
             )
         except SourceUnavailable as error:
             error.remedy = f"Look under the page whether “{title}” is there; if not, run this again."
             raise
         return str(made["id"])
-
-
-def _create(body: Mapping[str, Any], api: Client) -> Any:
-    return api.databases.create(**body)
 
 
 def mailout_properties(names: PropertyNames, statuses: StatusNames) -> dict[str, Any]:
@@ -90,9 +83,9 @@ def _property(key: str, statuses: StatusNames) -> dict[str, Any]:
 
 def error_properties(mailouts_source: str) -> dict[str, Any]:
     made: dict[str, Any] = {"error": {"title": {}}}
-    for key, name in ERROR_PROPERTIES.items():
-        if key == "mailout":
+    for name in ERROR_PROPERTIES:
+        if name == "mailout":
             made[name] = {"relation": {"data_source_id": mailouts_source, "single_property": {}}}
         else:
-            made[name] = {ERROR_KINDS.get(key, "select"): {}}
+            made[name] = {ERROR_KINDS.get(name, "select"): {}}
     return made

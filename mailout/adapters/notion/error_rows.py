@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -10,10 +9,7 @@ from mailout.adapters.notion.calls import Json
 from mailout.content.notion.page import Value, property_value
 from mailout.error_log import ErrorRecord
 
-ERROR_PROPERTIES: Mapping[str, str] = {
-    name: name
-    for name in ("timestamp", "mailout", "stage", "provider", "email", "code", "message", "attempts")
-}
+ERROR_PROPERTIES = ("timestamp", "mailout", "stage", "provider", "email", "code", "message", "attempts")
 """The errors database's properties beside its title."""
 
 
@@ -22,7 +18,7 @@ def error_properties(
 ) -> dict[str, Any]:
     """One row as the errors database's own types take it. What has no page is named in the message, where
     `mailout` is a relation."""
-    relates = (schema.get(ERROR_PROPERTIES["mailout"]) or {}).get("type") == "relation"
+    relates = (schema.get("mailout") or {}).get("type") == "relation"
     if relates and row.mailout and not page_id:
         row = replace(row, message=f"{row.mailout}: {row.message}")
     values: dict[str, Value] = {
@@ -30,10 +26,9 @@ def error_properties(
     }
     values["timestamp"] = row.at or now
     body: dict[str, Any] = {}
-    for key, value in values.items():
-        name = ERROR_PROPERTIES[key]
+    for name, value in values.items():
         kind = str((schema.get(name) or {}).get("type"))
-        if key == "mailout" and kind == "relation":
+        if name == "mailout" and kind == "relation":
             written = {"relation": [{"id": page_id}]} if page_id else None
         else:
             written = property_value(kind, value) if value is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mailout.adapters.notion.calls import Json, NotionCalls
 from mailout.content.notion.page import TEXT_LIMIT, property_value, text_items
@@ -25,24 +25,21 @@ class NotionNotes:
 
     def add(self, page_id: str, text: str) -> None:
         content = _cut(text)
-        body = {"parent": {"page_id": page_id}, "rich_text": [{"type": "text", "text": {"content": content}}]}
         try:
-            self._calls.make(
-                "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
-            )
+            self._create(page_id, text_items(content))
         except SourceRefused:
             self._write_property(page_id, content, self._read_page(page_id))
+
+    def _create(self, page_id: str, items: Sequence[Json]) -> None:
+        body = {"parent": {"page_id": page_id}, "rich_text": items}
+        self._calls.make("commenting on a page", lambda api: api.comments.create(**body), repeatable=False)
 
     def add_once(self, page_id: str, text: str, page: Json) -> None:
         """Unless it stands there already. Who may not read comments would repeat it: then the property."""
         if _property_text(page) == _cut(text):
             return
         try:
-            found = self._calls.pages(
-                "reading the comments of a page",
-                lambda api, paging: api.comments.list(block_id=page_id, **paging),
-            )
-            known = any(_plain(comment.get("rich_text")) == _cut(text) for comment in found)
+            known = any(words == _cut(text) for _, words in self._comments(page_id))
         except SourceRefused:
             self._write_property(page_id, _cut(text), page)
         else:
@@ -53,16 +50,14 @@ class NotionNotes:
         """The one comment that begins with `head`, brought up to date. `text` None: it says `nothing`, if it
         is there at all. Where the integration may not comment: the property."""
         try:
-            id, before = self._find(page_id, head)
+            ours = (one for one in self._comments(page_id) if one[1].startswith(head))
+            id, before = next(ours, (None, ""))
             written = text or (nothing if id else None)
             if written is None or written == before:
                 return
             items = text_items(written)
             if id is None:
-                body = {"parent": {"page_id": page_id}, "rich_text": items}
-                self._calls.make(
-                    "commenting on a page", lambda api: api.comments.create(**body), repeatable=False
-                )
+                self._create(page_id, items)
             else:
                 self._calls.make("updating a comment", lambda api: api.comments.update(id, rich_text=items))
         except SourceRefused:
@@ -70,13 +65,13 @@ class NotionNotes:
             if text is not None or _property_text(page).startswith(head):
                 self._write_property(page_id, text or nothing, page)
 
-    def _find(self, page_id: str, head: str) -> tuple[str | None, str]:
+    def _comments(self, page_id: str) -> Iterator[tuple[str, str]]:
+        """Their ids and what they say."""
         found = self._calls.pages(
             "reading the comments of a page",
             lambda api, paging: api.comments.list(block_id=page_id, **paging),
         )
-        said = ((str(comment.get("id")), _plain(comment.get("rich_text"))) for comment in found)
-        return next(((id, words) for id, words in said if words.startswith(head)), (None, ""))
+        return ((str(comment.get("id")), _plain(comment.get("rich_text"))) for comment in found)
 
     def end(self, page_id: str, beginning: str, page: Json) -> None:
         """Clear the property if it still says what is over."""

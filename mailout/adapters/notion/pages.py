@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from datetime import datetime
 from functools import partial
 
 from mailout.adapters.notion.calls import Json
@@ -33,13 +34,8 @@ class NotionPages:
     def __init__(self, config: NotionConfig, clock: Clock) -> None:
         self._notion = NotionSource(config, clock)
         self._reports = NotionSource(replace(config, timeout=min(config.timeout, 10.0), attempts=3), clock)
-        self._statuses = {
-            PageStatus.DRAFT: config.statuses.draft,
-            PageStatus.READY: config.statuses.ready,
-            PageStatus.SENDING: config.statuses.sending,
-            PageStatus.SEND: config.statuses.send,
-            PageStatus.FAILED: config.statuses.failed,
-        }
+        self._zone = config.zone
+        self._statuses: dict[PageStatus, str] = {one: getattr(config.statuses, one) for one in PageStatus}
         self._read_media = partial(download, clock=clock)
         self.keeps_errors = bool(config.db_errors)
         self.finds_ready = bool(config.db_mailouts)
@@ -49,15 +45,11 @@ class NotionPages:
         if id is None:
             raise UsageError(f"{ref} is no Notion page.", remedy="Give its id or its address.")
         page = self._notion.load_page(id)
+        day = None if page.send_at is None else datetime.fromtimestamp(page.send_at, self._zone).date()
         return SourceMailout(
             kind=Kind.NOTION,
             ref=page.id,
-            document=render(
-                self._notion.load_blocks(id),
-                page.subject,
-                preheader=page.preheader,
-                day=self._notion.day(page.send_at) if page.send_at is not None else None,
-            ),
+            document=render(self._notion.load_blocks(id), page.subject, preheader=page.preheader, day=day),
             is_test=page.is_test,
             list_key=page.list,
             already_sent=self._was_sent(page),
@@ -81,11 +73,11 @@ class NotionPages:
         return self._notion.written_pages() if self.finds_ready else []
 
     def note(self, ref: str, text: str) -> None:
-        self._reports.add_note(ref, text)
+        self._reports.notes.add(ref, text)
 
     def show_findings(self, ref: str, findings: Sequence[str]) -> None:
         text = "\n".join([FINDINGS, *(f"• {line}" for line in findings)]) if findings else None
-        self._reports.keep_note(ref, FINDINGS, text, NO_FINDINGS)
+        self._reports.notes.keep(ref, FINDINGS, text, NO_FINDINGS)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._reports.page(ref)
@@ -108,16 +100,16 @@ class NotionPages:
         """Before the status: once that is there, the note counts as written. What it waits for comes later,
         and is updated every minute until it goes on: that is looked up."""
         if state.note is None:
-            self._reports.end_note(ref, WAITS, answer)
+            self._reports.notes.end(ref, WAITS, answer)
         elif state.note.startswith(WAITS):
-            self._reports.add_note_once(ref, state.note, answer)
+            self._reports.notes.add_once(ref, state.note, answer)
         elif changes:
-            self._reports.add_note(ref, state.note)
+            self._reports.notes.add(ref, state.note)
 
     def record(self, error: ErrorRecord, page: str | None, subject: str | None) -> None:
         if subject is None and page is not None:  # it stopped before it was a mailout
             subject = self._subject_of(page)
-        self._reports.create_error_pages([error], page, subject)
+        self._reports.create_error_page(error, page, subject)
 
     def check(self) -> list[Check]:
         return self._notion.check()

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
-from functools import partial
 from itertools import islice
-from typing import Any
-
-from notion_client import Client
 
 from mailout.adapters.notion.blocks import BlockReader
 from mailout.adapters.notion.calls import PAGE_SIZE, Json, NotionCalls
@@ -45,21 +40,10 @@ class NotionSource:
     def __init__(self, config: NotionConfig, clock: Clock) -> None:
         self._config = config
         self._clock = clock
-        self._calls = NotionCalls(
-            config.token,
-            clock,
-            base_url=config.base_url,
-            timeout=config.timeout,
-            attempts=config.attempts,
-        )
+        self._calls = NotionCalls(config, clock)
         self._data_sources: dict[str, str] = {}  # by database
         self._warned: set[str] = set()
-        self._notes = NotionNotes(self._calls, self.page, self._warn_once)
-
-    @property
-    def calls(self) -> int:
-        """How many requests were made."""
-        return self._calls.count
+        self.notes = NotionNotes(self._calls, self.page, self._warn_once)
 
     def close(self) -> None:
         self._calls.close()
@@ -76,22 +60,13 @@ class NotionSource:
         """What the API's JSON says of a mailout."""
         return page_of(answer, self._config.properties, self._config.zone)
 
-    def day(self, moment: float) -> date:
-        """Which day it is then, in the zone of `send_at`."""
-        return datetime.fromtimestamp(moment, self._config.zone).date()
-
     def load_blocks(self, page_id: str) -> list[Block]:
         return BlockReader(self._calls).tree(page_id)
 
     def ready_pages(self, now: float) -> list[NotionPage]:
         """Pages that ask to be sent and whose time has come, oldest first."""
         is_ready, source = self._has_status(self._config.statuses.ready)
-        answers = self._found("looking for mailouts that are ready", source, is_ready)
-        found = [
-            self.read(answer)
-            for answer in answers
-            if answer.get("object") == "page" and not answer.get("in_trash")
-        ]
+        found = map(self.read, self._found("looking for mailouts that are ready", source, is_ready))
         return [page for page in found if page.send_at is None or page.send_at <= now]
 
     def done_by_hand(self, since: float) -> list[NotionPage]:
@@ -107,24 +82,15 @@ class NotionSource:
         return [
             self.read(answer)
             for answer in answers
-            if answer.get("object") == "page"
-            and not answer.get("in_trash")
-            and (timestamp_of(answer.get("last_edited_time")) or since) >= since
+            if (timestamp_of(answer.get("last_edited_time")) or since) >= since
         ]
 
     def written_pages(self) -> list[WrittenPage]:
         """Drafts and pages that ask to be sent, the last edited first: a hundred at most."""
-        statuses = self._config.statuses
-        is_ready, source = self._has_status(statuses.ready)
-        kind = next(one for one in is_ready if one != "property")
-        is_draft = {**is_ready, kind: {"equals": statuses.draft}}
+        is_written, source = self._has_status(self._config.statuses.ready, self._config.statuses.draft)
         edited_last = {"timestamp": "last_edited_time", "direction": "descending"}
-        answers = self._found("looking for drafts", source, {"or": [is_ready, is_draft]}, edited_last)
-        return [
-            self._written(answer)
-            for answer in islice(answers, PAGE_SIZE)
-            if answer.get("object") == "page" and not answer.get("in_trash")
-        ]
+        answers = self._found("looking for drafts", source, is_written, edited_last)
+        return [self._written(answer) for answer in islice(answers, PAGE_SIZE)]
 
     def _written(self, answer: Json) -> WrittenPage:
         page = self.read(answer)
@@ -139,8 +105,8 @@ class NotionSource:
             edited_at=timestamp_of(answer.get("last_edited_time")),
         )
 
-    def _has_status(self, status: str) -> tuple[Json, str]:
-        """The filter for it, whether it is a status or a select, and the data source that it is for."""
+    def _has_status(self, *statuses: str) -> tuple[Json, str]:
+        """The filter for them, whether it is a status or a select, and the data source that it is for."""
         name = self._config.properties.status
         source = self._data_source(self._config.db_mailouts, DB_MAILOUTS)
         kind = str((self._schema(source).get(name) or {}).get("type"))
@@ -149,11 +115,13 @@ class NotionSource:
                 f"The mailouts database has no status or select called {name!r}.",
                 remedy="Add it, or set NOTION_PROP_STATUS.",
             )
-        return {"property": name, kind: {"equals": status}}, source
+        wanted = [{"property": name, kind: {"equals": status}} for status in statuses]
+        return wanted[0] if len(wanted) == 1 else {"or": wanted}, source
 
     def _found(self, what: str, source: str, wanted: Json, order: Json = OLDEST_FIRST) -> Iterator[Json]:
         query = {"filter": wanted, "sorts": [order]}
-        return self._calls.pages(what, lambda api, paging: api.data_sources.query(source, **query, **paging))
+        found = self._calls.pages(what, lambda api, paging: api.data_sources.query(source, **query, **paging))
+        return (one for one in found if one.get("object") == "page" and not one.get("in_trash"))
 
     def page(self, page_id: str) -> Json:
         page: Json = self._calls.make(f"reading the page {page_id}", lambda api: api.pages.retrieve(page_id))
@@ -176,15 +144,13 @@ class NotionSource:
 
     # ── Reporting ────────────────────────────────────────────────────────────────────────────────
 
-    def update_page(
-        self, page_id: str, properties: Mapping[str, Value], page: Json | None = None
-    ) -> tuple[str, ...]:
-        """Write what we know under our names for it; what the database cannot hold is returned.
+    def update_page(self, page_id: str, properties: Mapping[str, Value], page: Json) -> None:
+        """Write what we know under our names for it, if the database can hold it.
 
         Writing the same values twice changes nothing, so this is tried again like a read. What the page
         says already is left out; `page` is the page as it was read.
         """
-        there = (page or self.page(page_id)).get("properties") or {}
+        there = page.get("properties") or {}
         body, skipped = {}, []
         for key, value in properties.items():
             name = str(getattr(self._config.properties, key))
@@ -198,40 +164,20 @@ class NotionSource:
             self._calls.make(
                 f"updating the page {page_id}", lambda api: api.pages.update(page_id, properties=body)
             )
-        return tuple(skipped)
 
-    def add_note(self, page_id: str, text: str) -> None:
-        self._notes.add(page_id, text)
-
-    def add_note_once(self, page_id: str, text: str, page: Json) -> None:
-        self._notes.add_once(page_id, text, page)
-
-    def keep_note(self, page_id: str, head: str, text: str | None, nothing: str) -> None:
-        self._notes.keep(page_id, head, text, nothing)
-
-    def end_note(self, page_id: str, beginning: str, page: Json) -> None:
-        self._notes.end(page_id, beginning, page)
-
-    def create_error_pages(
-        self, rows: Sequence[ErrorRecord], page_id: str | None = None, subject: str | None = None
-    ) -> int:
-        """One page each in the errors database; how many. A creation that may have worked is not repeated.
+    def create_error_page(self, row: ErrorRecord, page_id: str | None, subject: str | None) -> None:
+        """In the errors database. A creation that may have worked is not repeated.
 
         `page_id`: the mailout's page, for a database in which `mailout` is a relation.
         """
-        if not rows:
-            return 0
         source = self._data_source(self._config.db_errors, "NOTION_DB_ERRORS")
         schema = self._schema(source)
-        missing = [name for name in ERROR_PROPERTIES.values() if name not in schema]
-        self._warn_once(missing)
-        for row in rows:
-            body = {
-                "parent": {"type": "data_source_id", "data_source_id": source},
-                "properties": error_properties(row, schema, page_id, subject, self._clock.now()),
-            }
-            self._calls.make("recording an error", partial(_create, body), repeatable=False)
-        return len(rows)
+        self._warn_once([name for name in ERROR_PROPERTIES if name not in schema])
+        body = {
+            "parent": {"type": "data_source_id", "data_source_id": source},
+            "properties": error_properties(row, schema, page_id, subject, self._clock.now()),
+        }
+        self._calls.make("recording an error", lambda api: api.pages.create(**body), repeatable=False)
 
     def _warn_once(self, names: Sequence[str]) -> None:
         if new := [name for name in names if name not in self._warned]:
@@ -277,7 +223,7 @@ class NotionSource:
         errors = "Set it to see errors in Notion; the store keeps them in any case."
         for setting, ref, look, why in (
             ("NOTION_DB_MAILOUTS", self._config.db_mailouts, self._check_mailouts, mailouts),
-            ("NOTION_DB_ERRORS", self._config.db_errors, self._check_errors, errors),
+            ("NOTION_DB_ERRORS", self._config.db_errors, errors_checks, errors),
         ):
             if not ref:
                 found.append(Check(setting, "warn", "is not set", why))
@@ -293,10 +239,3 @@ class NotionSource:
 
     def _check_mailouts(self, schema: Json) -> list[Check]:
         return mailouts_checks(schema, self._config.properties, self._config.statuses)
-
-    def _check_errors(self, schema: Json) -> list[Check]:
-        return errors_checks(schema, ERROR_PROPERTIES)
-
-
-def _create(body: Mapping[str, Any], api: Client) -> Any:
-    return api.pages.create(**body)

@@ -38,20 +38,20 @@ class ParquetArchive:
     def alone(self) -> Iterator[None]:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            fd = os.open(self._home / "archive.lock", os.O_CREAT | os.O_RDWR, 0o600)
+            lock = os.fdopen(os.open(self._home / "archive.lock", os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise SettingsError(
                 f"The archive cannot be written to {self.folder}: {error.strerror}.",
                 remedy="Name another folder: --out DIR.",
             ) from error
-        try:
-            if not _lock(fd):
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # goes with the process, however that ends
+            except BlockingIOError:
                 raise UsageError(
                     "Another `mailout archive` is at work on this machine.", remedy="Wait until it has ended."
-                )
+                ) from None
             yield
-        finally:
-            os.close(fd)
 
     def clear_up(self, keep: Collection[str]) -> None:
         for hidden in self.folder.glob(f".*.*.{self._mark}"):
@@ -98,15 +98,6 @@ class ParquetArchive:
             number += 1
             path = self.folder / f"{id}-{number}"
         return path
-
-
-def _lock(fd: int) -> bool:
-    """It goes with the process, however that ends."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def path_of(place: str) -> Path:

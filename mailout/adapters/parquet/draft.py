@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from mailout.adapters.parquet.tables import CONTENTS, EVENTS, MAILOUT, MESSAGES, frame_of
-from mailout.archive.port import Tally
+from mailout.archive.port import Table, Tally
 from mailout.errors import StoreError
 
 PART = 50_000
@@ -28,21 +28,17 @@ class ParquetDraft:
         with readable(folder):
             folder.mkdir(parents=True)
         self._folder = folder
-        self._messages = _Table(folder, "messages", MESSAGES, PART)
-        self._events = _Table(folder, "events", EVENTS, PART)
-        self._contents = _Table(folder, "contents", CONTENTS, LETTERS)
+        self._tables: dict[Table, _Table] = {
+            "messages": _Table(folder, "messages", MESSAGES, PART),
+            "events": _Table(folder, "events", EVENTS, PART),
+            "contents": _Table(folder, "contents", CONTENTS, LETTERS),
+        }
 
-    def add_messages(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._messages.add(rows)
-
-    def add_events(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._events.add(rows)
-
-    def add_contents(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._contents.add(rows)
+    def add(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._tables[table].add(rows)
 
     def seal(self, mailout: Mapping[str, Any]) -> Tally:
-        for table in (self._messages, self._events, self._contents):
+        for table in self._tables.values():
             table.close()
         write(frame_of([mailout], MAILOUT), self._folder / "mailout.parquet")
         sync(self._folder)

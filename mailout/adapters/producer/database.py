@@ -1,14 +1,17 @@
-"""A producer's database: its columns checked, copied for a rehearsal, its errors in plain words."""
+"""A producer's database: looked at, copied for a rehearsal, checked; its errors in plain words."""
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mailout.errors import SourceUnavailable
+from mailout.intake.notification_port import ProducerQueue, QueuedNotification
 
 NEEDED = {
     "open_event_notifications": (
@@ -25,6 +28,39 @@ NEEDED = {
     ),
 }
 """What the contract names. Sections, courses and meetings enrich a mail when they are there."""
+TIMES = (
+    "open_event_notifications.locked_at",
+    "open_event_notifications.last_attempt_at",
+    "subscription_events.created_at",
+    "subscriptions.last_notified_at",
+)
+"""Which keep the form that they have."""
+LOOK_SECONDS = 1.0
+
+
+def read_producer_queue(path: Path, *, status: str | None = None, limit: int = 50) -> ProducerQueue:
+    """How many rows are in which status, and the newest ones of a status or of all. It is only read."""
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=LOOK_SECONDS)
+        ) as db:
+            counts = dict(
+                db.execute(
+                    "SELECT lower(fanout_status), count(*) FROM open_event_notifications"
+                    " GROUP BY 1 ORDER BY 1"
+                )
+            )
+            rows = db.execute(
+                "SELECT n.notification_id, lower(n.fanout_status), coalesce(n.fanout_attempts, 0),"
+                " n.last_attempt_at, n.error, s.contact_value"
+                " FROM open_event_notifications n LEFT JOIN subscriptions s USING (subscription_id)"
+                " WHERE ?1 IS NULL OR lower(n.fanout_status) = ?1 ORDER BY n.notification_id DESC LIMIT ?2",
+                (status, limit),
+            ).fetchall()
+    except sqlite3.DatabaseError as error:
+        said = f"There is no file {path}" if is_missing(path) else f"{path} cannot be read: {error}"
+        raise SourceUnavailable(f"{said}.", remedy="Check NOTIFY_DB, and who may read it.") from error
+    return ProducerQueue(counts, [QueuedNotification(*row) for row in rows])
 
 
 def copy_database(source: Path, target: Path) -> Path:
@@ -109,3 +145,25 @@ def translated(path: Path) -> Iterator[None]:
         else:
             said, remedy = f"{path} does not answer: {text}.", "It is tried again."
         raise SourceUnavailable(said, remedy=remedy) from error
+
+
+def iso(moment: float) -> str:
+    """As the producer's programs write it."""
+    text = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def plain(moment: float) -> str:
+    """As `datetime('now')` writes it: whole seconds, the next one, so that nothing is early."""
+    return datetime.fromtimestamp(math.ceil(moment), UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def form_of(db: sqlite3.Connection, table: str, column: str) -> Callable[[float], str]:
+    """The form that the column holds; a column that holds nothing yet gets the programs' own."""
+    try:
+        row = db.execute(
+            f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL ORDER BY rowid DESC LIMIT 1"  # noqa: S608
+        ).fetchone()
+    except sqlite3.OperationalError:  # a column that this producer does not have
+        return iso
+    return plain if row is not None and " " in str(row[0]) else iso

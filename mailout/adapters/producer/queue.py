@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mailout.adapters.producer.database import checked_columns, translated
+from mailout.adapters.producer.database import TIMES, checked_columns, form_of, iso, translated
 from mailout.adapters.producer.rows import RowReader
-from mailout.adapters.producer.times import TIMES, form_of, iso
 from mailout.clock import Clock
 from mailout.errors import NotFound
 from mailout.intake.notification_port import ProducerRow, RowResult
@@ -45,8 +43,12 @@ class ProducerSqlite:
         self._lock_seconds = lock_seconds
         self._cursor = 0
         with translated(path):
+            # Each `with self._db` is one transaction, alone from its first write on.
             self._db = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=busy_seconds, isolation_level=None
+                f"{path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=busy_seconds,
+                isolation_level="IMMEDIATE",
             )
             self._db.row_factory = sqlite3.Row
             try:
@@ -79,7 +81,7 @@ class ProducerSqlite:
             "cursor": cursor,
             "limit": limit,
             "worker": self._worker,
-            "now": self._time("open_event_notifications.locked_at", now),
+            "now": self._times["open_event_notifications.locked_at"](now),
             "expired": iso(now - self._lock_seconds),
         }
         which = (
@@ -88,7 +90,7 @@ class ProducerSqlite:
         )
         if self._db.execute(which, {**values, "limit": 1}).fetchone() is None:
             return []  # no need to keep the producer from writing
-        with self._transaction():
+        with self._db:
             rows = self._db.execute(
                 "UPDATE open_event_notifications SET locked_by = :worker, locked_at = :now"  # noqa: S608
                 f" WHERE notification_id IN ({which}) RETURNING *",
@@ -99,8 +101,8 @@ class ProducerSqlite:
     # ── holding and writing ──
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
-        now = self._time("open_event_notifications.locked_at", self._clock.now())
-        with translated(self.path), self._transaction():
+        now = self._times["open_event_notifications.locked_at"](self._clock.now())
+        with translated(self.path), self._db:
             rows = self._db.execute(
                 "UPDATE open_event_notifications SET locked_at = ? WHERE locked_by = ?"  # noqa: S608
                 f" AND {PENDING} AND notification_id IN (SELECT value FROM json_each(?))"
@@ -112,7 +114,7 @@ class ProducerSqlite:
     def write(self, results: Sequence[RowResult]) -> set[int]:
         written: set[int] = set()
         for part in _parts(list(results)):
-            with translated(self.path), self._transaction():
+            with translated(self.path), self._db:
                 written.update(result.row.notification_id for result in part if self._write(result))
         return written
 
@@ -127,7 +129,7 @@ class ProducerSqlite:
             {
                 "status": result.status,
                 "spent": int(result.spends_attempt),
-                "now": self._time("open_event_notifications.last_attempt_at", now),
+                "now": self._times["open_event_notifications.last_attempt_at"](now),
                 "error": json.dumps(result.error, ensure_ascii=False),
                 "free_at": self._free_in(result.pick_in, now),
                 "id": result.row.notification_id,
@@ -152,20 +154,20 @@ class ProducerSqlite:
                 result.event,
                 status,
                 json.dumps({"notificationId": row.notification_id, **result.error}, ensure_ascii=False),
-                self._time("subscription_events.created_at", now),
+                self._times["subscription_events.created_at"](now),
             ),
         )
         if result.event == "notify_sent" and self._follows:
             self._db.execute(
                 "UPDATE subscriptions SET last_known_section_status = ?, last_notified_at = ?"
                 " WHERE subscription_id = ?",
-                (status, self._time("subscriptions.last_notified_at", now), subscription),
+                (status, self._times["subscriptions.last_notified_at"](now), subscription),
             )
 
     def release(self, delays: Mapping[int, float]) -> None:
         now = self._clock.now()
         for part in _parts(list(delays.items())):
-            with translated(self.path), self._transaction():
+            with translated(self.path), self._db:
                 self._db.executemany(
                     "UPDATE open_event_notifications SET locked_by = NULL, locked_at = ?"  # noqa: S608
                     f" WHERE notification_id = ? AND locked_by = ? AND {PENDING}",
@@ -177,7 +179,7 @@ class ProducerSqlite:
         if not seconds:
             return None
         since = now - self._lock_seconds + min(seconds, self._lock_seconds)
-        return self._time("open_event_notifications.locked_at", since)
+        return self._times["open_event_notifications.locked_at"](since)
 
     def was_reported(self, row: ProducerRow, message_id: str) -> bool:
         """Whether it was once reported how this message ended: its event was written in the same commit."""
@@ -195,34 +197,17 @@ class ProducerSqlite:
 
     def requeue(self, id: int) -> None:
         """An operator's act: as if it had never been tried."""
-        with translated(self.path), self._transaction():
-            row = self._db.execute(
-                "SELECT fanout_status FROM open_event_notifications WHERE notification_id = ?", (id,)
-            ).fetchone()
-            if row is None:
-                raise NotFound(f"There is no notification {id} in {self.path}.")
-            self._db.execute(
+        with translated(self.path), self._db:
+            found = self._db.execute(
                 "UPDATE open_event_notifications SET fanout_status = 'pending', fanout_attempts = 0,"
                 " error = NULL, locked_by = NULL, locked_at = NULL WHERE notification_id = ?",
                 (id,),
             )
+        if not found.rowcount:
+            raise NotFound(f"There is no notification {id} in {self.path}.")
 
     def close(self) -> None:
         self._db.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-
-    def _time(self, column: str, moment: float) -> str:
-        return self._times[column](moment)
 
 
 def _read(payload: str | None) -> Mapping[str, Any]:

@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.exceptions import HTTPClientError
@@ -35,7 +37,7 @@ class Call:
     """One request, and what is known of it."""
 
     deadline: float
-    body: bytes | None = None  # written by ourselves
+    body: bytes | None = None  # written by ourselves; None: by botocore
     left: bool = False  # its body was handed to the socket: from here on it may have been accepted
 
 
@@ -97,6 +99,7 @@ class Connections:
             request.body = _Body(request.body, call, now + self._connect_limit)
         else:
             call.left = True  # nothing tells when it leaves: it may have
+        request.headers["Host"] = _host(request.url)
         # The whole call ends by the deadline, on which the sender's lease depends: reading gets what is left.
         deadline.at = call.deadline
         read_limit = max(0.001, call.deadline - now)
@@ -127,6 +130,13 @@ class Connections:
         for _, session in stale:
             session.close()
         return self._open()
+
+
+@cache
+def _host(url: str) -> str:
+    """As it was signed: without the port that goes without saying."""
+    parts = urlsplit(url)
+    return parts.netloc.removesuffix(":443" if parts.scheme == "https" else ":80")
 
 
 def session_opener(

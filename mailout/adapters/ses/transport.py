@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from base64 import b64encode
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -45,7 +47,6 @@ class SesConfig:
     configuration_set: str | None = None
     aws: AwsAccess = field(default_factory=AwsAccess)
     endpoint_url: str | None = None
-    concurrency: int = 1
     call_limit: float = 30.0  # from the start of a call to its last possible answer
     max_idle: float = 20.0  # an older connection is not trusted
 
@@ -57,7 +58,6 @@ class SesConfig:
             configuration_set=settings.ses_configuration_set,
             aws=AwsAccess.of(settings),
             endpoint_url=settings.aws_endpoint_url_sesv2,
-            concurrency=settings.send_concurrency,
             call_limit=Timing.of(settings.lock_seconds).call_limit,
         )
 
@@ -82,8 +82,27 @@ class SesTransport:
                 outcomes[index] = letter
             else:
                 letters.append(letter)
-        _Delivery(self, outcomes).deliver(self._batches(letters))
+        outcomes.update(self._deliver(self._batches(letters)))
         return [outcomes[index] for index in range(len(mails))]
+
+    def _deliver(self, batches: Iterable[Sequence[Letter]]) -> Iterator[tuple[int, Outcome]]:
+        """The calls of one `send`, within one time limit: each letter's index and outcome."""
+        deadline = time.monotonic() + self.config.call_limit
+        halt: Outcome | None = None
+        waiting = deque(batches)
+        while waiting:
+            batch = waiting.popleft()
+            results = halt or self._call(batch, deadline)
+            if isinstance(results, Outcome):
+                if results.kind is OutcomeKind.PERMANENT and len(batch) > 1:
+                    # A refused call accepted nobody; one bad entry must not take the others with it.
+                    middle = len(batch) // 2
+                    waiting.extendleft((batch[middle:], batch[:middle]))
+                    continue
+                results = [results] * len(batch)
+            for letter, result in zip(batch, results, strict=True):
+                halt = result if result.kind in HALTING else halt
+                yield letter.index, result
 
     def close(self) -> None:
         self._connections.close()
@@ -97,21 +116,18 @@ class SesTransport:
         """Quota and standing, fresh from SES."""
         return ses_account.read_with_retries(self._client, SystemClock())
 
-    def call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
+    def _call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""
+        if deadline - time.monotonic() < self.config.call_limit / 2:
+            return error_map.classify("NeverLeft", "No time was left for this call.", None, False)
         if len(batch) == 1 and (self.config.mode is SesMode.SINGLE or not batch[0].fits_bulk):
-            answer = self._ask_for_one(batch[0], deadline)
+            answer = self._ask(self._client.send_email, {"Content": {}}, self._single(batch[0]), deadline)
             return answer if isinstance(answer, Outcome) else accepted(answer.get("MessageId"))
         empty: dict[str, Any] = {"DefaultContent": {}, "BulkEmailEntries": []}
-        answer = self._ask(self._client.send_bulk_email, empty, deadline, _body(self._bulk(batch)))
+        answer = self._ask(self._client.send_bulk_email, empty, self._bulk(batch), deadline)
         if isinstance(answer, Outcome):
             return answer
         return bulk_entries(answer.get("BulkEmailEntryResults"), len(batch))
-
-    def _ask_for_one(self, letter: Letter, deadline: float) -> Mapping[str, Any] | Outcome:
-        if letter.raw is not None:
-            return self._ask(self._client.send_email, self._single(letter), deadline)
-        return self._ask(self._client.send_email, {"Content": {}}, deadline, _body(self._single(letter)))
 
     def _batches(self, letters: Sequence[Letter]) -> Iterable[list[Letter]]:
         if self.config.mode is SesMode.SINGLE:
@@ -120,7 +136,7 @@ class SesTransport:
 
     def _single(self, letter: Letter) -> dict[str, Any]:
         if letter.raw is not None:
-            content: dict[str, Any] = {"Raw": {"Data": letter.raw}}
+            content: dict[str, Any] = {"Raw": {"Data": b64encode(letter.raw).decode()}}
         else:
             content = {"Simple": letter.prepared.simple(letter.values)}
             if letter.headers:
@@ -163,53 +179,19 @@ class SesTransport:
     def _ask(
         self,
         operation: Callable[..., Any],
-        parameters: dict[str, Any],
+        empty: Mapping[str, Any],
+        request: Mapping[str, Any],
         deadline: float,
-        body: bytes | None = None,
     ) -> Mapping[str, Any] | Outcome:
-        with self._connections.call(deadline, body) as call:
+        """`empty`: what botocore insists on, to be replaced by the request as we write it."""
+        with self._connections.call(deadline, _body(request)) as call:
             try:
-                answer: Mapping[str, Any] = operation(**parameters)
+                answer: Mapping[str, Any] = operation(**empty)
             except ClientError as error:
                 return refused(error, call)
             except Exception as error:  # noqa: BLE001 - whatever it was, the call may have been accepted
                 return unanswered(error, call)
         return answer
-
-
-class _Delivery:
-    """The calls of one `send`, within one time limit."""
-
-    def __init__(self, transport: SesTransport, outcomes: dict[int, Outcome]) -> None:
-        self._transport = transport
-        self._outcomes = outcomes
-        self._deadline = time.monotonic() + transport.config.call_limit
-        self._halt: Outcome | None = None
-
-    def deliver(self, batches: Iterable[Sequence[Letter]]) -> None:
-        for batch in batches:
-            self._one(batch)
-
-    def _one(self, batch: Sequence[Letter]) -> None:
-        results = self._results(batch)
-        if isinstance(results, Outcome):
-            if results.kind is OutcomeKind.PERMANENT and len(batch) > 1:
-                # A refused call accepted nobody; one bad entry must not take the others with it.
-                middle = len(batch) // 2
-                self.deliver((batch[:middle], batch[middle:]))
-                return
-            results = [results] * len(batch)
-        for letter, result in zip(batch, results, strict=True):
-            self._outcomes[letter.index] = result
-            if result.kind in HALTING:
-                self._halt = result
-
-    def _results(self, batch: Sequence[Letter]) -> Sequence[Outcome] | Outcome:
-        if self._halt is not None:
-            return self._halt
-        if self._deadline - time.monotonic() < self._transport.config.call_limit / 2:
-            return error_map.classify("NeverLeft", "No time was left for this call.", None, False)
-        return self._transport.call(batch, self._deadline)
 
 
 def _body(request: Mapping[str, Any]) -> bytes:
@@ -230,11 +212,7 @@ def _client(config: SesConfig) -> tuple[Any, Connections]:
             config=Config(
                 # Hidden retries are off: a second request could be a second mail.
                 retries={"total_max_attempts": 1, "mode": "standard"},
-                connect_timeout=connect_limit,
-                read_timeout=config.call_limit,
-                max_pool_connections=max(1, config.concurrency),
                 parameter_validation=False,
-                tcp_keepalive=True,
                 user_agent="mailout",  # botocore builds its own again for each call, a tenth of its time
             ),
         )

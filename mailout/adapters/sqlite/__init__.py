@@ -6,23 +6,19 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from mailout.adapters.sqlite.alerts import SqliteAlerts
 from mailout.adapters.sqlite.archive import SqliteArchives
 from mailout.adapters.sqlite.articles import SqliteArticles
 from mailout.adapters.sqlite.companies import SqliteCompanies
-from mailout.adapters.sqlite.counts import SqliteCounts, living_senders
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
-from mailout.adapters.sqlite.due_reports import SqliteDueReports
 from mailout.adapters.sqlite.feedback import SqliteFeedback
 from mailout.adapters.sqlite.freezing import SqliteFreezing
 from mailout.adapters.sqlite.history import SqliteHistory
 from mailout.adapters.sqlite.leaving import SqliteLeaving
-from mailout.adapters.sqlite.noticed import SqliteNoticed
+from mailout.adapters.sqlite.monitoring import SqliteMonitoring, living_senders
 from mailout.adapters.sqlite.notifications import SqliteNotifications
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
-from mailout.adapters.sqlite.requests import SqliteRequests
 from mailout.adapters.sqlite.single_mails import SqliteSingleMails
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
 from mailout.clock import Clock
@@ -37,15 +33,11 @@ class SqliteStore(
     SqliteFreezing,
     SqliteSubscribers,
     SqliteRecords,
-    SqliteDueReports,
     SqliteFeedback,
     SqliteLeaving,
-    SqliteRequests,
-    SqliteAlerts,
-    SqliteCounts,
+    SqliteMonitoring,
     SqliteArchives,
     SqliteHistory,
-    SqliteNoticed,
     SqliteNotifications,
     SqliteArticles,
     SqliteSingleMails,
@@ -70,7 +62,6 @@ class SqliteStore(
         return int(version)
 
     def examine(self) -> Iterator[Check]:
-        """What only this store can tell `doctor`."""
         version = sqlite3.sqlite_version
         living = living_senders(self.db)
         if sqlite3.sqlite_version_info < WAL_RESET_MENDED and living > 1:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from mailout.adapters.sqlite.counts import living_senders
 from mailout.adapters.sqlite.database import Database, dicts
+from mailout.adapters.sqlite.monitoring import living_senders
 from mailout.adapters.sqlite.queue import mailout_of
 from mailout.queue.mailout import Mailout
 
@@ -56,12 +56,11 @@ class SqliteArchives:
             return claimed.rowcount == 1
 
     def keep_claim(self, id: str, token: str, lease: float) -> bool:
-        with self.db.write() as tx:
-            kept = tx.execute(
-                "UPDATE archivings SET until = ? WHERE mailout = ? AND token = ?",
-                (self.db.clock.now() + lease, id, token),
-            )
-            return kept.rowcount == 1
+        kept = self.db.change(
+            "UPDATE archivings SET until = ? WHERE mailout = ? AND token = ?",
+            (self.db.clock.now() + lease, id, token),
+        )
+        return kept == 1
 
     def drop_claim(self, id: str, token: str) -> None:
         with self.db.write() as tx:
@@ -112,37 +111,32 @@ class SqliteArchives:
         return dicts(rows)
 
     def delete_archived_events(self, id: str, ids: Sequence[str]) -> int:
-        with self.db.write() as tx:
-            return tx.execute(
-                "DELETE FROM delivery_events WHERE id IN (SELECT value FROM json_each(:ids))"  # noqa: S608
-                f" AND campaign_id = :id AND {_ARCHIVED}",
-                {"ids": json.dumps(list(ids)), "id": id},
-            ).rowcount
+        return self.db.change(
+            "DELETE FROM delivery_events WHERE id IN (SELECT value FROM json_each(:ids))"  # noqa: S608
+            f" AND campaign_id = :id AND {_ARCHIVED}",
+            {"ids": json.dumps(list(ids)), "id": id},
+        )
 
     def delete_archived_messages(self, id: str, *, most: int = 10_000) -> int:
-        with self.db.write() as tx:
-            return tx.execute(
-                "DELETE FROM email_outbox WHERE seq IN"  # noqa: S608
-                " (SELECT seq FROM email_outbox WHERE campaign_id = :id ORDER BY seq LIMIT :most)"
-                f" AND {_ARCHIVED}",
-                {"id": id, "most": most},
-            ).rowcount
+        return self.db.change(
+            "DELETE FROM email_outbox WHERE seq IN"  # noqa: S608
+            " (SELECT seq FROM email_outbox WHERE campaign_id = :id ORDER BY seq LIMIT :most)"
+            f" AND {_ARCHIVED}",
+            {"id": id, "most": most},
+        )
 
     def archive_emptied(self, id: str) -> None:
-        with self.db.write() as tx:
-            tx.execute(
-                f"DELETE FROM archivings WHERE mailout = :id AND {_ARCHIVED}"  # noqa: S608
-                " AND NOT EXISTS (SELECT 1 FROM email_outbox WHERE campaign_id = :id)",
-                {"id": id},
-            )
+        self.db.change(
+            f"DELETE FROM archivings WHERE mailout = :id AND {_ARCHIVED}"  # noqa: S608
+            " AND NOT EXISTS (SELECT 1 FROM email_outbox WHERE campaign_id = :id)",
+            {"id": id},
+        )
 
     def trim_inbox(self, before: float, *, most: int = 10_000) -> int:
-        with self.db.write() as tx:
-            return tx.execute(
-                "DELETE FROM events_inbox WHERE id IN"
-                " (SELECT id FROM events_inbox WHERE applied_at < ? LIMIT ?)",
-                (before, most),
-            ).rowcount
+        return self.db.change(
+            "DELETE FROM events_inbox WHERE id IN (SELECT id FROM events_inbox WHERE applied_at < ? LIMIT ?)",
+            (before, most),
+        )
 
     def give_space_back(self) -> int:
         """`VACUUM` copies what is left, so it takes as long as that is large; nobody can write meanwhile."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.queue import get_mailout, insert_mailout
-from mailout.content.slices import PublishStatus, Slice
+from mailout.content.slices import Slice
 from mailout.errors import NotFound
 from mailout.intake.port import ArticleBatch, Member, SliceCounts
 from mailout.queue.mailout import Mailout, NewMailout
@@ -28,6 +28,8 @@ class SqliteArticles:
     def import_slices(self, slices: Sequence[Slice]) -> SliceCounts:
         added = updated = 0
         changing = [name for name in _COLUMNS if name not in _KEPT]
+        marks = ", ".join(f":{name}" for name in _COLUMNS)
+        assignments = ", ".join(f"{name} = :{name}" for name in changing)
         with self.db.write() as tx:
             for one in slices:
                 values = _row(one)
@@ -38,14 +40,12 @@ class SqliteArticles:
                     values,
                 ).fetchone()
                 if known is None:
-                    marks = ", ".join(f":{name}" for name in _COLUMNS)
                     tx.execute(
                         f"INSERT INTO content_slices ({', '.join(_COLUMNS)}) VALUES ({marks})",  # noqa: S608 (our own names)
                         values,
                     )
                     added += 1
                 elif any(known[name] != values[name] for name in changing):
-                    assignments = ", ".join(f"{name} = :{name}" for name in changing)
                     tx.execute(
                         f"UPDATE content_slices SET {assignments} WHERE id = :known",  # noqa: S608 (our own names)
                         values | {"known": known["id"]},
@@ -59,7 +59,7 @@ class SqliteArticles:
             " ORDER BY article_key, section_order, coalesce(scope_ocd_id, ''), sort_index",
             (article_key,),
         )
-        return [_slice(row) for row in rows]
+        return [Slice.of(with_json(row, "tags")) for row in rows]
 
     def enqueue_article(self, new: NewMailout, batch: ArticleBatch) -> Mailout:
         with self.db.write() as tx:
@@ -88,15 +88,7 @@ class SqliteArticles:
         rows = self.db.read("SELECT * FROM article_batches WHERE mailout = ?", (id,))
         if not rows:
             raise NotFound(f"Mailout {id} is no batch of an article.")
-        row = rows[0]
-        return ArticleBatch(
-            article_key=row["article_key"],
-            audience=json.loads(row["audience_filter"]),
-            as_of=row["as_of"],
-            slices=[_slice(one, stored=False) for one in json.loads(row["slices"])],
-            contents=json.loads(row["contents"]),
-            census=json.loads(row["census"]),
-        )
+        return ArticleBatch.of(with_json(rows[0], "audience_filter", "slices", "contents", "census"))
 
     def members(
         self,
@@ -137,20 +129,4 @@ class SqliteArticles:
 
 
 def _row(one: Slice) -> dict[str, Any]:
-    return {
-        **asdict(one),
-        "is_headline": int(one.is_headline),
-        "tags": json.dumps(one.tags, ensure_ascii=False),
-    }
-
-
-def _slice(row: Any, *, stored: bool = True) -> Slice:
-    values = {name: row[name] for name in _COLUMNS}
-    return Slice(
-        **values
-        | {
-            "is_headline": bool(values["is_headline"]),
-            "tags": tuple(json.loads(values["tags"]) if stored else values["tags"]),
-            "publish_status": PublishStatus(values["publish_status"]),
-        }
-    )
+    return asdict(one) | {"tags": json.dumps(one.tags, ensure_ascii=False)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from mailout.adapters.sqlite.database import Database
 from mailout.errors import NotFound
@@ -44,15 +45,8 @@ class SqliteCompanies:
             _add_company(tx, token.company_id, now)
             tx.execute(
                 "INSERT INTO api_tokens (token_hash, company_id, created_at, id, scopes, limit_per_minute)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    token.token_hash,
-                    token.company_id,
-                    now,
-                    token.id,
-                    ",".join(token.scopes),
-                    token.limit_per_minute,
-                ),
+                " VALUES (:token_hash, :company_id, :created_at, :id, :scopes, :limit_per_minute)",
+                asdict(token) | {"created_at": now, "scopes": ",".join(token.scopes)},
             )
 
     def token(self, token_hash: str) -> Token | None:
@@ -64,35 +58,27 @@ class SqliteCompanies:
         return [_token(row) for row in rows]
 
     def revoke_token(self, id: str) -> bool:
-        with self.db.write() as tx:
-            revoked = tx.execute(
-                "UPDATE api_tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
-                (self.db.clock.now(), id),
-            )
-            return revoked.rowcount > 0
+        revoked = self.db.change(
+            "UPDATE api_tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
+            (self.db.clock.now(), id),
+        )
+        return revoked > 0
 
     def put_recipient(self, recipient: KnownRecipient) -> bool:
         with self.db.write() as tx:
-            now = self.db.clock.now()
             before = tx.execute(
                 "SELECT id, deleted_at FROM recipients WHERE company_id = ? AND external_id = ?",
                 (recipient.company_id, recipient.external_id),
             ).fetchone()
             tx.execute(
                 "INSERT INTO recipients (company_id, id, email, external_id, name, created_at, updated_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (company_id, id) DO UPDATE SET"
+                " VALUES (:company_id, :id, :email, :external_id, :name, :now, :now)"
+                " ON CONFLICT (company_id, id) DO UPDATE SET"
                 " email = excluded.email, name = excluded.name, updated_at = excluded.updated_at,"
                 " created_at = CASE WHEN deleted_at IS NULL THEN created_at ELSE excluded.created_at END,"
                 " deleted_at = NULL",
-                (
-                    recipient.company_id,
-                    before["id"] if before else recipient.id,
-                    recipient.email,
-                    recipient.external_id,
-                    recipient.name,
-                    now,
-                    now,
-                ),
+                asdict(recipient)
+                | {"id": before["id"] if before else recipient.id, "now": self.db.clock.now()},
             )
             return before is None or before["deleted_at"] is not None
 
@@ -105,13 +91,12 @@ class SqliteCompanies:
         return KnownRecipient(*rows[0]) if rows else None
 
     def delete_recipient(self, company: str, external_id: str) -> bool:
-        with self.db.write() as tx:
-            deleted = tx.execute(
-                "UPDATE recipients SET deleted_at = ? WHERE company_id = ? AND external_id = ?"
-                " AND deleted_at IS NULL",
-                (self.db.clock.now(), company, external_id),
-            )
-            return deleted.rowcount > 0
+        deleted = self.db.change(
+            "UPDATE recipients SET deleted_at = ?"
+            " WHERE company_id = ? AND external_id = ? AND deleted_at IS NULL",
+            (self.db.clock.now(), company, external_id),
+        )
+        return deleted > 0
 
 
 def _add_company(tx: sqlite3.Connection, id: str, now: float) -> None:

@@ -115,6 +115,11 @@ class Database:
         with self._lock, _translated(self.path):
             return self._connection.execute(sql, parameters).fetchall()
 
+    def change(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
+        """One statement, in a transaction of its own; how many rows it has changed."""
+        with self.write() as tx:
+            return tx.execute(sql, parameters).rowcount
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Several reads of one moment. Writers do not wait for them, nor they for writers."""
@@ -149,6 +154,11 @@ def dicts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
     """For long pages: `dict(row)` looks up each name, and takes four times as long."""
     names = rows[0].keys() if rows else []
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def with_json(row: sqlite3.Row, *names: str) -> dict[str, Any]:
+    """A row, with what these columns hold as JSON."""
+    return dict(row) | {name: json.loads(row[name] or "null") for name in names}
 
 
 def _keep_copy(path: Path, version: int) -> Path:

@@ -40,23 +40,6 @@ def _recorded(message: sqlite3.Row | Mapping[str, Any] | None, effect: Effect) -
     )
 
 
-def record_event(
-    tx: sqlite3.Connection, message: sqlite3.Row | Mapping[str, Any] | None, effect: Effect
-) -> bool:
-    """One row of `delivery_events`, and the mailout's count with it; False: it was there."""
-    first = (
-        message is not None
-        and not tx.execute(
-            "SELECT 1 FROM delivery_events WHERE message_id = ? AND event_type = ?",
-            (message["id"], effect.type),
-        ).fetchone()
-    )
-    added = tx.execute(_RECORD, _recorded(message, effect)).rowcount
-    if added and first and message is not None:
-        count(tx, message["campaign_id"], effect.metric, +1)
-    return bool(added)
-
-
 def count(tx: sqlite3.Connection, mailout_id: str | None, metric: str | None, n: int) -> None:
     """A mailout's metric; an archived one's are final. None of the names needs quoting in a JSON path."""
     if metric is not None and mailout_id is not None:
@@ -156,7 +139,7 @@ class EventBatch:
         if archived is not None:
             message = None
         known = archived or message
-        if not self._record(known, effect):
+        if not self.record(known, effect):
             self._done["repeated"] += 1
             return
         self._done["events"] += 1
@@ -170,8 +153,9 @@ class EventBatch:
         if effect.recount and email is not None:
             self._recount.add((email, effect.type is EventType.BOUNCE))
 
-    def _record(self, message: sqlite3.Row | Mapping[str, Any] | None, effect: Effect) -> bool:
-        """As `record_event` does it, but written at the end; False: it was there."""
+    def record(self, message: sqlite3.Row | Mapping[str, Any] | None, effect: Effect) -> bool:
+        """A row of `delivery_events`, written at the end; a message's first of its type is counted, too.
+        False: it was there."""
         if effect.id in self._known:
             return False
         self._known.add(effect.id)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.event_batch import EventBatch
 from mailout.adapters.sqlite.subscriber_state import change_status
 from mailout.feedback.model import (
@@ -65,7 +64,7 @@ class SqliteFeedback:
             f"SELECT * FROM delivery_events WHERE {column} = ? ORDER BY event_at DESC, id LIMIT ?",  # noqa: S608
             (wanted, limit),
         )
-        return [{**dict(row), "detail": json.loads(row["detail"])} for row in rows]
+        return [with_json(row, "detail") for row in rows]
 
     def change_statuses(self, changes: Mapping[str, StatusChange]) -> int:
         with self.db.write() as tx:
@@ -80,8 +79,7 @@ class SqliteFeedback:
         return Doubts(*row)
 
     def usage_drift(self) -> Sequence[Drift]:
-        rows = self.db.read(_DRIFT)
-        return [Drift(*row) for row in rows]
+        return [Drift(*row) for row in self.db.read(_DRIFT)]
 
 
 _DRIFT = """

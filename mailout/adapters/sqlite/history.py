@@ -1,14 +1,16 @@
-"""What the dashboard looks back on, on SQLite."""
+"""What the dashboard looks back on, and what was noticed on the way, on SQLite."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.queue import mailout_of
 from mailout.content.port import Kind
+from mailout.history.noticed import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
 from mailout.history.port import EVENTS_COME_FOR, LISTED, Act
 from mailout.history.samples import spread
 from mailout.queue.mailout import Mailout, Status
@@ -41,10 +43,11 @@ WHERE o.is_rehearsal = :rehearsal ORDER BY n.noted_at DESC, n.key LIMIT :limit""
 _RECENT = """
 SELECT id, sent, failed, metrics FROM campaign_queue
 WHERE NOT is_test AND (sent > 0 OR failed > 0) AND coalesce(completed_at, :now) >= :since"""
+_PAGES = "written_pages"
 
 
 class SqliteHistory:
-    """Fulfils `History`."""
+    """Fulfils `History` and `Noticed`."""
 
     db: Database
 
@@ -144,11 +147,10 @@ class SqliteHistory:
         return [(row["at"], json.loads(row["counts"])) for row in rows]
 
     def write_act(self, act: Act) -> None:
-        with self.db.write() as tx:
-            tx.execute(
-                "INSERT INTO dashboard_acts (at, who, what, about) VALUES (?, ?, ?, ?)",
-                (act.at or self.db.clock.now(), act.who, act.what, act.about),
-            )
+        self.db.change(
+            "INSERT INTO dashboard_acts (at, who, what, about) VALUES (?, ?, ?, ?)",
+            (act.at or self.db.clock.now(), act.who, act.what, act.about),
+        )
 
     def acts(self, limit: int = 100) -> Sequence[Act]:
         rows = self.db.read(
@@ -170,3 +172,44 @@ class SqliteHistory:
                 return False
             tx.execute("DELETE FROM dead_letters WHERE id = ?", (id,))
             return True
+
+    def keep_written_pages(self, pages: Sequence[WrittenPage]) -> None:
+        value = json.dumps([asdict(page) for page in pages])
+        self.db.change(
+            "INSERT OR REPLACE INTO dashboard_notes VALUES (?, ?, ?)", (_PAGES, self.db.clock.now(), value)
+        )
+
+    def written_pages(self) -> WrittenPages | None:
+        rows = self.db.read("SELECT at, value FROM dashboard_notes WHERE name = ?", (_PAGES,))
+        if not rows:
+            return None
+        return WrittenPages(rows[0]["at"], [WrittenPage(**page) for page in json.loads(rows[0]["value"])])
+
+    def keep_refusals(self, counts: Mapping[tuple[str, str], int]) -> None:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            tx.executemany(
+                "INSERT INTO refused_requests VALUES (:path, :why, :n, :now, :now)"
+                " ON CONFLICT (path, why) DO UPDATE SET n = n + excluded.n, last_at = excluded.last_at",
+                [{"path": path, "why": why, "n": n, "now": now} for (path, why), n in counts.items()],
+            )
+            tx.execute(
+                "DELETE FROM refused_requests WHERE (path, why) NOT IN"
+                " (SELECT path, why FROM refused_requests ORDER BY last_at DESC, path, why LIMIT ?)",
+                (REFUSALS_KEPT,),
+            )
+
+    def refusals(self, limit: int = 50) -> Sequence[Refusal]:
+        rows = self.db.read(
+            "SELECT path, why, n, first_at, last_at FROM refused_requests"
+            " ORDER BY last_at DESC, path, why LIMIT ?",
+            (limit,),
+        )
+        return [Refusal(*row) for row in rows]
+
+    def keep_run(self, mailout_id: str, run_id: str) -> None:
+        self.db.change("INSERT OR REPLACE INTO mailout_runs VALUES (?, ?)", (mailout_id, run_id))
+
+    def run_of(self, mailout_id: str) -> str | None:
+        rows = self.db.read("SELECT run_id FROM mailout_runs WHERE campaign_id = ?", (mailout_id,))
+        return str(rows[0]["run_id"]) if rows else None

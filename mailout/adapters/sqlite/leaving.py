@@ -10,7 +10,7 @@ from typing import Any
 from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.archive import drop_claims
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.event_batch import count, record_event
+from mailout.adapters.sqlite.event_batch import EventBatch, count
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.states import WAITING, State
 from mailout.errors import StoreError
@@ -49,8 +49,8 @@ class SqliteLeaving:
                 if message_id is None
                 else _answered(tx, email_norm, message_id)
             )
-            record_event(
-                tx,
+            events = EventBatch(tx, now, ())
+            events.record(
                 message,
                 Effect(
                     id=_leaving_id(email_norm, list_key, message),
@@ -61,6 +61,7 @@ class SqliteLeaving:
                     detail={} if list_key is None else {"list_key": list_key},
                 ),
             )
+            events.write()
             return Left(may_return=_may_return(tx, email_norm, list_key))
 
     def mailed_since(self, email_norm: str, moment: float) -> bool:

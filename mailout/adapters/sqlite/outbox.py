@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.sqlite.capacity import quota_left
-from mailout.adapters.sqlite.database import Database, dicts
+from mailout.adapters.sqlite.database import Database, dicts, with_json
 from mailout.adapters.sqlite.ledger import minute_key
 from mailout.adapters.sqlite.queue import get_mailout
 from mailout.adapters.sqlite.step import take_step
@@ -62,12 +62,11 @@ class SqliteOutbox:
         return {row["id"]: row["epoch"] for row in rows}
 
     def stop_machine(self, machine: str) -> int:
-        with self.db.write() as tx:
-            return tx.execute(
-                "UPDATE sender_sessions SET stop_requested = 1"
-                " WHERE closed_at IS NULL AND lease_until > ? AND rtrim(worker, '0123456789') = ? || '-'",
-                (self.db.clock.now(), machine),
-            ).rowcount
+        return self.db.change(
+            "UPDATE sender_sessions SET stop_requested = 1"
+            " WHERE closed_at IS NULL AND lease_until > ? AND rtrim(worker, '0123456789') = ? || '-'",
+            (self.db.clock.now(), machine),
+        )
 
     def reap(self, grace: float) -> int:
         with self.db.write() as tx:
@@ -138,7 +137,7 @@ class SqliteOutbox:
             " ORDER BY place, created_at, step",
             (id,),
         )
-        return [{**dict(row), "metadata": json.loads(row["metadata"])} for row in rows]
+        return [with_json(row, "metadata") for row in rows]
 
     def messages(
         self,
@@ -151,7 +150,7 @@ class SqliteOutbox:
         # The few that failed have an index of their own. SQLite takes it only for these very words, and
         # only by name: without statistics the other one, of all messages, looks as good.
         table, few = "email_outbox", ""
-        if _failed_alone(states):
+        if states and set(states) <= {State.FAILED, State.VALIDATION_FAILED, State.UNKNOWN}:
             table += " INDEXED BY email_outbox_failed"
             few = "AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')"
         rows = self.db.read(
@@ -170,13 +169,10 @@ class SqliteOutbox:
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
-        with self.db.write() as tx:
-            tx.execute(
-                "INSERT INTO provider_quota (scope, available, asked_at, most) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (scope) DO UPDATE SET available = excluded.available,"
-                " asked_at = excluded.asked_at, most = excluded.most",
-                (scope, available, asked_at - QUOTA_OVERLAP, most),
-            )
+        self.db.change(
+            "INSERT OR REPLACE INTO provider_quota (scope, available, asked_at, most) VALUES (?, ?, ?, ?)",
+            (scope, available, asked_at - QUOTA_OVERLAP, most),
+        )
 
     def quota(self, scope: str) -> int | None:
         with self.db.reading() as tx:
@@ -211,7 +207,3 @@ def _chosen(
         whose = "of this mailout" if mailout_id else "without a mailout"
         raise NotFound(f"Not a message in state {state} {whose}: {', '.join(strangers[:5])}.")
     return [found[id] for id in dict.fromkeys(ids)]
-
-
-def _failed_alone(states: Sequence[State]) -> bool:
-    return bool(states) and set(states) <= {State.FAILED, State.VALIDATION_FAILED, State.UNKNOWN}

@@ -1,23 +1,20 @@
-"""The queue on SQLite: mailouts, and why they wait."""
+"""The queue on SQLite: mailouts, why they wait, and requests from outside."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
+from typing import Any
 
-from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Ledger, RetryPlan
-from mailout.delivery.states import Column
 from mailout.errors import NotFound, StoreError
-from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, MailoutOutcome, NewMailout, Status
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
+from mailout.queue.port import Request, RequestKind
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
-_NEW = [field.name for field in fields(NewMailout)]
-_CONVERTED = ("kind", "is_test", "is_rehearsal", "retry_plan")
 _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
     FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id
     WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
@@ -27,7 +24,7 @@ CANCEL_PART = 20_000
 
 
 class SqliteQueue:
-    """Fulfils `Queue`, together with `SqliteFreezing`."""
+    """Fulfils `Requests`, and `Queue` together with `SqliteFreezing`."""
 
     db: Database
 
@@ -62,64 +59,59 @@ class SqliteQueue:
         return [mailout_of(row) for row in rows]
 
     def start(self, id: str, worker: str) -> Mailout:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            tx.execute(
-                "UPDATE campaign_queue SET status = 'PROCESSING', locked_by = :worker, locked_at = :now,"
-                " started_at = coalesce(started_at, :now),"
-                " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
-                " WHERE id = :id AND (status = 'PROCESSING' OR (status = 'PENDING'"
-                "  AND coalesce(scheduled_at, 0) <= :now"
-                "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now))))",
-                {"id": id, "worker": worker, "now": now},
-            )
-            return get_mailout(tx, id)
+        return self._updated(
+            id,
+            "UPDATE campaign_queue SET status = 'PROCESSING', locked_by = :worker, locked_at = :now,"
+            " started_at = coalesce(started_at, :now),"
+            " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
+            " WHERE id = :id AND (status = 'PROCESSING' OR (status = 'PENDING'"
+            "  AND coalesce(scheduled_at, 0) <= :now"
+            "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now))))",
+            worker=worker,
+        )
 
     def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
         if (until is None) != (reason in WAITS_FOR_A_PERSON):
             raise StoreError(f"A defer for {reason} {'has no' if until else 'needs a'} time.")
-        with self.db.write() as tx:
-            # A person's hold is never replaced by a mere wait.
-            tx.execute(
-                "UPDATE campaign_queue SET status = 'PENDING', defer_reason = :reason,"
-                " deferred_until = :until, defer_note = :note,"
-                " transient_pauses = CASE"
-                "  WHEN :reason <> 'transient_errors' OR status = 'PENDING' THEN transient_pauses"
-                "  WHEN sent > transient_sent THEN 1 ELSE transient_pauses + 1 END,"
-                " transient_sent = CASE WHEN :reason = 'transient_errors' THEN sent ELSE transient_sent END"
-                " WHERE id = :id"
-                " AND status IN ('PENDING', 'PROCESSING')"
-                " AND (:until IS NULL OR defer_reason IS NULL"
-                "  OR defer_reason NOT IN (SELECT value FROM json_each(:held)))",
-                {"id": id, "reason": reason, "until": until, "note": note, "held": _HELD},
-            )
-            return get_mailout(tx, id)
+        return self._updated(  # a person's hold is never replaced by a mere wait
+            id,
+            "UPDATE campaign_queue SET status = 'PENDING', defer_reason = :reason,"
+            " deferred_until = :until, defer_note = :note,"
+            " transient_pauses = CASE"
+            "  WHEN :reason <> 'transient_errors' OR status = 'PENDING' THEN transient_pauses"
+            "  WHEN sent > transient_sent THEN 1 ELSE transient_pauses + 1 END,"
+            " transient_sent = CASE WHEN :reason = 'transient_errors' THEN sent ELSE transient_sent END"
+            " WHERE id = :id"
+            " AND status IN ('PENDING', 'PROCESSING')"
+            " AND (:until IS NULL OR defer_reason IS NULL"
+            "  OR defer_reason NOT IN (SELECT value FROM json_each(:held)))",
+            reason=reason,
+            until=until,
+            note=note,
+            held=_HELD,
+        )
 
     def resume(self, id: str) -> Mailout:
-        with self.db.write() as tx:
-            tx.execute(
-                "UPDATE campaign_queue SET deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
-                " acknowledged = CASE defer_reason"
-                "  WHEN 'reputation' THEN json_set(acknowledged, '$.sent', sent,"
-                "   '$.bounced', coalesce(json_extract(metrics, '$.bounced'), 0),"
-                "   '$.complained', coalesce(json_extract(metrics, '$.complained'), 0))"
-                "  WHEN 'duplicate_content' THEN json_set(acknowledged, '$.duplicate_content', 1)"
-                "  ELSE acknowledged END"
-                " WHERE id = ? AND status = 'PENDING'",
-                (id,),
-            )
-            return get_mailout(tx, id)
+        return self._updated(
+            id,
+            "UPDATE campaign_queue SET deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
+            " acknowledged = CASE defer_reason"
+            "  WHEN 'reputation' THEN json_set(acknowledged, '$.sent', sent,"
+            "   '$.bounced', coalesce(json_extract(metrics, '$.bounced'), 0),"
+            "   '$.complained', coalesce(json_extract(metrics, '$.complained'), 0))"
+            "  WHEN 'duplicate_content' THEN json_set(acknowledged, '$.duplicate_content', 1)"
+            "  ELSE acknowledged END"
+            " WHERE id = :id AND status = 'PENDING'",
+        )
 
     def release(self, id: str) -> Mailout:
-        with self.db.write() as tx:
-            tx.execute(
-                "UPDATE campaign_queue SET status = 'PENDING', locked_by = NULL"
-                " WHERE id = :id AND status = 'PROCESSING' AND NOT EXISTS ("
-                "  SELECT 1 FROM sender_sessions s WHERE s.campaign_id = :id AND s.closed_at IS NULL"
-                "   AND s.lease_until > :now)",
-                {"id": id, "now": self.db.clock.now()},
-            )
-            return get_mailout(tx, id)
+        return self._updated(
+            id,
+            "UPDATE campaign_queue SET status = 'PENDING', locked_by = NULL"
+            " WHERE id = :id AND status = 'PROCESSING' AND NOT EXISTS ("
+            "  SELECT 1 FROM sender_sessions s WHERE s.campaign_id = :id AND s.closed_at IS NULL"
+            "   AND s.lease_until > :now)",
+        )
 
     def cancel(self, id: str) -> Mailout:
         with self.db.write() as tx:
@@ -153,15 +145,19 @@ class SqliteQueue:
             return unbegun is not None
 
     def complete(self, id: str) -> Mailout:
+        return self._updated(
+            id,
+            "UPDATE campaign_queue SET status = 'COMPLETED', completed_at = :now,"
+            " deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
+            " outcome = CASE WHEN failed + unknown = 0 THEN 'sent' ELSE 'failed' END"
+            " WHERE id = :id AND status IN ('PENDING', 'PROCESSING') AND frozen_at IS NOT NULL"
+            " AND pending + in_flight = 0",
+        )
+
+    def _updated(self, id: str, sql: str, **values: Any) -> Mailout:
+        """The mailout after this update, which knows it by `:id`, and the time by `:now`."""
         with self.db.write() as tx:
-            tx.execute(
-                "UPDATE campaign_queue SET status = 'COMPLETED', completed_at = ?,"
-                " deferred_until = NULL, defer_reason = NULL, defer_note = NULL,"
-                " outcome = CASE WHEN failed + unknown = 0 THEN 'sent' ELSE 'failed' END"
-                " WHERE id = ? AND status IN ('PENDING', 'PROCESSING') AND frozen_at IS NOT NULL"
-                " AND pending + in_flight = 0",
-                (self.db.clock.now(), id),
-            )
+            tx.execute(sql, {"id": id, "now": self.db.clock.now(), **values})
             return get_mailout(tx, id)
 
     def same_content(self, id: str, since: float) -> Mailout | None:
@@ -200,11 +196,10 @@ class SqliteQueue:
         return int(rows[0]["runs"]) + 1
 
     def pause_all(self, paused: bool) -> None:
-        with self.db.write() as tx:
-            if paused:
-                tx.execute("INSERT OR IGNORE INTO switches VALUES ('all_paused', '1')")
-            else:
-                tx.execute("DELETE FROM switches WHERE name = 'all_paused'")
+        if paused:
+            self.db.change("INSERT OR IGNORE INTO switches VALUES ('all_paused', '1')")
+        else:
+            self.db.change("DELETE FROM switches WHERE name = 'all_paused'")
 
     def all_paused(self) -> bool:
         return bool(self.db.read("SELECT 1 FROM switches WHERE name = 'all_paused'"))
@@ -238,15 +233,39 @@ class SqliteQueue:
         at: float | None = rows[0]["at"]
         return at
 
+    def ask(self, request: Request, *, repeat: float) -> bool:
+        now = self.db.clock.now()
+        written = self.db.change(
+            "INSERT INTO requests (ref, how, asked_at) VALUES (?, ?, ?) ON CONFLICT (ref, how)"
+            " DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL WHERE asked_at <= ?",
+            (request.ref, request.how, now, now - repeat),
+        )
+        return written == 1
+
+    def asked(self, waiting: float) -> Sequence[Request]:
+        rows = self.db.read(
+            "SELECT ref, how FROM requests WHERE answered_at IS NULL AND asked_at <= ?"
+            " ORDER BY asked_at, ref",
+            (self.db.clock.now() - waiting,),
+        )
+        return [Request(row["ref"], RequestKind(row["how"])) for row in rows]
+
+    def answered(self, request: Request) -> None:
+        self.db.change(
+            "UPDATE requests SET answered_at = ? WHERE ref = ? AND how = ? AND answered_at IS NULL",
+            (self.db.clock.now(), request.ref, request.how),
+        )
+
 
 def insert_mailout(tx: sqlite3.Connection, new: NewMailout, now: float) -> bool:
     """False: it is there."""
-    values = {name: getattr(new, name) for name in _NEW}
-    values["retry_plan"] = None if new.retry_plan is None else json.dumps(asdict(new.retry_plan))
+    values = asdict(new) | {"created_at": now}
+    if new.retry_plan is not None:
+        values["retry_plan"] = json.dumps(values["retry_plan"])
     written = tx.execute(
-        f"INSERT INTO campaign_queue ({', '.join(_NEW)}, created_at)"  # noqa: S608 (our own field names)
-        f" VALUES ({', '.join('?' * len(_NEW))}, ?) ON CONFLICT (id) DO NOTHING",
-        (*values.values(), now),
+        f"INSERT INTO campaign_queue ({', '.join(values)})"  # noqa: S608 (our own field names)
+        f" VALUES ({', '.join('?' * len(values))}) ON CONFLICT (id) DO NOTHING",
+        tuple(values.values()),
     )
     return written.rowcount == 1
 
@@ -264,29 +283,5 @@ def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
 
 
 def mailout_of(row: sqlite3.Row) -> Mailout:
-    return Mailout(
-        **{name: row[name] for name in _NEW if name not in _CONVERTED},
-        kind=Kind(row["kind"]),
-        retry_plan=RetryPlan.of(json.loads(row["retry_plan"] or "null")),
-        is_test=bool(row["is_test"]),
-        is_rehearsal=bool(row["is_rehearsal"]),
-        status=Status(row["status"]),
-        outcome=MailoutOutcome(row["outcome"]) if row["outcome"] else None,
-        deferred_until=row["deferred_until"],
-        defer_reason=DeferReason(row["defer_reason"]) if row["defer_reason"] else None,
-        defer_note=row["defer_note"],
-        content_hash=row["content_hash"],
-        locked_by=row["locked_by"],
-        locked_at=row["locked_at"],
-        ledger=Ledger(row["recipients"], *(row[column.value] for column in Column)),
-        created_at=row["created_at"],
-        frozen_at=row["frozen_at"],
-        started_at=row["started_at"],
-        completed_at=row["completed_at"],
-        archived_at=row["archived_at"],
-        archived_to=row["archived_to"],
-        metrics=json.loads(row["metrics"]),
-        transient_pauses=row["transient_pauses"],
-        transient_sent=row["transient_sent"],
-        acknowledged=json.loads(row["acknowledged"]),
-    )
+    values = with_json(row, "retry_plan", "metrics", "acknowledged")
+    return Mailout.of(values | {name: bool(row[name]) for name in ("is_test", "is_rehearsal")})

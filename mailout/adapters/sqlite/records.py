@@ -1,29 +1,27 @@
-"""Contents, errors and dead letters on SQLite."""
+"""Contents, errors, dead letters, and what is still to be reported, on SQLite."""
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.database import Database, with_json
 from mailout.content.model import Content
 from mailout.error_log import ErrorRecord
 from mailout.errors import NotFound
 
 
 class SqliteRecords:
-    """Fulfils `Records`."""
+    """Fulfils `Contents`, `ErrorLog` and `DueReports`."""
 
     db: Database
 
     def put_content(self, content: Content) -> str:
-        with self.db.write() as tx:
-            tx.execute(
-                "INSERT INTO contents VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                (content.hash, content.subject, content.html, content.text, self.db.clock.now()),
-            )
+        self.db.change(
+            "INSERT INTO contents VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (content.hash, content.subject, content.html, content.text, self.db.clock.now()),
+        )
         return content.hash
 
     def content(self, content_hash: str) -> Content:
@@ -37,11 +35,8 @@ class SqliteRecords:
             now = self.db.clock.now()
             tx.executemany(
                 "INSERT INTO error_records (at, mailout, stage, provider, email, code, message, attempts)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (e.at or now, e.mailout, e.stage, e.provider, e.email, e.code, e.message, e.attempts)
-                    for e in errors
-                ],
+                " VALUES (:at, :mailout, :stage, :provider, :email, :code, :message, :attempts)",
+                [asdict(error) | {"at": error.at or now} for error in errors],
             )
 
     def errors(self, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]:
@@ -52,23 +47,45 @@ class SqliteRecords:
         )
         return [ErrorRecord(*row) for row in rows]
 
-    def dead_letter(self, topic: str, payload: Mapping[str, Any], error: str) -> None:
-        with self.db.write() as tx:
-            tx.execute(
-                "INSERT INTO dead_letters VALUES (?, ?, ?, ?, ?)",
-                (str(uuid.uuid4()), topic, json.dumps(dict(payload)), error, self.db.clock.now()),
-            )
-
     def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
         rows = self.db.read("SELECT * FROM dead_letters ORDER BY created_at DESC, id LIMIT ?", (limit,))
-        return [{**dict(row), "payload": json.loads(row["payload"])} for row in rows]
+        return [with_json(row, "payload") for row in rows]
 
     def get_dead_letter(self, id: str) -> Mapping[str, Any]:
         rows = self.db.read("SELECT * FROM dead_letters WHERE id = ?", (id,))
         if not rows:
             raise NotFound.dead_letter(id)
-        return {**dict(rows[0]), "payload": json.loads(rows[0]["payload"])}
+        return with_json(rows[0], "payload")
 
     def drop_dead_letter(self, id: str) -> bool:
+        return self.db.change("DELETE FROM dead_letters WHERE id = ?", (id,)) == 1
+
+    def ask_report(self, mailout: str) -> None:
+        self.db.change(
+            "INSERT INTO page_reports (mailout) VALUES (?) ON CONFLICT DO UPDATE SET asked = asked + 1",
+            (mailout,),
+        )
+
+    def due_reports(self) -> Mapping[str, int]:
+        rows = self.db.read("SELECT mailout, asked FROM page_reports WHERE told < asked ORDER BY mailout")
+        return {row["mailout"]: row["asked"] for row in rows}
+
+    def report_made(self, mailout: str, asked: int) -> None:
+        self.db.change(
+            "UPDATE page_reports SET told = max(told, min(?, asked)) WHERE mailout = ?", (asked, mailout)
+        )
+
+    def unreported_errors(self, since: float, limit: int = 100) -> Mapping[int, ErrorRecord]:
+        rows = self.db.read(
+            "SELECT id, code, message, stage, provider, mailout, email, attempts, at FROM error_records"
+            " WHERE reported_at IS NULL AND at >= ? ORDER BY id LIMIT ?",
+            (since, limit),
+        )
+        return {row["id"]: ErrorRecord(*tuple(row)[1:]) for row in rows}
+
+    def errors_reported(self, numbers: Sequence[int]) -> None:
         with self.db.write() as tx:
-            return tx.execute("DELETE FROM dead_letters WHERE id = ?", (id,)).rowcount == 1
+            tx.executemany(
+                "UPDATE error_records SET reported_at = ? WHERE id = ?",
+                [(self.db.clock.now(), number) for number in numbers],
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import astuple
 
 from mailout.feedback.model import StatusChange
 from mailout.feedback.subscriber_state import SOFT_BOUNCES, SubscriberState, after, with_soft
@@ -87,15 +88,6 @@ def _write(tx: sqlite3.Connection, email: str, before: Known, now: Known) -> boo
     tx.execute(
         "UPDATE subscribers SET status = ?, status_updated_at = ?, bounce_type = ?, bounce_subtype = ?,"
         " complained_at = ?, hard_status = ?, hard_status_at = ? WHERE email_norm = ?",
-        (
-            shown.status,
-            shown.status_updated_at,
-            shown.bounce_type,
-            shown.bounce_subtype,
-            shown.complained_at,
-            hard.status if hard else None,
-            hard.status_updated_at if hard else None,
-            email,
-        ),
+        (*astuple(shown), *((hard.status, hard.status_updated_at) if hard else (None, None)), email),
     )
     return True

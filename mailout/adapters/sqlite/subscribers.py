@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.sqlite import forgotten
-from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.lists import on_list
 from mailout.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
 from mailout.errors import NotFound
@@ -81,7 +81,7 @@ class SqliteSubscribers:
             "SELECT list_key, unsubscribed_at FROM subscriptions WHERE email = ? ORDER BY list_key",
             (email_norm,),
         )
-        return {**_row(rows[0]), "lists": [dict(row) for row in lists]}
+        return with_json(rows[0], "ocd_ids", "attributes") | {"lists": [dict(row) for row in lists]}
 
     def subscribers(
         self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
@@ -96,7 +96,7 @@ class SqliteSubscribers:
             " ORDER BY s.email_norm LIMIT :limit",
             {"after": after, "limit": limit, "status": status, "search": search and search.lower()},
         )
-        return [{**_row(row), "lists": json.loads(row["lists"])} for row in rows]
+        return [with_json(row, "ocd_ids", "attributes", "lists") for row in rows]
 
     def subscriber_counts(self) -> Mapping[str, int]:
         rows = self.db.read("SELECT status, count(*) AS n FROM subscribers GROUP BY status")
@@ -181,11 +181,3 @@ def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict
         if known["status"] != row.status:
             merged |= {"status": row.status, "status_updated_at": now}
     return merged
-
-
-def _row(row: Any) -> dict[str, Any]:
-    return {
-        **dict(row),
-        "ocd_ids": json.loads(row["ocd_ids"]),
-        "attributes": json.loads(row["attributes"]),
-    }

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mailout.adapters.supabase.alerts import SupabaseAlerts
 from mailout.adapters.supabase.archive import SupabaseArchives
 from mailout.adapters.supabase.articles import SupabaseArticles
 from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.companies import SupabaseCompanies
-from mailout.adapters.supabase.counts import SupabaseCounts
-from mailout.adapters.supabase.due_reports import SupabaseDueReports
 from mailout.adapters.supabase.feedback import SupabaseFeedback
 from mailout.adapters.supabase.history import SupabaseHistory
-from mailout.adapters.supabase.noticed import SupabaseNoticed
+from mailout.adapters.supabase.monitoring import SupabaseMonitoring
 from mailout.adapters.supabase.notifications import SupabaseNotifications
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
-from mailout.adapters.supabase.requests import SupabaseRequests
 from mailout.adapters.supabase.rpc import Rpc, check_version
 from mailout.adapters.supabase.single_mails import SupabaseSingleMails
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
@@ -30,14 +26,10 @@ class SupabaseStore(
     SupabaseQueue,
     SupabaseSubscribers,
     SupabaseRecords,
-    SupabaseDueReports,
     SupabaseFeedback,
-    SupabaseRequests,
-    SupabaseAlerts,
-    SupabaseCounts,
+    SupabaseMonitoring,
     SupabaseArchives,
     SupabaseHistory,
-    SupabaseNoticed,
     SupabaseNotifications,
     SupabaseArticles,
     SupabaseSingleMails,
@@ -58,14 +50,12 @@ class SupabaseStore(
         return float(self.rpc("mailout_time", {}))
 
     def check(self) -> None:
-        """Reachable, the right key, the right schema."""
         check_version(self.rpc("mailout_schema_version", {}))
 
     def schema_version(self) -> int:
         return int(self.rpc("mailout_schema_version", {}))
 
     def examine(self) -> Iterator[Check]:
-        """What only this store can tell `doctor`."""
         doors = self.rpc("mailout_open_doors", {})
         if doors:
             yield Check(

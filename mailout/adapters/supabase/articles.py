@@ -8,7 +8,7 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc, by_pages
-from mailout.content.slices import PublishStatus, Slice
+from mailout.content.slices import Slice
 from mailout.errors import NotFound
 from mailout.intake.port import ArticleBatch, Member, SliceCounts
 from mailout.queue.mailout import Mailout, NewMailout
@@ -29,7 +29,7 @@ class SupabaseArticles:
         return SliceCounts(added, counts["written"] - added, len(slices) - counts["written"])
 
     def slices(self, article_key: str | None = None) -> Sequence[Slice]:
-        return [_slice(row) for row in self.rpc("mailout_slices", {"article_key": article_key})]
+        return [Slice.of(row) for row in self.rpc("mailout_slices", {"article_key": article_key})]
 
     def enqueue_article(self, new: NewMailout, batch: ArticleBatch) -> Mailout:
         written = {
@@ -46,14 +46,7 @@ class SupabaseArticles:
         values = self.rpc("mailout_article_batch", {"id": id})
         if values is None:
             raise NotFound(f"Mailout {id} is no batch of an article.")
-        return ArticleBatch(
-            article_key=values["article_key"],
-            audience=values["audience_filter"],
-            as_of=values["as_of"],
-            slices=[_slice(row) for row in values["slices"]],
-            contents=values["contents"],
-            census=values["census"],
-        )
+        return ArticleBatch.of(values)
 
     def members(
         self,
@@ -74,13 +67,3 @@ class SupabaseArticles:
 
 def _values(one: Slice) -> dict[str, Any]:
     return {**asdict(one), "tags": list(one.tags)}
-
-
-def _slice(values: Mapping[str, Any]) -> Slice:
-    return Slice(
-        **{
-            **values,
-            "tags": tuple(values["tags"]),
-            "publish_status": PublishStatus(values["publish_status"]),
-        }
-    )

@@ -7,10 +7,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, RetryPlan, Step, StepReply
-from mailout.delivery.states import Column
-from mailout.queue.mailout import DeferReason, Mailout, MailoutOutcome, Status
+from mailout.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, Step, StepReply
+from mailout.queue.mailout import Mailout
 
 
 def row(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -30,25 +28,7 @@ def _seconds(value: str | None) -> float | None:
 
 
 def mailout(values: Mapping[str, Any]) -> Mailout:
-    known = row(values)
-    return Mailout(
-        **{name: known[name] for name in _PLAIN},
-        kind=Kind(known["kind"]),
-        retry_plan=RetryPlan.of(known["retry_plan"]),
-        status=Status(known["status"]),
-        outcome=MailoutOutcome(known["outcome"]) if known["outcome"] else None,
-        defer_reason=DeferReason(known["defer_reason"]) if known["defer_reason"] else None,
-        ledger=Ledger(known["recipients"], *(known[column.value] for column in Column)),
-    )
-
-
-_PLAIN = (
-    *("id", "ref", "subject", "company_id", "list_key", "from_name", "is_test", "is_rehearsal", "priority"),
-    "actor",
-    *("scheduled_at", "campaign_tag", "send_batch_id", "deferred_until", "defer_note", "content_hash"),
-    *("locked_by", "locked_at", "created_at", "frozen_at", "started_at", "completed_at", "metrics"),
-    *("transient_pauses", "transient_sent", "acknowledged", "archived_at", "archived_to"),
-)
+    return Mailout.of(row(values))
 
 
 def step_params(step: Step) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the dashboard looks back on, on Supabase."""
+"""What the dashboard looks back on, and what was noticed on the way, on Supabase."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.content.port import Kind
+from mailout.history.noticed import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
 from mailout.history.port import EVENTS_COME_FOR, LISTED, Act
 from mailout.history.samples import spread
 from mailout.queue.mailout import Mailout, Status
 
+_PAGES = "written_pages"
+
 
 class SupabaseHistory:
-    """Fulfils `History`."""
+    """Fulfils `History` and `Noticed`."""
 
     rpc: Rpc
 
@@ -82,3 +85,26 @@ class SupabaseHistory:
 
     def requeue_dead_letter(self, id: str) -> bool:
         return bool(self.rpc("mailout_requeue_dead_letter", {"id": id}))
+
+    def keep_written_pages(self, pages: Sequence[WrittenPage]) -> None:
+        self.rpc("mailout_keep_note", {"name": _PAGES, "value": [asdict(page) for page in pages]})
+
+    def written_pages(self) -> WrittenPages | None:
+        found = self.rpc("mailout_note", {"name": _PAGES})
+        if found is None:
+            return None
+        return WrittenPages(float(found["at"]), [WrittenPage(**page) for page in found["value"]])
+
+    def keep_refusals(self, counts: Mapping[tuple[str, str], int]) -> None:
+        rows = [{"path": path, "why": why, "n": n} for (path, why), n in counts.items()]
+        self.rpc("mailout_keep_refusals", {"refused": rows, "most": REFUSALS_KEPT})
+
+    def refusals(self, limit: int = 50) -> Sequence[Refusal]:
+        return [Refusal(**codec.row(values)) for values in self.rpc("mailout_refusals", {"most": limit})]
+
+    def keep_run(self, mailout_id: str, run_id: str) -> None:
+        self.rpc("mailout_keep_run", {"id": mailout_id, "run_id": run_id})
+
+    def run_of(self, mailout_id: str) -> str | None:
+        found = self.rpc("mailout_run_of", {"id": mailout_id})
+        return str(found) if found is not None else None

@@ -1,4 +1,4 @@
-"""The queue on Supabase: mailouts, why they wait, and the freezing of their audience."""
+"""The queue on Supabase: mailouts, why they wait, who gets them; and requests from outside."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.errors import StoreError
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
-from mailout.queue.port import Freezing, Recipient
+from mailout.queue.port import Freezing, Recipient, Request, RequestKind
 
 _HELD = sorted(reason.value for reason in WAITS_FOR_A_PERSON)
 _AUDIENCE_PART = 5_000
 
 
 class SupabaseQueue:
-    """Fulfils `Queue`."""
+    """Fulfils `Queue` and `Requests`."""
 
     rpc: Rpc
 
@@ -112,6 +112,17 @@ class SupabaseQueue:
             params = {"id": id, "audience": part, "up_to": up_to if is_last else part[-1]["email"]}
             added += self.rpc("mailout_freeze_part", params)
         return added
+
+    def ask(self, request: Request, *, repeat: float) -> bool:
+        params = {"ref": request.ref, "how": request.how.value, "repeat_after": repeat}
+        return bool(self.rpc("mailout_ask", params))
+
+    def asked(self, waiting: float) -> Sequence[Request]:
+        rows = self.rpc("mailout_asked", {"waiting": waiting})
+        return [Request(row["ref"], RequestKind(row["how"])) for row in rows]
+
+    def answered(self, request: Request) -> None:
+        self.rpc("mailout_answered", {"ref": request.ref, "how": request.how.value})
 
 
 def _recipient(one: Recipient) -> dict[str, Any]:

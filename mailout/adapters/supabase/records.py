@@ -1,4 +1,4 @@
-"""Contents, errors and dead letters on Supabase."""
+"""Contents, errors, dead letters, and what is still to be reported, on Supabase."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mailout.errors import NotFound
 
 
 class SupabaseRecords:
-    """Fulfils `Records`."""
+    """Fulfils `Contents`, `ErrorLog` and `DueReports`."""
 
     rpc: Rpc
 
@@ -41,9 +41,6 @@ class SupabaseRecords:
         rows = self.rpc("mailout_errors", {"mailout": mailout, "most": limit})
         return [ErrorRecord(**codec.row(values)) for values in rows]
 
-    def dead_letter(self, topic: str, payload: Mapping[str, Any], error: str) -> None:
-        self.rpc("mailout_dead_letter", {"topic": topic, "payload": dict(payload), "error": error})
-
     def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
         return [codec.row(values) for values in self.rpc("mailout_dead_letters", {"most": limit})]
 
@@ -55,3 +52,20 @@ class SupabaseRecords:
 
     def drop_dead_letter(self, id: str) -> bool:
         return bool(self.rpc("mailout_drop_dead_letter", {"id": id}))
+
+    def ask_report(self, mailout: str) -> None:
+        self.rpc("mailout_ask_report", {"mailout": mailout})
+
+    def due_reports(self) -> Mapping[str, int]:
+        return dict(self.rpc("mailout_due_reports", {}))
+
+    def report_made(self, mailout: str, asked: int) -> None:
+        self.rpc("mailout_report_made", {"mailout": mailout, "asked": asked})
+
+    def unreported_errors(self, since: float, limit: int = 100) -> Mapping[int, ErrorRecord]:
+        rows = self.rpc("mailout_unreported_errors", {"since": since, "most": limit})
+        found = [codec.row(values) for values in rows]
+        return {int(row.pop("id")): ErrorRecord(**row) for row in found}
+
+    def errors_reported(self, numbers: Sequence[int]) -> None:
+        self.rpc("mailout_errors_reported", {"numbers": list(numbers)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from mailout.adapters.supabase import codec
@@ -45,26 +46,12 @@ class SupabaseSingleMails:
 
 def _params(mail: SingleMail) -> dict[str, Any]:
     content = mail.content
-    new_recipient = recipient_id(mail.company_id, mail.external_id) if mail.external_id else None
     return {
-        "id": mail.id,
-        "company_id": mail.company_id,
-        "request_id": mail.request_id,
-        "email": mail.email,
+        **{one.name: getattr(mail, one.name) for one in fields(mail) if one.name != "content"},
         "hash": content.hash,
         "subject": content.subject,
         "html": content.html,
         "plain": content.text,
-        "category": mail.category.value,
-        "from_name": mail.from_name,
-        "reply_to": mail.reply_to,
         "headers": dict(mail.headers) if mail.headers else None,
-        "recipient_id": mail.recipient_id,
-        "external_id": mail.external_id,
-        "new_recipient_id": new_recipient,
-        "recipient_name": mail.recipient_name,
-        "idempotency_key": mail.idempotency_key,
-        "fingerprint": mail.fingerprint,
-        "send_at": mail.send_at,
-        "is_rehearsal": mail.is_rehearsal,
+        "new_recipient_id": recipient_id(mail.company_id, mail.external_id) if mail.external_id else None,
     }

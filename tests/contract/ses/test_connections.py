@@ -143,7 +143,7 @@ def test_a_connection_that_ses_closed_is_not_used_again(stub, open_transport):
 
 def test_several_threads_share_one_transport_without_losing_or_doubling_a_mail(stub, open_transport):
     stub.script({"do": "delay", "seconds": 0.01})
-    transport = open_transport(concurrency=6)
+    transport = open_transport()
     with ThreadPoolExecutor(6) as threads:
         outcomes = list(threads.map(lambda number: one(transport.send([mail(number)])), range(60)))
     by_id = {message["id"]: message["to"] for message in stub.messages()}
@@ -155,7 +155,7 @@ def test_several_threads_share_one_transport_without_losing_or_doubling_a_mail(s
 
 def test_a_lost_answer_of_one_thread_does_not_colour_another(stub, open_transport):
     stub.script({"do": "drop", "accept": True, "to": "reader-1@"}, {"do": "delay", "seconds": 0.1})
-    transport = open_transport(concurrency=2)
+    transport = open_transport()
     ready = threading.Barrier(2)
 
     def thread(number: int) -> OutcomeKind:

@@ -196,10 +196,10 @@ def test_other_things_in_the_folder_are_not_journals(tmp_path: Path) -> None:
 def test_one_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left_behind(tmp_path)
 
-    def broken(fd: int, size: int, at: int) -> bytes:
+    def broken(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(files.os, "pread", broken)
+    monkeypatch.setattr(files.os, "fdopen", broken)
     with pytest.raises(StoreError, match=f"{SESSION} cannot be read: Input/output error") as told:
         found(tmp_path)
     assert told.value.remedy

@@ -8,7 +8,7 @@ import pytest
 
 from mailout.adapters.notion import NotionConfig, NotionSource
 from tests.stubs.notion import TOKEN
-from tests.stubs.notion_workspace import ERRORS, MAILOUTS, workspace
+from tests.stubs.notion_workspace import ERRORS, LETTER, MAILOUTS, workspace
 from tests.stubs.running import NotionStub, notion_stub
 
 NOW = 1_794_700_800.0  # 2026-11-15T00:00:00Z
@@ -45,6 +45,9 @@ class Notion:
             "timeout": 5.0,
         }
         self.source = NotionSource(NotionConfig(**(wanted | config)), self.clock)
+
+    def update(self, values: dict[str, Any]) -> None:
+        self.source.update_page(LETTER, values, self.source.page(LETTER))
 
 
 Start = Callable[..., Notion]

@@ -44,7 +44,7 @@ def test_doctor_finds_everything_in_the_databases_that_were_made(
     try:
         assert {check.level for check in source.check()} == {"ok"}
         error = ErrorRecord("SES_REJECTED", "No such box", "sending", email="ana@example.org", attempts=1)
-        assert source.create_error_pages([error], LETTER, "Hello") == 1
+        source.create_error_page(error, LETTER, "Hello")
     finally:
         source.close()
     first = stub.calls("POST")[0]["body"]["initial_data_source"]["properties"]

@@ -15,11 +15,8 @@ from tests.unit.adapters.notion.conftest import NOW, Notion, Start
 
 
 def test_what_became_of_a_mailout_is_on_its_page(notion: Notion) -> None:
-    skipped = notion.source.update_page(
-        LETTER, {"status": "Send", "sent_at": NOW, "sent_count": 3, "bounce_rate": 0.25, "is_test": True}
-    )
+    notion.update({"status": "Send", "sent_at": NOW, "sent_count": 3, "bounce_rate": 0.25, "is_test": True})
     page = notion.source.load_page(LETTER)
-    assert skipped == ()
     assert (page.status, page.sent_at, page.is_test) == ("Send", NOW, True)
     (written,) = notion.stub.calls("PATCH")
     assert written["body"]["properties"] == {
@@ -32,8 +29,8 @@ def test_what_became_of_a_mailout_is_on_its_page(notion: Notion) -> None:
 
 
 def test_nothing_clears_a_property(notion: Notion) -> None:
-    notion.source.update_page(LETTER, {"sent_at": NOW})
-    notion.source.update_page(LETTER, {"sent_at": None})
+    notion.update({"sent_at": NOW})
+    notion.update({"sent_at": None})
     assert notion.source.load_page(LETTER).sent_at is None
 
 
@@ -47,8 +44,8 @@ def test_properties_that_the_database_lacks_are_skipped_with_one_warning(
     notion = start(content)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            values = {"status": "Send", "sent_count": 1, "bounce_rate": 0.1}
-            assert notion.source.update_page(LETTER, values) == ("sent_count", "bounce_rate")
+            notion.update({"status": "Send", "sent_count": 1, "bounce_rate": 0.1})
+    assert notion.source.load_page(LETTER).status == "Send"
     assert len(caplog.records) == 1
     assert "sent_count, bounce_rate" in caplog.text
 
@@ -59,13 +56,13 @@ def test_properties_may_have_other_names(start: Start) -> None:
     properties["Статус"] = properties.pop("status")
     content["databases"] = {}
     notion = start(content, properties=PropertyNames(status="Статус"))
-    notion.source.update_page(LETTER, {"status": "Failed"})
+    notion.update({"status": "Failed"})
     assert notion.source.load_page(LETTER).status == "Failed"
 
 
 def test_a_status_that_does_not_exist_is_notions_own_message(notion: Notion) -> None:
     with pytest.raises(SourceError, match="Status option Nearly does not exist"):
-        notion.source.update_page(LETTER, {"status": "Nearly"})
+        notion.update({"status": "Nearly"})
 
 
 def test_errors_become_pages_with_everything_known(notion: Notion) -> None:
@@ -79,7 +76,7 @@ def test_errors_become_pages_with_everything_known(notion: Notion) -> None:
         attempts=2,
         at=NOW,
     )
-    assert notion.source.create_error_pages([row], subject="May") == 1
+    notion.source.create_error_page(row, None, "May")
     (call,) = notion.stub.calls("POST")
     assert call["body"]["parent"] == {"type": "data_source_id", "data_source_id": id_of("errors source")}
     text = [{"type": "text", "text": {"content": "Address, blocked"}}]
@@ -99,7 +96,7 @@ def test_errors_become_pages_with_everything_known(notion: Notion) -> None:
 def test_long_and_odd_messages_fit_into_notion(notion: Notion) -> None:
     """An error that Notion refuses would be an error that nobody sees."""
     row = ErrorRecord("x, y" * 100, "🙂" * 150_000, "content", at=NOW)
-    assert notion.source.create_error_pages([row]) == 1
+    notion.source.create_error_page(row, None, None)
     (call,) = notion.stub.calls("POST")
     items = call["body"]["properties"]["message"]["rich_text"]
     assert len(items) == 100
@@ -114,20 +111,15 @@ def test_a_relation_points_to_the_mailouts_page(start: Start) -> None:
     content["databases"][ERRORS]["properties"] = schema(title="title", mailout="relation")
     notion = start(content)
     row = ErrorRecord("empty_body", "nothing", "content", mailout="m-1", at=NOW)
-    notion.source.create_error_pages([row], page_id=LETTER)
+    notion.source.create_error_page(row, LETTER, None)
     (call,) = notion.stub.calls("POST")
     assert call["body"]["properties"]["mailout"] == {"relation": [{"id": LETTER}]}
-
-
-def test_no_errors_cost_no_call(notion: Notion) -> None:
-    assert notion.source.create_error_pages([]) == 0
-    assert notion.stub.calls() == []
 
 
 def test_a_missing_setting_is_named(start: Start) -> None:
     notion = start(db_errors=None)
     with pytest.raises(SettingsError, match="NOTION_DB_ERRORS"):
-        notion.source.create_error_pages([ErrorRecord("x", "y", "content")])
+        notion.source.create_error_page(ErrorRecord("x", "y", "content"), None, None)
 
 
 def verdicts(notion: Notion) -> dict[str, str]:
@@ -168,7 +160,7 @@ def test_doctor_tells_a_wrong_token_from_a_wrong_database(start: Start) -> None:
 def test_what_to_look_at_is_one_comment_that_is_kept_up_to_date(notion: Notion) -> None:
     """Ten tests of a letter must not leave ten comments under it."""
     for text in ("Look: a", "Look: a", "Look: b", None, None):
-        notion.source.keep_note(LETTER, "Look:", text, "Look: nothing")
+        notion.source.notes.keep(LETTER, "Look:", text, "Look: nothing")
     written = [(call["method"], call["body"]) for call in notion.stub.calls() if call["method"] != "GET"]
     assert [method for method, _ in written] == ["POST", "PATCH", "PATCH"]
     assert [body["rich_text"][0]["text"]["content"] for _, body in written] == [
@@ -179,5 +171,5 @@ def test_what_to_look_at_is_one_comment_that_is_kept_up_to_date(notion: Notion) 
 
 
 def test_nothing_to_look_at_leaves_no_comment(notion: Notion) -> None:
-    notion.source.keep_note(LETTER, "Look:", None, "Look: nothing")
+    notion.source.notes.keep(LETTER, "Look:", None, "Look: nothing")
     assert not [call for call in notion.stub.calls() if call["method"] != "GET"]

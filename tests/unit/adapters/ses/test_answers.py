@@ -46,6 +46,10 @@ class Broken:
 
 class Request:
     body: Any = "text, where bytes were expected"
+    url = "https://email.us-east-1.amazonaws.com/v2/email/outbound-emails"
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
 
 
 def test_a_body_that_cannot_be_watched_counts_as_gone():

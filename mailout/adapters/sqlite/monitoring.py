@@ -1,16 +1,27 @@
-"""Alerts on SQLite."""
+"""What is watched, on SQLite: alerts, and what Prometheus gets."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from mailout.adapters.sqlite.capacity import read_pace
 from mailout.adapters.sqlite.database import Database
 from mailout.alerts.model import Known, Signs
+from mailout.delivery.states import Column
+from mailout.metrics.model import Sample, Vitals
+
+_OPEN = (
+    "SELECT status, count(*) AS mailouts, sum(pending) AS pending, sum(in_flight) AS in_flight,"
+    " sum(sent) AS sent, sum(failed) AS failed, sum(suppressed) AS suppressed, sum(unknown) AS unknown"
+    " FROM campaign_queue INDEXED BY campaign_queue_open WHERE status IN ('PENDING', 'PROCESSING')"
+    " GROUP BY status"
+)
+_OLDEST = "SELECT min(received_at) AS at FROM events_inbox WHERE applied_at IS NULL"
 
 
-class SqliteAlerts:
-    """Fulfils `Alerts`."""
+class SqliteMonitoring:
+    """Fulfils `Alerts` and `Counts`."""
 
     db: Database
 
@@ -53,17 +64,48 @@ class SqliteAlerts:
             return [Known(*row) for row in rows]
 
     def claim_alert(self, known: Known) -> bool:
-        with self.db.write() as tx:
-            claimed = tx.execute(
-                "UPDATE alerts SET tries = tries + 1, failed = failed + 1, tried_at = ?"
-                " WHERE key = ? AND tries = ? AND ended_at IS NULL",
-                (self.db.clock.now(), known.key, known.tries),
-            )
-            return claimed.rowcount == 1
+        claimed = self.db.change(
+            "UPDATE alerts SET tries = tries + 1, failed = failed + 1, tried_at = ?"
+            " WHERE key = ? AND tries = ? AND ended_at IS NULL",
+            (self.db.clock.now(), known.key, known.tries),
+        )
+        return claimed == 1
 
     def alert_sent(self, key: str) -> None:
+        self.db.change("UPDATE alerts SET failed = 0, told_at = ? WHERE key = ?", (self.db.clock.now(), key))
+
+    def add_counts(self, counts: Mapping[Sample, float]) -> None:
         with self.db.write() as tx:
-            tx.execute("UPDATE alerts SET failed = 0, told_at = ? WHERE key = ?", (self.db.clock.now(), key))
+            tx.executemany(
+                "INSERT INTO counters (name, labels, value) VALUES (?, ?, ?)"
+                " ON CONFLICT (name, labels) DO UPDATE SET value = value + excluded.value",
+                [(*sample, n) for sample, n in counts.items()],
+            )
+
+    def counts(self) -> Mapping[Sample, float]:
+        rows = self.db.read("SELECT name, labels, value FROM counters")
+        return {(row["name"], row["labels"]): row["value"] for row in rows}
+
+    def vitals(self, scope: str) -> Vitals:
+        unfinished = self.db.read(_OPEN)
+        (oldest,) = self.db.read(_OLDEST)
+        with self.db.reading() as tx:
+            pace = read_pace(tx, scope)
+        return Vitals(
+            queue={row["status"]: row["mailouts"] for row in unfinished},
+            messages={c.value: sum(row[c.value] for row in unfinished) for c in Column},
+            oldest_event_at=oldest["at"],
+            sessions=living_senders(self.db),
+            pace=pace,
+        )
+
+
+def living_senders(db: Database) -> int:
+    (row,) = db.read(
+        "SELECT count(*) AS n FROM sender_sessions WHERE closed_at IS NULL AND lease_until > ?",
+        (db.clock.now(),),
+    )
+    return int(row["n"])
 
 
 _UNHEARD = """
