@@ -6,16 +6,6 @@ import time
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
-
-def timestamp_of(written: Any, zone: tzinfo = UTC) -> float | None:
-    """Of a time in ISO 8601; one that does not say its zone is in this one. None: it is no time."""
-    try:
-        moment = datetime.fromisoformat(written)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
 WAKES_LATE = 0.0003
 """By how much the kernel's timers may be late. At fifty sends a second each interval has a tenth of a
 millisecond to make lateness up: if every send woke up late, that would add up until a slot is lost."""
@@ -45,3 +35,12 @@ class Clock(Protocol):
     def now(self) -> float: ...
     def monotonic(self) -> float: ...
     def sleep(self, seconds: float) -> None: ...
+
+
+def timestamp_of(written: Any, zone: tzinfo = UTC) -> float | None:
+    """Of a time in ISO 8601; one that does not say its zone is in this one. None: it is no time."""
+    try:
+        moment = datetime.fromisoformat(written)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
