@@ -35,6 +35,8 @@ def main() -> int:
     results = run_subjects(SUBJECTS, told.rows, quick=told.quick)
     rows, kept = as_rows(results), ROOT / "bench.json"
     print("\n" + table(rows))
+    if told.quick:
+        print("\nSmaller sizes and fewer rounds than the rows say: to see that it works, not how fast it is.")
     if (not told.rows or told.keep) and not told.quick:
         if told.rows:
             rows = with_rows_again(json.loads(kept.read_text(encoding="utf-8"))["rows"], rows)

@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mailout import notification_wiring
-from mailout.intake.notifications import NotificationWorker
 from tests.bench.homes import engine_with
 from tests.producer.database import ProducerDatabase
 
@@ -49,7 +46,8 @@ def _measured(home: Path, rows: int, transactions: list[float]) -> float:
         rows - MEASURED,
     )
     worker = notification_wiring.notification_worker(engine, producer.path, in_place=True)
-    _time_transactions(worker, transactions)
+    producer_queue: Any = worker._producer
+    producer_queue._db = _Timed(producer_queue._db, transactions)
     worker.round()  # imports, templates
     began = time.process_time()
     counts = worker.run()
@@ -59,16 +57,20 @@ def _measured(home: Path, rows: int, transactions: list[float]) -> float:
     return (counts.sent - 100) / took
 
 
-def _time_transactions(worker: NotificationWorker, found: list[float]) -> None:
-    """For how long each keeps the producer from writing."""
-    producer: Any = worker._producer
-    transaction = producer._transaction
+class _Timed:
+    """A connection that notes for how long each of its transactions keeps the producer from writing."""
 
-    @contextmanager
-    def timed() -> Iterator[None]:
-        began = time.perf_counter()
-        with transaction():
-            yield
-        found.append(time.perf_counter() - began)
+    def __init__(self, connection: Any, found: list[float]) -> None:
+        self._connection = connection
+        self._found = found
 
-    producer._transaction = timed
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+        self._connection.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        self._connection.__exit__(*raised)
+        self._found.append(time.perf_counter() - self._began)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.bench.runner import Result
 
+BUSY_HOST = 2.0  # per cent
 HEAD = ("what", "value", "from … to", "asked", "met", "row")
 INTRO = """# What things cost
 
@@ -21,8 +22,9 @@ its place here, marked ↻), `make bench-quick` some of them in under two minute
 hand; `bench.json` has the same.
 
 Machines differ, so most rows are ratios, both sides measured in turns in one run, after warming up: the
-median of five, and the smallest and largest of them. What has a million rows is measured once. The provider
-is a stand-in for Amazon SES over HTTP on the same machine, in a process of its own.
+median of five (of rates: of three), and the smallest and largest of them. What has a million rows is
+measured once. The provider is a stand-in for Amazon SES over HTTP on the same machine, in a process of its
+own.
 
 """
 
@@ -43,6 +45,8 @@ def as_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
             "unit": one.row.unit,
             "asked": str(one.row.asked) if one.row.asked else None,
             "met": one.is_met,
+            "stolen": round(one.stolen, 1),
+            **({"bound": one.row.bound} if one.row.bound and one.is_met is False else {}),
             **({"failure": one.failure} if one.failure else {}),
         }
         for one in results
@@ -94,6 +98,20 @@ def _of(file: Path, name: str) -> str | None:
     return next((value.strip() for key, _, value in lines if key.strip() == name), None)
 
 
+def notes(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What holds back the rows that are not met, and which were measured while the host was busy."""
+    bounds: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("bound"):
+            bounds.setdefault(" ".join(row["bound"].split()), []).append(f"`{row['name']}`")
+    lines = [f"- {', '.join(names)}: {bound}." for bound, names in bounds.items()]
+    taken = [f"`{row['name']}` {row['stolen']:.0f} %" for row in rows if row.get("stolen", 0) >= BUSY_HOST]
+    told = "What holds back those that are not met:\n\n" + "\n".join(lines) + "\n\n" if lines else ""
+    if taken:
+        told += f"The host gave this much of the machine's CPU to others meanwhile: {', '.join(taken)}.\n\n"
+    return told
+
+
 def page(rows: Sequence[Mapping[str, Any]]) -> str:
     here = machine()
     versions = ", ".join(f"{name} {value}" for name, value in here["versions"].items())
@@ -101,7 +119,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         f"Machine: {here['cores']} cores ({here['cpu']}), {here['memory_gb']} GB, {here['system']};"
         f" Python {here['python']}, SQLite {here['sqlite']}, {versions}."
     )
-    return f"{INTRO}{table(rows)}\n\n{told}\n"
+    return f"{INTRO}{table(rows)}\n\n{notes(rows)}{told}\n"
 
 
 def as_json(rows: Sequence[Mapping[str, Any]]) -> str:

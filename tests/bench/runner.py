@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tests.bench.rows import ROOT, Row, Subject
@@ -23,6 +24,7 @@ class Result:
     row: Row
     samples: Sequence[float]
     failure: str = ""
+    stolen: float = 0.0  # per cent of the machine's CPU that its host gave to others meanwhile
 
     @property
     def value(self) -> float:
@@ -46,13 +48,14 @@ def run_subjects(subjects: Sequence[Subject], wanted: Sequence[str], *, quick: b
         rows = [row for row in subject.rows if not wanted or {row.name, subject.name} & set(wanted)]
         if not rows or (quick and not wanted and not subject.is_quick):
             continue
-        began = time.monotonic()
+        began, before = time.monotonic(), _cpu_times()
         found, failure = _measured(subject, quick)
+        stolen = _stolen(before, _cpu_times())
         print(f"{subject.name} ({time.monotonic() - began:.0f} s)", flush=True)
         for row in rows:
             if quick and not failure and row.key not in found:
                 continue  # not at this size
-            results.append(_result(row, found, failure))
+            results.append(_result(row, found, failure, stolen))
             print(f"  {results[-1].row.what}: {_short(results[-1])}", flush=True)
     return results
 
@@ -71,11 +74,23 @@ def _measured(subject: Subject, quick: bool) -> tuple[Mapping[str, Any], str]:
     return found, ""
 
 
-def _result(row: Row, found: Mapping[str, Any], failure: str) -> Result:
+def _cpu_times() -> Sequence[int]:
+    """Of all cores, as Linux counts them; nothing elsewhere."""
+    file = Path("/proc/stat")
+    return [int(part) for part in file.read_text().splitlines()[0].split()[1:9]] if file.exists() else []
+
+
+def _stolen(before: Sequence[int], after: Sequence[int]) -> float:
+    """Per cent: on a rented machine others' work can take the CPU away without being seen otherwise."""
+    passed = [now - then for then, now in zip(before, after, strict=True)]
+    return 100 * passed[-1] / sum(passed) if sum(passed) else 0.0
+
+
+def _result(row: Row, found: Mapping[str, Any], failure: str, stolen: float) -> Result:
     value = found.get(row.key)
     if value is None:
-        return Result(row, (), failure or "not measured here")
-    return Result(row, value if isinstance(value, list) else [value])
+        return Result(row, (), failure or "not measured here", stolen)
+    return Result(row, value if isinstance(value, list) else [value], stolen=stolen)
 
 
 def _short(result: Result) -> str:
