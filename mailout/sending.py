@@ -29,7 +29,7 @@ from mailout.delivery.store_retry import wait_for_store
 from mailout.delivery.throttling import Throttling
 from mailout.errors import HomeUnwritable, StoreError, UsageError
 from mailout.intake.articles import ArticleIntake
-from mailout.intake.emails_for_tests import EmailsForTests
+from mailout.intake.readiness import EmailsForTests
 from mailout.page_status.updates import PageReports
 from mailout.queue.deferrals import Deferrals, defer
 from mailout.queue.limits import Limits, buckets, window_closes

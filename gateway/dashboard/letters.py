@@ -19,9 +19,9 @@ from gateway.dashboard.people_counts import people_now
 from gateway.dashboard.sessions import Session
 from mailout import ids
 from mailout.content.notion.links import page_id_of
-from mailout.errors import NotFound
 from mailout.queue.actions import Verdict
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.queue.port import mailout_or_none
 from mailout.queue.snapshot import OPEN
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details
@@ -152,10 +152,7 @@ def offer_for(desk: Desk, mailout: Mailout) -> Offer:
     """A request names a page, or a Markdown file by its path; a file's own `id` does not lead back to it."""
     written = mailout.ref.lower().endswith((".md", ".markdown")) and Path(mailout.ref).is_file()
     known = page_id_of(mailout.ref) is not None or written
-    try:
-        real: Mailout | None = desk.store.mailout(ids.mailout_id(mailout.ref))
-    except NotFound:
-        real = None
+    real = mailout_or_none(desk.store, ids.mailout_id(mailout.ref))
     if real and real.status is Status.CANCELLED and not real.ledger.sent + real.ledger.unknown:
         real = None  # taken back before its first message: it may be sent after all
     return Offer(mailout.ref if known else None, people_for(desk.store, mailout), real)

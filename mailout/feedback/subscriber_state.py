@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mailout.audience.status import PRIORITY
+from mailout.audience.port import PRIORITY
 from mailout.feedback.port import StatusChange
 
 SOFT_BOUNCES = 3

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailout.audience.port import ImportCounts, SubscriberRow
-from mailout.audience.status import PRIORITY
+from mailout.audience.port import PRIORITY, ImportCounts, SubscriberRow
 from mailout.errors import NotFound
 from mailout.feedback.ingest import ingest
 from mailout.feedback.port import Received
