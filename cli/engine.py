@@ -8,7 +8,7 @@ from cli.output import note
 from cli.where import require_place, say_where
 from mailout import wiring
 from mailout.engine import Engine
-from mailout.logs import log_as_set
+from mailout.logs import configure_logging
 from mailout.settings import Settings, load_settings
 
 
@@ -20,7 +20,7 @@ def read_settings(level: int = logging.WARNING, *, says_where: bool = True) -> S
     """From the environment and `.env`. What looks like a mistake there is said, and stops nothing."""
     settings = load_settings()
     require_place(settings)
-    log_as_set(settings, level)
+    configure_logging(settings, level)
     for warning in settings.warnings:
         note(f"mailout: {warning}")
     if says_where:

@@ -12,8 +12,7 @@ from cli.tables import Table
 from mailout.engine import Engine
 from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
-from mailout.reporting.forecasts import forecast_text
-from mailout.reporting.phrases import mode, wait
+from mailout.reporting.phrases import forecast_text, mode, wait
 from mailout.reporting.plain import status_lines, summary_lines
 from mailout.reporting.reports import Reports
 from mailout.time_format import day, iso, spoken

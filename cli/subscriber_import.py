@@ -137,7 +137,7 @@ def import_into(engine: Engine, found: CsvImport, list_key: str | None = None) -
 
 def show_counts(found: CsvImport, counts: ImportCounts) -> None:
     say(
-        f"{count(found.rows, 'row')}, {count(found.people, 'person', 'people')}:"
+        f"{count(found.plan.rows, 'row')}, {count(found.people, 'person', 'people')}:"
         f" {counts.added:,} new, {counts.updated:,} changed, {counts.unchanged:,} as before."
     )
     if counts.kept_status:
@@ -150,7 +150,7 @@ def show_counts(found: CsvImport, counts: ImportCounts) -> None:
 
 def _result(found: CsvImport, counts: ImportCounts) -> dict[str, Any]:
     dropped = {reason.value: n for reason, n in found.dropped.items()}
-    people = {"rows": found.rows, "people": found.people, **asdict(counts), "dropped": dropped}
+    people = {"rows": found.plan.rows, "people": found.people, **asdict(counts), "dropped": dropped}
     return people | {"plan": found.plan.as_data()}
 
 

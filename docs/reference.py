@@ -1,7 +1,7 @@
 """`make docs` makes docs/settings.md and docs/errors.md. The words are where the things are, once.
 
 A setting is explained in `.env.example`, an enum's member in the comment beside it, a remedy in
-`mailout/reporting/codes.py` or `mailout/adapters/ses/error_map.py`.
+`mailout/reporting/codes.py` or `mailout/delivery/error_codes.py`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pathlib import Path
 from mailout import errors
 from mailout.adapters.ses import error_map
 from mailout.audience.addresses import Dropped
+from mailout.delivery.error_codes import ANSWERS
 from mailout.errors import AbortCode, MailoutError, Unseen
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason
-from mailout.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of, ses_rows
+from mailout.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of
 from mailout.reporting.phrases import WHY
 from mailout.settings import Settings
 
@@ -117,7 +118,7 @@ def errors_page() -> Iterator[str]:
     yield from _chapter(
         "SES answered", "AWS's own names are in brackets; a message keeps them as `originalCode`."
     )
-    yield from _table(("code", "what mailout does", "what to do"), map(_ses_row, sorted(ses_rows())))
+    yield from _table(("code", "what mailout does", "what to do"), map(_ses_row, sorted(ANSWERS)))
     yield from _chapter("A message went no further", "Beside what SES answers.")
     yield from _table(CODE, ((f"`{code}`", *words) for code, words in MESSAGES.items()))
     yield from _chapter("Worth knowing", "They stop nothing that was not stopped already.")
@@ -150,7 +151,7 @@ def _waiting_row(reason: DeferReason) -> Sequence[str]:
 
 
 def _ses_row(code: str) -> Sequence[str]:
-    row = ses_rows()[code]
+    row = ANSWERS[code]
     theirs = sorted(name for name, one in error_map.TABLE.items() if one.code == code)
     named = f"`{code}`" + (f"<br>({', '.join(theirs)})" if theirs else "")
     return named, DOES[row.kind], remedy_of(code)

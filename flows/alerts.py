@@ -9,7 +9,7 @@ from prefect import get_run_logger
 from prefect.events import emit_event
 
 from mailout import wiring
-from mailout.alerts.model import Alert
+from mailout.alerts.port import Alert
 from mailout.errors import MailoutError
 from mailout.single_mail_run import send_what_waits
 from tasks.logs import hidden

@@ -1,6 +1,6 @@
 """`POST /articles/send`: somebody with the admin password asks for a batch of an article.
 
-It is written down, Prefect is told, and whoever asked gets the batch's id; sending is a flow's work.
+It is written down, Prefect gets an event, and whoever asked gets the batch's id; sending is a flow's work.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ NOTION_SECONDS = 60.0
 DRAFTS_SECONDS = 120.0
 SLOW_SECONDS = 60.0
 NOBODY_APPLIED_FOR = 15.0
-"""An event that came by POST is told of at once, and its flow takes a few seconds to start."""
+"""Prefect hears of an event that came by POST at once, and its flow takes a few seconds to start."""
 LATELY = 120.0
 SINGLE_MAILS_SECONDS = 2.0
 TOO_LONG = 5.0
@@ -46,7 +46,7 @@ def looks(
     yield Look("single mails", SINGLE_MAILS_EVENT, SINGLE_MAILS_SECONDS, singles.find)
     yield Look("events that wait", EVENTS_EVENT, STORE_SECONDS, lambda: _inbox(store))
     if pages is not None:
-        yield Look("pages to be told", QUEUE_EVENT, NOTION_SECONDS, lambda: _untold(store))
+        yield Look("pages to update", QUEUE_EVENT, NOTION_SECONDS, lambda: _outdated_pages(store))
     if pages is not None and pages.finds_ready:
         yield Look("Ready pages", QUEUE_EVENT, NOTION_SECONDS, lambda: _ready(store, pages))
         yield Look("drafts", QUEUE_EVENT, DRAFTS_SECONDS, lambda: _drafts(store, pages))
@@ -74,7 +74,7 @@ def _inbox(store: Store) -> Found:
     return {f"event {one.id}": NOBODY_APPLIED_FOR for one in store.waiting_events(1)}
 
 
-def _untold(store: Store) -> Found:
+def _outdated_pages(store: Store) -> Found:
     """Pages whose mailout is over, and which do not show it yet."""
     over = (Status.COMPLETED, Status.CANCELLED)
     return {f"page of {id}": NOTION_SECONDS for id in store.due_reports() if store.mailout(id).status in over}
@@ -100,7 +100,7 @@ def needs_a_sender(waiting: SingleMailsWaiting) -> bool:
 
 class _SingleMails:
     """No schedule sends them: a run is asked for every `START_SECONDS` until one sends. Each time is another
-    key, else the watch would tell ever more rarely."""
+    key, else the watch would emit it ever more rarely."""
 
     def __init__(self, store: Store, *, rehearsal: bool) -> None:
         self._store = store

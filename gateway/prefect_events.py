@@ -59,10 +59,10 @@ class Emitter:
             answer = await self._client.post(self._url, json=[body])
             answer.raise_for_status()
         except httpx.HTTPError as error:
-            log.warning("Prefect was not told of %s: %s", event, error)
+            log.warning("Prefect did not get the event %s: %s", event, error)
 
 
-class Nudge:
+class ThrottledEvent:
     """One event for many occasions: at once, then at most one every few seconds, the last never lost."""
 
     def __init__(self, emitter: Emitter | None, event: str, every: float) -> None:
@@ -71,7 +71,7 @@ class Nudge:
         self._every = every
         self._next = 0.0
 
-    def give(self) -> None:
+    def emit(self) -> None:
         now = asyncio.get_running_loop().time()
         if self._emitter is None or now < self._next - self._every:
             return  # one is on its way that will be sent after this moment

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.refusals import shown
 from mailout.errors import StoreError
-from mailout.history.noticed import REFUSALS_KEPT, Noticed
+from mailout.history.port import REFUSALS_KEPT, Noticed
 
 log = logging.getLogger("mailout.gateway")
 

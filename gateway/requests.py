@@ -1,7 +1,8 @@
 """`POST /send-mailout` and `POST /webhooks/notion`: somebody asks for a mailout.
 
-It is written down, Prefect is told, and whoever asked gets an answer; sending is a flow's work. A page that
-a webhook of Notion names is sent only if it is Ready and its time has come: webhooks tell of every change.
+It is written down, Prefect gets an event, and whoever asked gets an answer; sending is a flow's work. A page
+that a webhook of Notion names is sent only if it is Ready and its time has come: webhooks tell of
+every change.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def router(
 
 
 async def write_request(store: QueueStore, emitter: Emitter | None, asked: Asked) -> bool:
-    """Durable first; then Prefect is told, unless it was told just now. Whether it is new."""
+    """Durable first; then Prefect gets an event, unless it got one just now. Whether it is new."""
     new = await run_in_threadpool(store.ask, asked, repeat=REPEAT_SECONDS)
     if new and emitter is not None:
         emitter.emit(EVENT, {"ref": asked.ref, "test": asked.test, "if_ready": asked.if_ready})

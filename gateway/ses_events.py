@@ -14,18 +14,17 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal
 from gateway.group_commit import GroupCommit
-from gateway.prefect_events import Emitter, Nudge
+from gateway.prefect_events import Emitter, ThrottledEvent
 from mailout.error_log import ErrorRecord
 from mailout.errors import MailoutError
 from mailout.feedback import sns
 from mailout.feedback.ingest import SNS
-from mailout.feedback.model import Received
-from mailout.feedback.port import FeedbackStore
+from mailout.feedback.port import FeedbackStore, Received
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.gateway")
 
-NUDGE_SECONDS = 5.0
+EMIT_EVERY = 5.0
 
 DESCRIPTION = {
     "requestBody": {
@@ -87,7 +86,7 @@ def router(
     routes = APIRouter(tags=["feedback"])
     inbox = GroupCommit(store.receive_events)
     keys = _Keys(certificates)
-    nudge = Nudge(emitter, "ses.events.received", NUDGE_SECONDS)
+    received = ThrottledEvent(emitter, "ses.events.received", EMIT_EVERY)
 
     @routes.post("/ses-events", response_model=Ok, responses=errors(403, 413, 503), openapi_extra=DESCRIPTION)
     async def ses_events(request: Request) -> JSONResponse:
@@ -104,7 +103,7 @@ def router(
             return refusal(403)
         if message.kind is sns.Kind.NOTIFICATION:
             await inbox.put(Received(message.id, SNS, message.message))
-            nudge.give()
+            received.emit()
         elif message.kind is sns.Kind.SUBSCRIPTION:
             return await _confirm(confirm, message)
         else:

@@ -126,10 +126,10 @@ class _Answers:
         return self._show(request, Page.ASK, who=who)
 
     async def leave(self, request: Request, who: TokenData, message: str | None) -> Response:
-        left = await run_in_threadpool(self._store.unsubscribe, who.email, who.list_key, message)
+        may_return = await run_in_threadpool(self._store.unsubscribe, who.email, who.list_key, message)
         if _wants_json(request):
             return JSONResponse({"ok": True}, headers=HEADERS)
-        return self._show(request, Page.LEFT, who=who, may_return=left.may_return)
+        return self._show(request, Page.LEFT, who=who, may_return=may_return)
 
     async def keep(self, request: Request, who: TokenData) -> Response:
         kept = await run_in_threadpool(self._store.resubscribe, who.email, who.list_key)

@@ -1,6 +1,6 @@
 """Looks at what flows would find to do, so that they need not start every minute to find nothing.
 
-Each look has a thread of its own: one that waits for Notion holds up no other. What is found is told to
+Each look has a thread of its own: one that waits for Notion holds up no other. What is found is sent to
 Prefect as an event, whose trigger in `prefect.yaml` starts the flow. The schedules find the same, later; only
 single mails have none.
 """
@@ -20,7 +20,7 @@ log = logging.getLogger("mailout.gateway")
 AT_MOST_EVERY = 5.0
 """Seconds between two events of one name: a flow that has started sees what came since."""
 FIRST_REPEAT, LAST_REPEAT = 30.0, 300.0
-"""An event may be lost, so it is told again; ever more rarely, for whatever does not go away."""
+"""An event may be lost, so it is sent again; ever more rarely, for whatever does not go away."""
 FIRST_LOOK = 5.0
 STOP_SECONDS = 2.0
 
@@ -41,28 +41,28 @@ class Look:
 @dataclass(slots=True)
 class _Known:
     since: float
-    told: int = 0
+    emitted: int = 0  # how often
     next_at: float = 0.0
 
 
 @dataclass(slots=True)
 class Attention:
-    """Of one look: what is known, and whether it is time to tell. Pure: the time is handed in."""
+    """Of one look: what is known, and whether an event is due. Pure: the time is handed in."""
 
     _known: dict[str, _Known] = field(default_factory=dict)
 
     def due(self, found: Found, now: float) -> list[str]:
-        """What nobody has been told of, or not for a while. What is gone is forgotten."""
+        """What no event was sent for, or not for a while. What is gone is forgotten."""
         self._known = {key: self._known.get(key) or _Known(now) for key in found}
         return [
             key for key, one in self._known.items() if now >= one.next_at and now - one.since >= found[key]
         ]
 
-    def told(self, now: float) -> None:
+    def mark_emitted(self, now: float) -> None:
         """Whoever was woken finds all of it."""
         for one in self._known.values():
-            one.next_at = now + min(FIRST_REPEAT * 2**one.told, LAST_REPEAT)
-            one.told += 1
+            one.next_at = now + min(FIRST_REPEAT * 2**one.emitted, LAST_REPEAT)
+            one.emitted += 1
 
 
 class Watch:
@@ -73,7 +73,7 @@ class Watch:
         self._clock = clock
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._last: dict[str, float] = {}  # event → when it was told last
+        self._last: dict[str, float] = {}  # event → when it was last sent
         self._threads: list[threading.Thread] = []
 
     def start(self, emit: Callable[[str, Mapping[str, object]], None]) -> None:
@@ -106,15 +106,15 @@ class Watch:
     def once(
         self, look: Look, attention: Attention, emit: Callable[[str, Mapping[str, object]], None]
     ) -> bool:
-        """Look, and tell if there is something; whether it was told."""
+        """Look, and send the event if there is something; whether it was sent."""
         found = look.find()
         now = self._clock.monotonic()
         with self._lock:
             due = attention.due(found, now)
             if not due or now < self._last.get(look.event, -AT_MOST_EVERY) + AT_MOST_EVERY:
                 return False
-            attention.told(now)
+            attention.mark_emitted(now)
             self._last[look.event] = now
-        log.info("%s: %d to do, Prefect is told (%s).", look.name, len(due), look.event)
+        log.info("%s: %d to do, event %s is sent to Prefect.", look.name, len(due), look.event)
         emit(look.event, {"look": look.name, "waiting": len(found)})
         return True

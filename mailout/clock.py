@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Protocol
 
 WAKES_LATE = 0.0003
 """By how much the kernel's timers may be late. At fifty sends a second each interval has a tenth of a
@@ -34,3 +35,12 @@ class Clock(Protocol):
     def now(self) -> float: ...
     def monotonic(self) -> float: ...
     def sleep(self, seconds: float) -> None: ...
+
+
+def timestamp_of(written: Any, zone: tzinfo = UTC) -> float | None:
+    """Of a time in ISO 8601; one that does not say its zone is in this one. None: it is no time."""
+    try:
+        moment = datetime.fromisoformat(written)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -46,6 +46,11 @@ class MailoutError(Exception):
     code: str = "error"
     """For programs: what `--json` calls it."""
 
+    def __init_subclass__(cls, code: str | None = None, exit_code: int | None = None) -> None:
+        """Of a kind of error: what differs from the one it is a kind of."""
+        cls.code = code or cls.code
+        cls.exit_code = exit_code or cls.exit_code
+
     def __init__(self, message: str | None = None, *, remedy: str | None = None) -> None:
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
         self.remedy = remedy
@@ -55,18 +60,12 @@ class MailoutError(Exception):
         return f"{self.message} {self.remedy}" if self.remedy else self.message
 
 
-class SettingsError(MailoutError):
+class SettingsError(MailoutError, code="settings_error", exit_code=2):
     """A setting is missing or wrong."""
 
-    exit_code = 2
-    code = "settings_error"
 
-
-class UsageError(MailoutError):
+class UsageError(MailoutError, code="usage_error", exit_code=2):
     """What was asked for cannot be done."""
-
-    exit_code = 2
-    code = "usage_error"
 
 
 class Abort(MailoutError):
@@ -80,54 +79,36 @@ class Abort(MailoutError):
         return f"{super().__str__()} ({self.code})"
 
 
-class Unseen(MailoutError):
+class Unseen(MailoutError, code="unseen"):
     """It may be well: we cannot look."""
 
-    code = "unseen"
 
-
-class SourceError(MailoutError):
+class SourceError(MailoutError, code="source_error"):
     """The place where mail is written could not do what was asked."""
 
-    code = "source_error"
 
-
-class SourceUnavailable(SourceError):
+class SourceUnavailable(SourceError, code="source_unavailable"):
     """The place where mail is written does not answer just now."""
 
-    code = "source_unavailable"
 
-
-class SourceRefused(SourceError):
+class SourceRefused(SourceError, code="source_refused", exit_code=2):
     """The place where mail is written does not let us in."""
 
-    exit_code = 2
-    code = "source_refused"
 
-
-class SourceNotFound(SourceError):
+class SourceNotFound(SourceError, code="source_not_found", exit_code=2):
     """There is no such page, or it is not shared with us."""
 
-    exit_code = 2
-    code = "source_not_found"
 
-
-class StoreError(MailoutError):
+class StoreError(MailoutError, code="store_error"):
     """The store could not do what was asked."""
 
-    code = "store_error"
 
-
-class StoreUnavailable(StoreError):
+class StoreUnavailable(StoreError, code="store_unavailable"):
     """The store does not answer just now."""
 
-    code = "store_unavailable"
 
-
-class HomeUnwritable(StoreUnavailable):
+class HomeUnwritable(StoreUnavailable, code="home_unwritable"):
     """MAILOUT_HOME cannot be written to."""
-
-    code = "home_unwritable"
 
     @classmethod
     def because(cls, path: Path, error: OSError) -> HomeUnwritable:
@@ -157,30 +138,20 @@ class HomeUnwritable(StoreUnavailable):
         )
 
 
-class StoreMismatch(StoreError):
+class StoreMismatch(StoreError, code="store_mismatch", exit_code=2):
     """The store's schema is not the one this program knows."""
 
-    exit_code = 2
-    code = "store_mismatch"
 
-
-class StoreRolledBack(StoreError):
+class StoreRolledBack(StoreError, code="store_rolled_back"):
     """The store does not know attempts that this machine has made: it looks like a restored backup."""
 
-    code = "store_rolled_back"
 
-
-class TransitionRefused(StoreError):
+class TransitionRefused(StoreError, code="transition_refused"):
     """A message cannot take that step."""
 
-    code = "transition_refused"
 
-
-class NotFound(StoreError):
+class NotFound(StoreError, code="not_found", exit_code=2):
     """There is no such thing in the store."""
-
-    exit_code = 2
-    code = "not_found"
 
     @classmethod
     def dead_letter(cls, id: str) -> NotFound:

@@ -10,7 +10,7 @@ from pathlib import Path
 from mailout import wiring
 from mailout.engine import Engine
 from mailout.errors import NotFound
-from mailout.feedback.model import Forgotten
+from mailout.feedback.port import Forgotten
 from mailout.queue.mailout import Status
 from mailout.settings import Settings
 

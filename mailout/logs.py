@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 from mailout.redact import RedactLines, Redactor
 from mailout.settings import Settings
@@ -18,8 +18,6 @@ NOTIFICATION_FIELDS: Sequence[str] = ("traceId", "subscriptionId", "openEventId"
 """And a line about a notification: what its producer calls it."""
 RUN_FIELDS = {"flow_run_name": "flowRun", "task_run_name": "taskRun"}
 """What Prefect adds to a run's own lines, and what we call it: a worker's log holds many runs."""
-
-LogFormat = Literal["text", "json"]
 
 
 class JsonFormatter(logging.Formatter):
@@ -71,28 +69,17 @@ class MailoutHandler(logging.StreamHandler[TextIO]):
     """Our own handler, known by its type: setting up again replaces it and leaves others alone."""
 
 
-def log_as_set(settings: Settings, usual: int, *, stream: TextIO | None = None) -> None:
-    """As a program's settings want it; without `LOG_LEVEL`, from its usual level on."""
+def configure_logging(settings: Settings, usual: int, *, stream: TextIO | None = None) -> None:
+    """As a program's settings want it; without `LOG_LEVEL`, from its usual level on. To stderr: stdout is for
+    data. A second time changes the first."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()] if settings.log_level else usual
-    configure_logging(settings.log_format, Redactor.of(settings), level, stream=stream)
-
-
-def configure_logging(
-    format: LogFormat = "text",
-    hide: Redactor | None = None,
-    level: int = logging.INFO,
-    *,
-    stream: TextIO | None = None,
-) -> None:
-    """Once, at the start of a program; a second time changes the first. To stderr: stdout is for data."""
     root = logging.getLogger()
     for old in [handler for handler in root.handlers if isinstance(handler, MailoutHandler)]:
         root.removeHandler(old)
     handler = MailoutHandler(stream or sys.stderr)
     handler.setLevel(level)  # what other libraries' loggers hand up is measured here, not at the root
-    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
-    if hide is not None:
-        handler.addFilter(RedactLines(hide))
+    handler.setFormatter(JsonFormatter() if settings.log_format == "json" else TextFormatter())
+    handler.addFilter(RedactLines(Redactor.of(settings)))
     root.addHandler(handler)
     root.setLevel(max(level, logging.INFO))  # what others say at DEBUG (headers, signatures) is not for a log
     logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for every request

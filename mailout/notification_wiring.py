@@ -16,7 +16,7 @@ from mailout.content.notification_templates import NotificationTemplates
 from mailout.delivery.protocol import Timing
 from mailout.engine import Engine
 from mailout.errors import SettingsError
-from mailout.intake.notification_job import JobOptions
+from mailout.intake.notification_job import LOCK_SECONDS, JobOptions
 from mailout.intake.notification_messages import WorkerOptions
 from mailout.intake.notification_port import ProducerQueue
 from mailout.intake.notifications import NotificationWorker
@@ -34,14 +34,13 @@ def notification_worker(
     on_a_copy = engine.rehearses and not in_place
     if on_a_copy:
         path = copy_database(path, make_home(settings.mailout_home) / "notify" / f"{safe_name(source)}.db")
-    job = JobOptions(base_url, settings.notify_locale, settings.notify_template_version)
     rate, zone = engine.sending.rate(), ZoneInfo(settings.send_timezone)
     return NotificationWorker(
         producer=ProducerSqlite(
             path,
             worker=f"{engine.sending.worker}-{uuid4().hex[:8]}",
             clock=engine.clock,
-            lock_seconds=job.policy.lock_ttl_seconds,
+            lock_seconds=LOCK_SECONDS,
             update_subscriptions=settings.notify_update_subscriptions,
         ),
         store=engine.store,
@@ -56,7 +55,7 @@ def notification_worker(
             source=source,
             provider=settings.mailout_transport,
             zone=zone,
-            job=job,
+            job=JobOptions(base_url, settings.notify_locale, settings.notify_template_version),
             batch=min(100, max(1, int(rate * 10))) if rate else 100,
             lost_after=Timing.of(settings.lock_seconds).settle_wait,
             rehearsal=engine.rehearses,

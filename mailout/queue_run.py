@@ -16,11 +16,10 @@ from typing import Protocol
 from mailout.delivery.protocol import Timing
 from mailout.errors import MailoutError, StoreError
 from mailout.queue.deferrals import defer
-from mailout.queue.joining import WATCH_SECONDS, would_help
 from mailout.queue.limits import Defer
 from mailout.queue.mailout import DeferReason, Mailout, Status
 from mailout.queue.turns import next_turn
-from mailout.queue.unattended import was_tested
+from mailout.queue.unattended import WATCH_SECONDS, was_tested, would_help
 from mailout.sending import Sending
 
 log = logging.getLogger("mailout.queue")
@@ -42,10 +41,6 @@ class MailoutSteps(Protocol):
         ...
 
 
-def _nothing() -> None:
-    return None
-
-
 @dataclass
 class QueueRun:
     """Who has had a turn in this run, and who is in the middle of one.
@@ -55,7 +50,7 @@ class QueueRun:
 
     sending: Sending
     steps: MailoutSteps
-    look: Callable[[], object] = _nothing
+    look: Callable[[], object] = lambda: None
     in_hand: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     _unforeseen: list[Exception] = field(default_factory=list)

@@ -20,8 +20,8 @@ from mailout.delivery.compose import Composer, SingleComposer
 from mailout.delivery.concurrency import ConcurrencyCheck
 from mailout.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
 from mailout.delivery.outcome_log import OutcomeLog
-from mailout.delivery.port import REHEARSING, Journals, Transport
-from mailout.delivery.protocol import RetryPlan, Timing
+from mailout.delivery.port import REHEARSING, Journals, Mail, Transport
+from mailout.delivery.protocol import Claimed, Outcome, RetryPlan, Timing
 from mailout.delivery.provider_limits import ProviderLimits
 from mailout.delivery.recovery import reap
 from mailout.delivery.sender import Sender
@@ -29,7 +29,7 @@ from mailout.delivery.store_retry import wait_for_store
 from mailout.delivery.throttling import Throttling
 from mailout.errors import HomeUnwritable, StoreError, UsageError
 from mailout.intake.articles import ArticleIntake
-from mailout.intake.emails_for_tests import EmailsForTests
+from mailout.intake.readiness import EmailsForTests
 from mailout.page_status.updates import PageReports
 from mailout.queue.deferrals import Deferrals, defer
 from mailout.queue.limits import Limits, buckets, window_closes
@@ -126,24 +126,12 @@ class Sending:
     def send_for(self, id: str, seconds: float | None = None, observer: Observer | None = None) -> RunReport:
         """Send for so long (None: to the end). What was sent stands in the CSV as it goes."""
         mailout = wait_for_store(lambda: self.store.mailout(id), self.clock)
-        allowance = wait_for_store(self.provider.ask, self.clock)
-        if allowance is not None and allowance.refused is not None:
-            return RunReport(Ended.REFUSED, mailout.ledger, outcome=allowance.refused)
-        options = wait_for_store(self._options, self.clock)
-        part = CsvPart(self.csv_folder, self.worker, self.clock)
-        watchers: list[Observer] = [part, OutcomeLog(), *([observer] if observer else [])]
-        self._sender = Sender(
-            self.store,
-            self.transport,
-            self._composer(mailout),
-            self.journals,
-            self.clock,
-            replace(options, retry=mailout.retry_plan or options.retry),
-            Observers(watchers),
-            self._throttling,
-        )
+        if (refused := self._refused()) is not None:
+            return RunReport(Ended.REFUSED, mailout.ledger, outcome=refused)
+        watchers = [CsvPart(self.csv_folder, self.worker, self.clock), *([observer] if observer else [])]
+        sender = self._new_sender(self._composer(mailout), watchers, mailout.retry_plan)
         try:
-            report = self._sender.run(id, deadline=self._deadline(seconds))
+            report = sender.run(id, deadline=self._deadline(seconds))
         except HomeUnwritable:
             self._release(id)
             raise
@@ -156,25 +144,36 @@ class Sending:
         self, seconds: float, observer: Observer | None = None, *, until_idle: bool = False
     ) -> RunReport:
         """Send what programs hand in, as it comes, for so long. No window holds: a receipt is for now."""
+        if (refused := self._refused()) is not None:
+            return RunReport(Ended.REFUSED, None, outcome=refused)
+        sender = self._new_sender(self._single_composer(), [observer] if observer else [])
+        try:
+            deadline = self.clock.monotonic() + seconds
+            return sender.run(None, deadline=deadline, until_idle=until_idle)
+        finally:
+            self._sender = None
+
+    def _refused(self) -> Outcome | None:
+        """Why the provider takes nothing now; None: it does."""
         allowance = wait_for_store(self.provider.ask, self.clock)
-        if allowance is not None and allowance.refused is not None:
-            return RunReport(Ended.REFUSED, None, outcome=allowance.refused)
-        watchers: list[Observer] = [OutcomeLog(), *([observer] if observer else [])]
+        return allowance.refused if allowance else None
+
+    def _new_sender(
+        self, compose: Callable[[Claimed], Mail], watchers: Sequence[Observer], retry: RetryPlan | None = None
+    ) -> Sender:
+        """The one that `stop` stops from now on. `retry`: another plan than the settings'."""
+        options = wait_for_store(self._options, self.clock)
         self._sender = Sender(
             self.store,
             self.transport,
-            self._single_composer(),
+            compose,
             self.journals,
             self.clock,
-            wait_for_store(self._options, self.clock),
-            Observers(watchers),
+            replace(options, retry=retry or options.retry),
+            Observers([OutcomeLog(), *watchers]),
             self._throttling,
         )
-        try:
-            deadline = self.clock.monotonic() + seconds
-            return self._sender.run(None, deadline=deadline, until_idle=until_idle)
-        finally:
-            self._sender = None
+        return self._sender
 
     def stop(self) -> bool:
         """Finish what is in hand and end; False: nothing is being sent. Safe in a signal handler."""

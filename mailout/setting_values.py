@@ -71,32 +71,6 @@ def parse_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def parse_delays(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in parse_list(text))
-    except ValueError:
-        raise ValueError("must be seconds, separated by commas") from None
-
-
-def parse_ceilings(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in parse_list(text))
-    except ValueError:
-        raise ValueError("must be whole numbers, one a day, separated by commas") from None
-
-
-def _check_delays(delays: tuple[float, ...]) -> tuple[float, ...]:
-    if not all(0 <= delay < float("inf") for delay in delays):
-        raise ValueError("must be seconds, none below 0")
-    return delays
-
-
-def _check_ceilings(ceilings: tuple[int, ...]) -> tuple[int, ...]:
-    if any(ceiling < 1 for ceiling in ceilings):
-        raise ValueError("must be whole numbers above 0")
-    return ceilings
-
-
 def _check_address(address: str) -> str:
     """As written, since some providers distinguish case; an IDN domain becomes punycode."""
     match normalise(address):
@@ -106,36 +80,10 @@ def _check_address(address: str) -> str:
             return address if address.isascii() else norm
 
 
-def _check_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
-    except ValueError:
-        sound = False
-    if not sound or re.search(r"\s", url):
-        raise ValueError("must be a URL that starts with http:// or https://")
-    return url
-
-
-def _check_bare_url(url: str) -> str:
-    """The token is put behind it, so it has no query of its own."""
-    if "?" in url or "#" in url:
-        raise ValueError("must be a URL without ? and #")
-    return url
-
-
-def _check_timezone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise ValueError("must be a time zone's name") from None
-    return name
-
-
-def _check_topics(arns: tuple[str, ...]) -> tuple[str, ...]:
-    if not all(re.fullmatch(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]+", arn) for arn in arns):
-        raise ValueError("must be ARNs of SNS topics, separated by commas")
-    return arns
+def _is_url(url: str) -> bool:
+    parts = urlsplit(url)
+    sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
+    return sound and not re.search(r"\s", url)
 
 
 def is_of_this_machine(url: str) -> bool:
@@ -149,52 +97,9 @@ def is_of_this_machine(url: str) -> bool:
         return False
 
 
-def _check_api_token(token: SecretStr) -> SecretStr:
-    if len(token.get_secret_value()) < SHORTEST_TOKEN:
-        raise ValueError(
-            f"must have at least {SHORTEST_TOKEN} characters; make one with `openssl rand -hex 32`"
-        )
-    return token
-
-
-def _check_password(password: SecretStr) -> SecretStr:
-    if len(password.get_secret_value()) < SHORTEST_PASSWORD:
-        raise ValueError(f"must have at least {SHORTEST_PASSWORD} characters; a few words are easy to keep")
-    return password
-
-
-def _check_proxies(proxies: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        for one in proxies:
-            ip_network(one)
-    except ValueError:
-        raise ValueError("must be IP addresses or networks (10.0.0.0/8), separated by commas") from None
-    return proxies
-
-
-def _check_locale(locale: str) -> str:
-    if not re.fullmatch(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?", locale):
-        raise ValueError("must be a language, with a country or without")
-    return locale
-
-
-def _check_color(color: str) -> str:
-    if not re.fullmatch(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})", color):
-        raise ValueError("must be a colour in hexadecimal digits")
+def _six_digits(color: str) -> str:
     digits = color.lower().removeprefix("#")
     return f"#{digits if len(digits) == 6 else ''.join(digit * 2 for digit in digits)}"
-
-
-def _check_ses_name(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
-        raise ValueError("must be a name of letters, digits, _ and -, at most 64")
-    return name
-
-
-def _check_service_key(key: SecretStr) -> SecretStr:
-    if key.get_secret_value().startswith("sb_publishable_"):
-        raise ValueError("must be a secret key (sb_secret_… or service_role), not the publishable one")
-    return key
 
 
 def _text(parse: Callable[[str], Any]) -> BeforeValidator:
@@ -202,21 +107,93 @@ def _text(parse: Callable[[str], Any]) -> BeforeValidator:
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
 
-Password = Annotated[SecretStr, AfterValidator(_check_password)]
-ApiToken = Annotated[SecretStr, AfterValidator(_check_api_token)]
-Proxies = Annotated[tuple[str, ...], _text(parse_list), AfterValidator(_check_proxies)]
+def _numbers(kind: type[float], complaint: str) -> BeforeValidator:
+    """Numbers between commas."""
+
+    def parse(text: str) -> tuple[float, ...]:
+        try:
+            return tuple(kind(part) for part in parse_list(text))
+        except ValueError:
+            raise ValueError(complaint) from None
+
+    return _text(parse)
+
+
+def _must(complaint: str, holds: Callable[[Any], object]) -> AfterValidator:
+    """Refuses what does not hold, or what `holds` itself refuses."""
+
+    def check(value: Any) -> Any:
+        try:
+            sound = holds(value)
+        except (ValueError, LookupError, OSError):
+            sound = False
+        if not sound:
+            raise ValueError(complaint)
+        return value
+
+    return AfterValidator(check)
+
+
+_TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]+")
+_LOCALE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?")
+_COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
+_SES_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+Password = Annotated[
+    SecretStr,
+    _must(
+        f"must have at least {SHORTEST_PASSWORD} characters; a few words are easy to keep",
+        lambda password: len(password.get_secret_value()) >= SHORTEST_PASSWORD,
+    ),
+]
+ApiToken = Annotated[
+    SecretStr,
+    _must(
+        f"must have at least {SHORTEST_TOKEN} characters; make one with `openssl rand -hex 32`",
+        lambda token: len(token.get_secret_value()) >= SHORTEST_TOKEN,
+    ),
+]
+ServiceKey = Annotated[
+    SecretStr,
+    _must(
+        "must be a secret key (sb_secret_… or service_role), not the publishable one",
+        lambda key: not key.get_secret_value().startswith("sb_publishable_"),
+    ),
+]
+Secrets = Annotated[tuple[SecretStr, ...], _text(parse_list)]
+Proxies = Annotated[
+    tuple[str, ...],
+    _text(parse_list),
+    _must(
+        "must be IP addresses or networks (10.0.0.0/8), separated by commas",
+        lambda proxies: all(map(ip_network, proxies)),
+    ),
+]
 Address = Annotated[str, AfterValidator(_check_address)]
-Url = Annotated[str, AfterValidator(_check_url)]
-BareUrl = Annotated[Url, AfterValidator(_check_bare_url)]
-Color = Annotated[str, AfterValidator(_check_color)]
-Locale = Annotated[str, AfterValidator(_check_locale)]
-SesName = Annotated[str, AfterValidator(_check_ses_name)]
-Timezone = Annotated[str, AfterValidator(_check_timezone)]
+Url = Annotated[str, _must("must be a URL that starts with http:// or https://", _is_url)]
+# A token is put behind it.
+BareUrl = Annotated[Url, _must("must be a URL without ? and #", lambda url: not {"?", "#"} & set(url))]
+Color = Annotated[
+    str, _must("must be a colour in hexadecimal digits", _COLOR.fullmatch), AfterValidator(_six_digits)
+]
+Locale = Annotated[str, _must("must be a language, with a country or without", _LOCALE.fullmatch)]
+SesName = Annotated[str, _must("must be a name of letters, digits, _ and -, at most 64", _SES_NAME.fullmatch)]
+Timezone = Annotated[str, _must("must be a time zone's name", ZoneInfo)]
 Window = Annotated[SendWindow, _text(SendWindow.parse)]
 Days = Annotated[frozenset[int], _text(parse_days)]
-Delays = Annotated[tuple[float, ...], _text(parse_delays), AfterValidator(_check_delays)]
-Ceilings = Annotated[tuple[int, ...], _text(parse_ceilings), AfterValidator(_check_ceilings)]
-Topics = Annotated[tuple[str, ...], _text(parse_list), AfterValidator(_check_topics)]
-Secrets = Annotated[tuple[SecretStr, ...], _text(parse_list)]
-ServiceKey = Annotated[SecretStr, AfterValidator(_check_service_key)]
+Delays = Annotated[
+    tuple[float, ...],
+    _numbers(float, "must be seconds, separated by commas"),
+    _must("must be seconds, none below 0", lambda delays: all(0 <= one < float("inf") for one in delays)),
+]
+Ceilings = Annotated[
+    tuple[int, ...],
+    _numbers(int, "must be whole numbers, one a day, separated by commas"),
+    _must("must be whole numbers above 0", lambda ceilings: all(one >= 1 for one in ceilings)),
+]
+Topics = Annotated[
+    tuple[str, ...],
+    _text(parse_list),
+    _must("must be ARNs of SNS topics, separated by commas", lambda arns: all(map(_TOPIC.fullmatch, arns))),
+]
 Confirm = Annotated[Literal["auto", "true", "false"], BeforeValidator(parse_confirm)]

@@ -9,15 +9,12 @@ from mailout.alerts.port import Alerts
 from mailout.archive.port import Archives
 from mailout.audience.port import Subscribers
 from mailout.content.port import Contents
-from mailout.delivery.port import (
-    Outbox,
-)
+from mailout.delivery.port import Outbox
 from mailout.delivery.single_mails import SingleMails
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorLog
 from mailout.feedback.port import Feedback
-from mailout.history.noticed import Noticed
-from mailout.history.port import History
+from mailout.history.port import History, Noticed
 from mailout.intake.companies import Companies
 from mailout.intake.notification_port import Notifications
 from mailout.intake.port import Articles

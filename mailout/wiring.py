@@ -25,8 +25,8 @@ from mailout.delivery.port import REHEARSING, Journals, Transport
 from mailout.engine import Engine
 from mailout.errors import SettingsError, UsageError
 from mailout.feedback.suppression import SuppressionList
-from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.mailouts import MailoutIntake
+from mailout.intake.readiness import EmailsForTests
 from mailout.media_wiring import media_store
 from mailout.metrics.counted import counted
 from mailout.page_status.updates import PageReports

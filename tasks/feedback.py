@@ -7,7 +7,7 @@ from prefect.cache_policies import NO_CACHE
 
 from mailout import wiring
 from mailout.feedback import ingest
-from mailout.feedback.model import Applied
+from mailout.feedback.port import Applied
 from mailout.feedback.reconcile import Reconciled
 from mailout.feedback.reconcile import reconcile as put_right
 from mailout.history.counting import keep_counts
@@ -56,7 +56,5 @@ def reconcile() -> Reconciled:
     logger = get_run_logger()
     for drift in found.drift:
         logger.error("%s", drift)
-    if found.quota_problem:
-        logger.warning("%s", found.quota_problem)
     engine.pages.refresh()
     return found

@@ -17,7 +17,7 @@ from prefect.exceptions import MissingContextError
 from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
 
 from mailout import wiring
-from mailout.logs import LineFormatter, log_as_set
+from mailout.logs import LineFormatter, configure_logging
 from mailout.redact import RedactLines, Redactor, hidden_in_error
 from mailout.settings import Settings
 
@@ -103,4 +103,4 @@ def _take_over_console(settings: Settings) -> None:
     root = logging.getLogger()
     for console in [one for one in root.handlers if isinstance(one, PrefectConsoleHandler)]:
         root.removeHandler(console)
-        log_as_set(settings, console.level or logging.INFO)
+        configure_logging(settings, console.level or logging.INFO)

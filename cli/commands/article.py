@@ -24,9 +24,9 @@ from mailout.delivery.preview import write_preview
 from mailout.engine import Engine
 from mailout.errors import UsageError
 from mailout.intake.article_order import ArticleOrder
-from mailout.intake.census import Census
 from mailout.intake.reading import Announcement
 from mailout.intake.slice_import import COLUMNS, SCOPE, read_slices, write_errors
+from mailout.intake.variants import Census
 from mailout.reporting.census import census_lines, census_table
 from mailout.reporting.phrases import count
 
@@ -226,7 +226,7 @@ def _ready(engine: Engine, order: ArticleOrder, *, yes: bool, json: bool) -> str
         _show_census(found.to_dict())
     if not engine.rehearses:
         ask_first(engine, _announcement(engine, found), yes)
-    return articles.id_of(order, articles.live_slices(order.article_key))
+    return articles.id_of(order)
 
 
 def _announcement(engine: Engine, found: Census) -> Announcement:

@@ -113,7 +113,7 @@ def _article(engine: Engine, home: Path, where: Path) -> NoReturn:
     census = articles.census(order.article_key, {}).to_dict()
     say(f"The census of {near(folder / 'slices.csv')} for {near(folder / 'people.csv')}", style="bold")
     say("\n".join(census_lines(census)) + "\n")
-    id = articles.id_of(order, articles.live_slices(order.article_key))
+    id = articles.id_of(order)
     prefect_home.isolate()
     stop = Stop(engine)
     os.chdir(home)

@@ -168,7 +168,7 @@ def _settle_single_mails(engine: Engine, verdict: Verdict, names: list[str], yes
         )
     chosen = [find_message(engine, None, name) for name in names]
     confirm(f"{_twice(verdict)}Settle {count(len(chosen), 'single mail')} as {verdict.value}?", yes)
-    actions.settle_single_mails(engine.store, verdict, Timing.of(engine.settings.lock_seconds), chosen)
+    actions.settle(engine.store, None, verdict, Timing.of(engine.settings.lock_seconds), chosen)
     rows = [engine.store.message(one) for one in chosen]
     if json:
         print_json([message_dict(row, engine.store.message_events(row["id"])) for row in rows])

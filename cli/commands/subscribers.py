@@ -17,8 +17,7 @@ from cli.subscriber_import import writing
 from cli.tables import Table
 from mailout.audience.addresses import TRIM, Dropped, normalise
 from mailout.audience.plan import IN_WORDS
-from mailout.audience.port import SubscriberRow
-from mailout.audience.status import PRIORITY
+from mailout.audience.port import PRIORITY, SubscriberRow
 from mailout.engine import Engine
 from mailout.errors import UsageError
 from mailout.reporting.phrases import count

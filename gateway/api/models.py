@@ -11,7 +11,16 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 
 from mailout.content.checks import MAX_HTML, MAX_SUBJECT
 from mailout.delivery.single_mails import Category
-from mailout.intake.single_mails import MAX_HEADERS, MAX_NAME, MAX_TEXT, MAX_TO, Code, Fault, Faulty, HandedIn
+from mailout.intake.single_mails import (
+    MAX_HEADERS,
+    MAX_NAME,
+    MAX_TEXT,
+    MAX_TO,
+    Code,
+    Fault,
+    Faulty,
+    MailRequest,
+)
 
 BATCH_MOST = 500
 EARLIEST, TOO_LATE = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
@@ -58,9 +67,9 @@ class Mail(Given):
         None, ge=EARLIEST, lt=TOO_LATE, description="Not before this moment"
     )
 
-    def handed_in(self) -> HandedIn:
+    def to_request(self) -> MailRequest:
         whom = self.recipient or RecipientGiven(recipientId=None, externalId=None, email=None)
-        return HandedIn(
+        return MailRequest(
             to=self.to,
             subject=self.subject,
             html=self.html,

@@ -67,7 +67,7 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
         raw = await body_of(request, MAX_BODY)
 
         def prepare() -> SingleMail:
-            given = Mail.model_validate_json(raw).handed_in()
+            given = Mail.model_validate_json(raw).to_request()
             request_id = request.state.request_id
             return intake.prepare(given, company=token.company_id, request_id=request_id, key=key)
 
@@ -184,7 +184,7 @@ def _hand_in(
                 (
                     index,
                     intake.prepare(
-                        mail.handed_in(), company=token.company_id, request_id=request_id, key=key
+                        mail.to_request(), company=token.company_id, request_id=request_id, key=key
                     ),
                 )
             )

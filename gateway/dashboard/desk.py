@@ -32,7 +32,7 @@ from mailout.store import Store
 ONLY_ADMIN = "This needs the administrator's password: editors see letters and send tests."
 
 
-class Instead(Exception):
+class EarlyResponse(Exception):
     """Another answer than the page: a way to the login, or a refusal."""
 
     def __init__(self, response: Response) -> None:
@@ -76,9 +76,9 @@ class Desk:
     def visitor(self, request: Request, *, admin: bool = False) -> Session:
         session = self.sessions.read(request.cookies.get(COOKIE))
         if session is None:
-            raise Instead(self._to_login(request))
+            raise EarlyResponse(self._to_login(request))
         if admin and not session.is_admin:
-            raise Instead(self.refuse(request, 403, ONLY_ADMIN, session))
+            raise EarlyResponse(self.refuse(request, 403, ONLY_ADMIN, session))
         return session
 
     def _to_login(self, request: Request) -> Response:
@@ -100,14 +100,14 @@ class Desk:
         """Who acts, and with what: signed in, of the right role, with a form made for this session."""
         session = self.visitor(request, admin=admin)
         if not from_here(request):
-            raise Instead(self.refuse(request, 403, "The request came from another site.", session))
+            raise EarlyResponse(self.refuse(request, 403, "The request came from another site.", session))
         form = await read_form(request, most)
         if any("\0" in value for _, value in form.fields):
             said = "A field contains a character that cannot be stored (NUL). Go back and type it again."
-            raise Instead(self.refuse(request, 400, said, session))
+            raise EarlyResponse(self.refuse(request, 400, said, session))
         if not _same(form.get("csrf"), session.csrf):
             said = "The form is out of date or not ours. Go back, reload the page, and try again."
-            raise Instead(self.refuse(request, 403, said, session))
+            raise EarlyResponse(self.refuse(request, 403, said, session))
         return session, form
 
     async def do(
@@ -158,8 +158,8 @@ def page_route(desk: Desk) -> type[APIRoute]:
                     if "\0" in unquote(f"{request.url.path}?{request.url.query}"):
                         return desk.refuse(request, 404, "There is no such page.")
                     return await handle(request)
-                except Instead as instead:
-                    return instead.response
+                except EarlyResponse as early:
+                    return early.response
                 except NotFound as error:
                     return desk.refuse(request, 404, str(error), desk.sessions.read(_cookie(request)))
                 except StoreError as error:

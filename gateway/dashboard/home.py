@@ -10,12 +10,10 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
 from gateway.dashboard.people_counts import people_chart, people_now
-from mailout.feedback.rates import rates
-from mailout.history.noticed import WrittenPage
+from mailout.history.port import WrittenPage
 from mailout.queue.mailout import Mailout, Status
 from mailout.queue.snapshot import QueueSnapshot, due_at
-from mailout.reporting.forecasts import forecast_text
-from mailout.reporting.phrases import count
+from mailout.reporting.phrases import count, forecast_text
 
 
 def router(desk: Desk) -> APIRouter:
@@ -52,7 +50,6 @@ def router(desk: Desk) -> APIRouter:
             "home.html.j2",
             session,
             last=last,
-            rates=rates(last) if last else None,
             people=people_now(desk),
             chart=people_chart(desk),
             **moving(),

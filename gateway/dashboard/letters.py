@@ -19,14 +19,21 @@ from gateway.dashboard.people_counts import people_now
 from gateway.dashboard.sessions import Session
 from mailout import ids
 from mailout.content.notion.links import page_id_of
-from mailout.errors import NotFound
 from mailout.queue.actions import Verdict
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.queue.port import mailout_or_none
 from mailout.queue.snapshot import OPEN
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details
-from mailout.reporting.forecasts import forecast_text
-from mailout.reporting.phrases import COLUMN_NAMES, MEANINGS, archived, left_alone, mode, resuming
+from mailout.reporting.phrases import (
+    MEANINGS,
+    archived,
+    forecast_text,
+    ledger_numbers,
+    left_alone,
+    mode,
+    resuming,
+)
 from mailout.reporting.plot import NARROW, WIDE, plot
 from mailout.reporting.rows import csv_lines
 from mailout.setting_values import SendWindow
@@ -145,10 +152,7 @@ def offer_for(desk: Desk, mailout: Mailout) -> Offer:
     """A request names a page, or a Markdown file by its path; a file's own `id` does not lead back to it."""
     written = mailout.ref.lower().endswith((".md", ".markdown")) and Path(mailout.ref).is_file()
     known = page_id_of(mailout.ref) is not None or written
-    try:
-        real: Mailout | None = desk.store.mailout(ids.mailout_id(mailout.ref))
-    except NotFound:
-        real = None
+    real = mailout_or_none(desk.store, ids.mailout_id(mailout.ref))
     if real and real.status is Status.CANCELLED and not real.ledger.sent + real.ledger.unknown:
         real = None  # taken back before its first message: it may be sent after all
     return Offer(mailout.ref if known else None, people_for(desk.store, mailout), real)
@@ -178,7 +182,6 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
     now = desk.store.now()
     goes_on_by = mailout.goes_on_by(now, desk.settings.lock_seconds)
     forecast = desk.queue_forecast.forecast(mailout.id) if mailout.status in OPEN else None
-    ledger = mailout.ledger
     return {
         "mailout": mailout,
         "mode": mode(mailout),
@@ -187,9 +190,7 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
         "forecast": forecast_text(forecast, desk.zone) if forecast else "",
         "held": mailout.defer_reason in WAITS_FOR_A_PERSON,
         "advice": [step.advice for step in resuming(mailout)],
-        "ledger": [
-            (c.value, name, getattr(ledger, c.value), MEANINGS[c]) for c, name in COLUMN_NAMES.items()
-        ],
+        "ledger": [(c.value, name, n, MEANINGS[c]) for c, name, n in ledger_numbers(mailout.ledger)],
         "verdicts": VERDICTS,
     }
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from mailout.error_log import ErrorRecord
 from mailout.errors import AbortCode, UsageError
-from mailout.history.noticed import Refusal
+from mailout.history.port import Refusal
 from mailout.queue import dead_letters
 from mailout.redact import redact_text
 from mailout.reporting.codes import NOTES, STOPPED, remedy_of

@@ -14,8 +14,8 @@ from markupsafe import Markup, escape
 
 from gateway.dashboard.sessions import Session
 from gateway.dashboard.static import address_of_asset
-from mailout.reporting.html import badge
 from mailout.reporting.phrases import count, headline, share, waiting
+from mailout.reporting.rendering import badge
 from mailout.time_format import lasting, spoken
 
 TEMPLATES = Environment(

@@ -29,7 +29,7 @@ class MarkdownFiles:
             ref=front.id or path.name,
             document=mailout.document,
             is_test=bool(front.test),
-            list_key=front.list_key,
+            list_key=front.list,
             from_name=front.from_name,
             read_media=read_picture,
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 
-from mailout.alerts.model import Alert, AlertKind, Facts
+from mailout.alerts.port import Alert, AlertKind, Facts
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 from mailout.redact import redact_text
 from mailout.reporting.phrases import NextStep, count, headline, resuming, settling, waiting
@@ -28,7 +28,7 @@ EVENTS_UNHEARD = 1800.0
 
 
 def alerts(facts: Facts, zone: tzinfo) -> Sequence[Alert]:
-    """Whatever holds now; `timing` says when an alert of it is due."""
+    """Whatever holds now; `sender` says when an alert of it is due."""
     found = [
         *(alert for mailout in facts.mailouts for alert in _of_mailout(mailout, facts, zone)),
         *_quota(facts),

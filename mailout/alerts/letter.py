@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mailout.alerts.model import Alert
+from mailout.alerts.port import Alert
 from mailout.content.model import Content, clean
 
 MOST = 20

@@ -53,21 +53,14 @@ class Kept:
     trouble: bool = False  # it should not be so
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Archiving:
     """`report` sees to it that a mailout's report files exist: they cannot be made without its messages."""
 
-    def __init__(
-        self,
-        store: ArchiveStore,
-        folder: ArchiveFolder,
-        *,
-        report: Callable[[str], object],
-        waits_for_page: Callable[[], set[str]],
-    ) -> None:
-        self._store = store
-        self._folder = folder
-        self._report = report
-        self._waits_for_page = waits_for_page
+    store: ArchiveStore
+    folder: ArchiveFolder
+    report: Callable[[str], object]
+    waits_for_page: Callable[[], set[str]]
 
     def plan(self, days: float) -> tuple[list[Mailout], list[Kept]]:
         """What `run` would archive, and what it would leave and why. Changes nothing."""
@@ -77,11 +70,11 @@ class Archiving:
                 " so long its bounces are counted and its rates are shown.",
                 remedy=f"Say --older-than {LEAST_DAYS} or more.",
             )
-        told_later = self._waits_for_page()
+        waits = self.waits_for_page()
         ready: list[Mailout] = []
         kept: list[Kept] = []
-        for mailout in self._store.over_before(self._store.now() - days * DAY):
-            why = why_not(mailout, told_later)
+        for mailout in self.store.over_before(self.store.now() - days * DAY):
+            why = why_not(mailout, waits)
             if why is None:
                 ready.append(mailout)
             else:
@@ -91,21 +84,21 @@ class Archiving:
     def run(self, days: float) -> Iterator[Archived | Kept]:
         """Archive what is old and over, one mailout after the other; before that, end what was begun."""
         ready, kept = self.plan(days)
-        with self._folder.alone():
-            begun = self._store.archives_to_empty()
+        with self.folder.alone():
+            begun = self.store.archives_to_empty()
             for mailout, token in begun:
                 yield self._empty(mailout, token)
-            self._folder.clear_up({token for _, token in begun})
+            self.folder.clear_up({token for _, token in begun})
             yield from kept
             for mailout in ready:
                 yield self._archive(mailout)
-            while self._store.trim_inbox(self._store.now() - days * DAY, most=CHUNK):
+            while self.store.trim_inbox(self.store.now() - days * DAY, most=CHUNK):
                 pass
 
     def give_space_back(self) -> int:
         """How many bytes of the disk are free again. Being disturbed costs the space, never the archive."""
         try:
-            return self._store.give_space_back()
+            return self.store.give_space_back()
         except StoreUnavailable as error:
             log.warning("the store's file stays as large as it is: %s", error)
             return 0
@@ -114,30 +107,30 @@ class Archiving:
 
     def _archive(self, mailout: Mailout) -> Archived | Kept:
         id, token = mailout.id, uuid.uuid4().hex
-        if not self._store.claim_archive(id, owner=self._folder.owner, token=token, lease=LEASE):
+        if not self.store.claim_archive(id, owner=self.folder.owner, token=token, lease=LEASE):
             return Kept(mailout, "another machine is archiving it just now, or it has changed")
         try:
-            stays = self._write(self._store.mailout(id), token)
+            stays = self._write(self.store.mailout(id), token)
         except BaseException:
             self._give_up(id, token)
             raise
         # From here on the draft may be the truth: it is thrown away on the store's word alone.
-        if stays is None and self._store.mark_archived(id, token, self._folder.place_for(id)):
-            return self._empty(self._store.mailout(id), token)
+        if stays is None and self.store.mark_archived(id, token, self.folder.place_for(id)):
+            return self._empty(self.store.mailout(id), token)
         self._give_up(id, token)
         return stays or Kept(mailout, CHANGED)
 
     def _give_up(self, id: str, token: str) -> None:
-        self._folder.discard(id, token)
-        self._store.drop_claim(id, token)
+        self.folder.discard(id, token)
+        self.store.drop_claim(id, token)
 
     def _write(self, mailout: Mailout, token: str) -> Kept | None:
         """The whole archive, on the disk and checked; or why it cannot be."""
-        self._report(mailout.id)
-        draft = self._folder.draft(mailout.id, token)
+        self.report(mailout.id)
+        draft = self.folder.draft(mailout.id, token)
         if not self._fill(draft, mailout, token):
             return Kept(mailout, CHANGED)
-        tally = draft.seal({**_columns(mailout), "archive": token, "store": self._store.name})
+        tally = draft.seal({**_columns(mailout), "archive": token, "store": self.store.name})
         if tally.agrees_with(mailout.ledger):
             return None
         there, found = count(mailout.ledger.recipients, "message"), f"{tally.messages:,}"
@@ -145,32 +138,32 @@ class Archiving:
 
     def _fill(self, draft: Draft, mailout: Mailout, token: str) -> bool:
         """False: it is no longer ours."""
-        transports = self._store.transports(mailout.id)
+        transports = self.store.transports(mailout.id)
         contents = {mailout.content_hash}
-        for page in pages(self._store, mailout.id):
+        for page in pages(self.store, mailout.id):
             draft.add("messages", [{**row, "transport": transports.get(row["session_id"])} for row in page])
             contents.update(row["content_id"] for row in page)
             for events in self._events([row["id"] for row in page]):
                 draft.add("events", events)
-            if not self._store.keep_claim(mailout.id, token, LEASE):
+            if not self.store.keep_claim(mailout.id, token, LEASE):
                 return False
         for hash in sorted(filter(None, contents)):
-            content = self._store.content(hash)
+            content = self.store.content(hash)
             row = {"hash": hash, "subject": content.subject, "html": content.html, "text": content.text}
             draft.add("contents", [row])
         return True
 
     def _events(self, message_ids: Sequence[str]) -> Iterator[Sequence[Mapping[str, Any]]]:
         after = ""
-        while page := self._store.events_of(message_ids, after=after, limit=EVENTS):
+        while page := self.store.events_of(message_ids, after=after, limit=EVENTS):
             yield page
             after = page[-1]["id"]
 
     def _empty(self, mailout: Mailout, token: str) -> Archived | Kept:
         """Delete what the archive holds. Events by their ids: one that came later is not in it, and stays."""
         place = mailout.archived_to or ""
-        self._folder.put_in_place(mailout.id, token, place)
-        tally = self._folder.tally(place, token)
+        self.folder.put_in_place(mailout.id, token, place)
+        tally = self.folder.tally(place, token)
         if tally is None:
             why = f"its archive is not here: run this where {place} is, to free the store"
             return Kept(mailout, why, trouble=True)
@@ -178,12 +171,12 @@ class Archiving:
             whole = count(mailout.ledger.recipients, "message")
             why = f"its archive {place} is damaged ({tally.messages:,} of {whole}): nothing more is deleted"
             return Kept(mailout, why, trouble=True)
-        for ids in self._folder.event_ids(place):
+        for ids in self.folder.event_ids(place):
             for start in range(0, len(ids), CHUNK):
-                self._store.delete_archived_events(mailout.id, ids[start : start + CHUNK])
-        while self._store.delete_archived_messages(mailout.id, most=CHUNK):
+                self.store.delete_archived_events(mailout.id, ids[start : start + CHUNK])
+        while self.store.delete_archived_messages(mailout.id, most=CHUNK):
             pass
-        self._store.archive_emptied(mailout.id)
+        self.store.archive_emptied(mailout.id)
         return Archived(mailout, place, tally.messages, tally.events, tally.size)
 
 

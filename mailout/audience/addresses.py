@@ -99,6 +99,28 @@ def address_of(written: str) -> str | None:
     return kept if sound else None
 
 
+class AddressList(NamedTuple):
+    """`TEST_EMAILS`: who receives a test run, sorted, and what was dropped, for the log."""
+
+    addresses: tuple[str, ...]
+    rejected: tuple[tuple[str, Dropped], ...]  # as written, and why
+
+
+def parse_address_list(text: str) -> AddressList:
+    """Split on comma, semicolon and white space; the valid ones once each, whatever their case."""
+    kept: set[str] = set()
+    rejected: list[tuple[str, Dropped]] = []
+    for written in re.split(rf"[,;\s{TRIM}]+", text):
+        match normalise(written):
+            case Dropped.EMPTY:
+                continue
+            case Dropped() as reason:
+                rejected.append((written, reason))
+            case address:
+                kept.add(address)
+    return AddressList(tuple(sorted(kept)), tuple(rejected))
+
+
 class _Domain(NamedTuple):
     punycode: str
     longest: int  # bytes of its longest form: as written, in Unicode, in punycode

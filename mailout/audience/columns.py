@@ -1,22 +1,31 @@
-"""Which column of a foreign table is which: its header decides, and where that says two things, its cells."""
+"""Which column of a foreign table is which: its header decides, and where that says two things, its cells.
+
+And what a whole row says about whether its person wants mail: of all its marks, the one against it counts.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import polars as pl
+
 from mailout.audience import export_words as words
 from mailout.audience.addresses import TRIM
-from mailout.audience.marks import Meaning, is_yes_or_no, word_meaning
+from mailout.audience.marks import Meaning, is_yes_or_no, meaning, word_key, word_meaning
 from mailout.errors import UsageError
 
 MARKS = frozenset(
     {"status", "opted_in", "opted_out", "bounced", "confirmed", "everybody_unsubscribed", "everybody_bounced"}
 )
 """Fields that say whether a person wants mail. A file may have several: the one against mail counts."""
+
+ANSWERS = ("status", "opted_in", "confirmed")
+"""Of these, the ones in which a word may be unknown; a person may say what it means."""
 
 ONCE = ("email", "from_name", "lists", "ocd_ids", "bounce_type", "bounce_subtype")
 FIELDS = (*words.HEADERS, "attribute", "ignore")
@@ -183,7 +192,36 @@ def _one_of_each_name(columns: Sequence[Column], wanted: set[int]) -> list[Colum
 def file_name_meaning(name: str) -> Meaning | None:
     """What the name of a file says about everybody in it: `unsubscribed_members_export_1a2b.csv`."""
     parts = {key(part) for part in re.split(r"[\W_]+", unicodedata.normalize("NFC", name))}
-    for meaning, names in words.FILE_NAMES.items():
+    for to, names in words.FILE_NAMES.items():
         if parts & set(_keys(names)):
-            return Meaning[meaning.upper()]
+            return Meaning[to.upper()]
     return None
+
+
+class RowMarks:
+    """What the columns about wanting mail say of each row, and every word with what it was taken for."""
+
+    def __init__(
+        self, columns: Sequence[Column], chosen: Mapping[str, Meaning], of_file: Meaning | None
+    ) -> None:
+        self.columns = [column for column in columns if column.field in MARKS]
+        self.chosen = {word_key(word): to for word, to in chosen.items()}
+        self.of_file = of_file or Meaning.ACTIVE
+        self.words: Counter[tuple[str, str, Meaning]] = Counter()
+
+    def read(self, rows: pl.DataFrame) -> pl.Series:
+        """The strongest mark of each row, as a `Meaning`."""
+        found = [pl.repeat(int(self.of_file), rows.height, dtype=pl.Int8, eager=True)]
+        for column in self.columns:
+            counts = rows[str(column.position)].value_counts()
+            means = {cell: self._meaning(column, cell) for cell in counts.to_series(0)}
+            for cell, n in counts.iter_rows() if column.field in ANSWERS else ():
+                self.words[column.header, cell.strip(TRIM), means[cell]] += n
+            cells = rows[str(column.position)]
+            found.append(cells.replace_strict(means, default=int(Meaning.UNKNOWN), return_dtype=pl.Int8))
+        return pl.DataFrame([s.alias(str(n)) for n, s in enumerate(found)]).max_horizontal()
+
+    def _meaning(self, column: Column, cell: str) -> Meaning:
+        if column.field in ANSWERS and (chosen := self.chosen.get(word_key(cell))) is not None:
+            return chosen
+        return meaning(column.field, cell)

@@ -20,6 +20,7 @@ from mailout.audience.columns import (
     FILE_NAME,
     MARKS,
     Column,
+    RowMarks,
     file_name_meaning,
     is_email_header,
     key,
@@ -30,7 +31,6 @@ from mailout.audience.frame import BATCH, REASON, STATUSES, check, merge
 from mailout.audience.marks import Meaning
 from mailout.audience.plan import Plan, Recognised, StatusWord
 from mailout.audience.port import SubscriberRow
-from mailout.audience.row_marks import RowMarks
 from mailout.audience.tables import ESCAPED, Table, open_table
 from mailout.errors import UsageError
 
@@ -69,7 +69,6 @@ class CsvImport:
     """A file that has been read: who is in it, and who was dropped and why."""
 
     plan: Plan
-    rows: int  # in the file, the blank ones not counted
     people: int  # how many `batches` yields
     dropped: Mapping[Dropped, int]  # duplicates too: they are merged, not rejected
     _people: pl.DataFrame
@@ -122,7 +121,6 @@ def read_subscribers(path: Path, choices: Choices | None = None) -> CsvImport:
     audience = merge(checked())
     return CsvImport(
         plan=_plan(path, table, columns, names, marks, audience.frame, audience.dropped),
-        rows=audience.frame.height + sum(audience.dropped.values()),
         people=audience.frame.height,
         dropped=audience.dropped,
         _people=audience.frame,
@@ -179,23 +177,22 @@ def _names(columns: Sequence[Column]) -> dict[int, str]:
 
 
 _LEFT_OUT = {
-    Meaning.UNCONFIRMED: Dropped.UNCONFIRMED,
-    Meaning.UNKNOWN: Dropped.BAD_STATUS,
-    Meaning.SKIPPED: Dropped.BAD_STATUS,
+    int(Meaning.UNCONFIRMED): Dropped.UNCONFIRMED.value,
+    int(Meaning.UNKNOWN): Dropped.BAD_STATUS.value,
+    int(Meaning.SKIPPED): Dropped.BAD_STATUS.value,
 }
+_STATUS = {int(Meaning.UNSUBSCRIBED): "unsubscribed", int(Meaning.BOUNCED): "bounced"}
 
 
 def _check(rows: pl.DataFrame, marks: pl.Series, names: Mapping[int, str], named: bool) -> pl.DataFrame:
     """Checked rows with their lines, our columns, and those that are kept as attributes."""
     mark = pl.Series("mark", marks, pl.Int8)
-    left = {int(means): reason.value for means, reason in _LEFT_OUT.items()}
-    stands = {int(Meaning.UNSUBSCRIBED): "unsubscribed", int(Meaning.BOUNCED): "bounced"}
     frame = rows.select(
         "line",
         "ragged",
         *(pl.col(str(at)).alias(name) for at, name in names.items()),
-        status=mark.replace_strict(stands, default="active", return_dtype=pl.String),
-        left=mark.replace_strict(left, default=None, return_dtype=pl.String).cast(REASON),
+        status=mark.replace_strict(_STATUS, default="active", return_dtype=pl.String),
+        left=mark.replace_strict(_LEFT_OUT, default=None, return_dtype=pl.String).cast(REASON),
     )
     checked = check(_bare_addresses(frame, named))
     # Of a row whose cells have slipped, only that somebody wants no mail is believed.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from mailout.audience.addresses import PLAIN, PLAIN_MAX_LENGTH, SPECIAL_USE, TRIM, Dropped, checked
-from mailout.audience.status import PRIORITY
+from mailout.audience.port import PRIORITY
 
 STATUSES = tuple(sorted(PRIORITY, key=PRIORITY.__getitem__))
 """Rising: of two, the higher one stands."""

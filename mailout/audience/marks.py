@@ -98,10 +98,6 @@ def _of_opted_out(cell: str, then: Meaning = Meaning.UNSUBSCRIBED) -> Meaning:
     return then if against else Meaning.ACTIVE
 
 
-def _of_bounced(cell: str) -> Meaning:
-    return _of_opted_out(cell, Meaning.BOUNCED)
-
-
 def _of_confirmed(cell: str) -> Meaning:
     if not cell or _yes(cell) is False:
         return Meaning.UNCONFIRMED
@@ -114,7 +110,7 @@ _OF: Mapping[str, Callable[[str], Meaning]] = {
     "status": _of_status,
     "opted_in": _of_opted_in,
     "opted_out": _of_opted_out,
-    "bounced": _of_bounced,
+    "bounced": lambda cell: _of_opted_out(cell, Meaning.BOUNCED),
     "confirmed": _of_confirmed,
     "everybody_unsubscribed": lambda _: Meaning.UNSUBSCRIBED,
     "everybody_bounced": lambda _: Meaning.BOUNCED,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from mailout.audience.addresses import Dropped
@@ -48,7 +48,7 @@ class Plan:
     """A file understood, and nothing written yet. `people` and `left_out` with `merged` make up `rows`."""
 
     file: str
-    rows: int
+    rows: int  # in the file, the blank ones not counted
     columns: tuple[Recognised, ...]
     attributes: tuple[str, ...]  # all other columns, kept under these names
     people: Mapping[str, int]  # by status
@@ -108,22 +108,9 @@ class Plan:
 
     def as_data(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "file": self.file,
-            "encoding": self.encoding,
-            "sample": self.sample,
-            "sheet": self.sheet,
-            "rows": self.rows,
-            "columns": [{"column": one.column, "field": one.field} for one in self.columns],
-            "attributes": list(self.attributes),
-            "people": dict(self.people),
-            "left_out": {reason.value: n for reason, n in self.left_out.items()},
-            "merged": self.merged,
-            "status_words": [
-                {"column": w.column, "word": w.word, "meaning": _MEANS[w.meaning], "rows": w.rows}
-                for w in self.words
-            ],
-        }
+        data = asdict(self)
+        words = [word | {"meaning": _MEANS[word["meaning"]]} for word in data.pop("words")]
+        return data | {"status_words": words}
 
 
 _MEANS: Mapping[Meaning, str] = {

@@ -6,6 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+PRIORITY: Mapping[str, int] = {"active": 1, "unsubscribed": 2, "bounced": 3}
+"""The status of a subscriber: equal or higher wins."""
+
+
+def stronger(current: str, incoming: str) -> str:
+    """Which one stays. Any order of the same events ends in the same state."""
+    return incoming if PRIORITY[incoming] >= PRIORITY[current] else current
+
 
 @dataclass(frozen=True, slots=True)
 class SubscriberRow:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -132,8 +132,7 @@ def _form(text: str, is_header: IsHeader) -> _Form:
             above += 1
         first = re.sub(r'"[^"]*"', "", lines[above]) if above < len(lines) else ""
         found = _Form(forced or max(SEPARATORS, key=first.count), skipped=above)
-    escape = "\\" if _has_escaped_quotes(text, found.separator) else None
-    return _Form(found.separator, found.quote, escape, found.wrapped, found.skipped)
+    return replace(found, escape="\\" if _has_escaped_quotes(text, found.separator) else None)
 
 
 def _header_line(lines: Sequence[str], above: int, separators: str, is_header: IsHeader) -> _Form | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from mailout.errors import UsageError
@@ -14,6 +14,7 @@ from mailout.errors import UsageError
 MOST_BYTES = 1_000_000_000
 MOST_CELLS = 60_000_000
 """Of one sheet: a reader makes room for every cell up to the last one, empty or not."""
+ENCRYPTED = 1
 _PART = 1 << 20
 _CELL = re.compile(rb"""<(?:\w{1,20}:)?c\s[^>]{0,100}?\br\s{0,9}=\s{0,9}["']([A-Z]{1,3})([0-9]{1,7})["']""")
 _LONGEST = 200
@@ -29,48 +30,31 @@ def check_size(path: Path, data: bytes) -> None:
                 raise UsageError(f"{path} is no .xlsx workbook.", remedy="Save it as .xlsx, or as CSV.")
             whole = 0
             for entry in entries:
-                whole += _unpacked(path, data, entry, MOST_BYTES - whole)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+                whole += _unpacked(path, packed, entry, MOST_BYTES - whole)
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError) as error:
         raise UsageError(
             f"{path} cannot be read as a workbook: {error}.",
             remedy="Save it as .xlsx without a password, or as CSV.",
         ) from None
 
 
-def _unpacked(path: Path, data: bytes, entry: zipfile.ZipInfo, most: int) -> int:
+def _unpacked(path: Path, packed: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> int:
     """Its size as it really is: what the file says of itself may be wrong."""
-    size, rows, columns, rest = 0, 0, 0, b""
-    for part in _parts(data, entry):
-        size += len(part)
-        if size > most:
-            raise _too_large(path)
-        for found in _CELL.finditer(rest + part):  # a sheet may have any name
-            rows, columns = max(rows, int(found[2])), max(columns, _column(found[1]))
-        if rows * columns > MOST_CELLS:
-            raise _too_large(path)
-        rest = part[-_LONGEST:]
-    return size
-
-
-def _parts(data: bytes, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    header = data[entry.header_offset : entry.header_offset + 30]
-    if len(header) < 30 or not header.startswith(b"PK\x03\x04"):
-        raise zipfile.BadZipFile("a part of it is not where it should be")
-    start = entry.header_offset + 30 + sum(int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
-    packed = memoryview(data)[start : start + entry.compress_size]
-    if entry.compress_type == zipfile.ZIP_STORED:
-        yield from (bytes(packed[at : at + _PART]) for at in range(0, len(packed), _PART))
-        return
-    if entry.compress_type != zipfile.ZIP_DEFLATED:
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.flag_bits & ENCRYPTED:
         raise zipfile.BadZipFile("it is packed in an unusual way")
-    unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
-    waiting: bytes | memoryview = packed
-    while not unpacking.eof:
-        part = unpacking.decompress(waiting, _PART)
-        waiting = unpacking.unconsumed_tail
-        if not part and not waiting:
-            return
-        yield part
+    entry.file_size = sys.maxsize  # zipfile would stop there
+    size, rows, columns, rest = 0, 0, 0, b""
+    with packed.open(entry) as unpacked:
+        while part := unpacked.read(_PART):
+            size += len(part)
+            if size > most:
+                raise _too_large(path)
+            for found in _CELL.finditer(rest + part):  # a sheet may have any name
+                rows, columns = max(rows, int(found[2])), max(columns, _column(found[1]))
+            if rows * columns > MOST_CELLS:
+                raise _too_large(path)
+            rest = part[-_LONGEST:]
+    return size
 
 
 def _column(letters: bytes) -> int:

@@ -19,20 +19,8 @@ MAX_SUBJECT = 150
 GMAIL_CLIPS = 102_000
 
 MAX_DEPTH = 250
-ENDS_BY_ITSELF = VOID | {
-    "p",
-    "li",
-    "dt",
-    "dd",
-    "tr",
-    "td",
-    "th",
-    "thead",
-    "tbody",
-    "tfoot",
-    "option",
-    "colgroup",
-}
+_END_IS_OPTIONAL = "p li dt dd tr td th thead tbody tfoot option colgroup"
+ENDS_BY_ITSELF = VOID | set(_END_IS_OPTIONAL.split())
 TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembed", "noframes", "plaintext"})
 """Browsers take what is in these for text, up to the end tag."""
 
@@ -41,7 +29,7 @@ def check_document(document: Document) -> None:
     """A subject, a body, and every picture kept."""
     _require_subject(document.subject)
     _require_flat(document.html_body)
-    if not document.text_body.strip() and not shows_anything(document.html_body):
+    if not document.text_body.strip() and not _shows_anything(document.html_body):
         raise Abort(
             AbortCode.EMPTY_BODY,
             "There is nothing in the body, neither words nor a picture.",
@@ -118,7 +106,7 @@ def _too_deep() -> Abort:
     return _invalid(f"The HTML is nested more than {MAX_DEPTH} deep.")
 
 
-def shows_anything(html: str) -> bool:
+def _shows_anything(html: str) -> bool:
     return bool(plain_text(html).strip()) or bool(re.search(r"<img\b", html, re.IGNORECASE))
 
 

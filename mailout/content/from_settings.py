@@ -5,7 +5,7 @@ from __future__ import annotations
 from mailout.content.brand import Brand
 from mailout.content.footer import Footer
 from mailout.content.tokens import Tokens
-from mailout.errors import SettingsError
+from mailout.errors import Abort, AbortCode, SettingsError
 from mailout.settings import Settings
 
 
@@ -16,13 +16,24 @@ def from_email_of(settings: Settings) -> str:
 
 
 def footer_of(settings: Settings) -> Footer:
+    """The footer, or an abort that names every setting it lacks. The secret signs its links."""
     secret = settings.unsubscribe_secret
-    return Footer.required(
-        org_name=settings.org_name,
-        org_address=settings.org_address,
-        unsubscribe_base_url=settings.unsubscribe_base_url,
-        unsubscribe_secret=secret.get_secret_value() if secret else None,
-    )
+    given = {
+        "ORG_NAME": settings.org_name,
+        "ORG_ADDRESS": settings.org_address,
+        "UNSUBSCRIBE_BASE_URL": settings.unsubscribe_base_url,
+        "UNSUBSCRIBE_SECRET": secret.get_secret_value() if secret else None,
+    }
+    values = {name: (value or "").strip() for name, value in given.items()}
+    missing = [name for name, value in values.items() if not value]
+    if missing:
+        raise Abort(
+            AbortCode.FOOTER_ENV_MISSING,
+            f"The footer needs {', '.join(missing)}, and {'it is' if len(missing) == 1 else 'they are'}"
+            " not set.",
+            remedy="Set what is missing in the environment or in .env, then send again.",
+        )
+    return Footer(values["ORG_NAME"], values["ORG_ADDRESS"], values["UNSUBSCRIBE_BASE_URL"])
 
 
 def brand_of(settings: Settings) -> Brand:

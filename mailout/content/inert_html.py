@@ -118,9 +118,8 @@ class _Reader(HTMLParser):
 
     def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attributes)
-        if not self._in_comment:
-            return
-        self._in_style = False
+        if self._in_comment:
+            self._in_style = False
 
     def handle_endtag(self, tag: str) -> None:
         self._in_style = False

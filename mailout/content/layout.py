@@ -58,11 +58,11 @@ def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
         styles=Markup(document.styles + brand.styles),  # noqa: S704 (our own)
         body=Markup(_unbroken(document.html_body)),  # noqa: S704 (safe: that is what a Document promises)
         why=why,
-        footer=Markup(footer.html(unsubscribe=unsubscribe)),  # noqa: S704 (its values are escaped)
+        footer=Markup(footer.html(unsubscribe)),  # noqa: S704 (its values are escaped)
     )
     body = document.text_body.strip("\n")
     text = TEMPLATES.get_template("layout.txt.j2").render(
-        body=f"{body}\n\n{why}" if why else body, footer=footer.text(unsubscribe=unsubscribe)
+        body=f"{body}\n\n{why}" if why else body, footer=footer.text(unsubscribe)
     )
     content = Content(subject, marked_for_html(_lines(INLINER.inline(html))), _lines(text))
     _check_marks(html, content)

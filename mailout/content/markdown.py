@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -34,7 +34,6 @@ from mailout.content.plaintext import plain_text
 from mailout.content.variables import Hidden, literal_braces, marked
 from mailout.errors import UsageError
 
-KEYS = ("id", "subject", "test", "from_name", "list", "preheader", "date", "language")
 BUTTON_QUOTE = re.compile(
     r'<blockquote>\s*<p><a href="([^"]*)">((?:(?!</?a\b|<br|<img).)*)</a></p>\s*</blockquote>'
 )
@@ -50,10 +49,13 @@ class FrontMatter:
     subject: str = ""
     test: bool | None = None
     from_name: str | None = None
-    list_key: str | None = None
+    list: str | None = None
     preheader: str = ""
     date: date | None = None
     language: str | None = None
+
+
+KEYS = [field.name for field in fields(FrontMatter)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +138,7 @@ def _front_matter(source: str, name: str) -> FrontMatter:
                 f"{name}, line {line}: `{key.value}` is given twice.", remedy="Remove one of the two lines."
             )
         found[key.value] = _value(key.value, value, f"{name}, line {line}")
-    return FrontMatter(
-        id=found.get("id"),
-        subject=found.get("subject") or "",
-        test=found.get("test"),
-        from_name=found.get("from_name"),
-        list_key=found.get("list"),
-        preheader=found.get("preheader") or "",
-        date=found.get("date"),
-        language=found.get("language"),
-    )
+    return FrontMatter(**{key: value for key, value in found.items() if value is not None})
 
 
 def _value(key: str, node: yaml.Node, where: str) -> str | bool | date | None:
@@ -227,7 +220,8 @@ class _Sanitizer:
     def _link(self, address: str) -> str | None:
         if _scheme(address) in LINK_SCHEMES:
             return address
-        self._dropped("link_dropped", "This link leads nowhere in a mail; its words stay.", address)
+        message = "This link leads nowhere in a mail; its words stay."
+        self.problems.append(Problem("link_dropped", message, address))
         return None
 
     def _picture(self, address: str) -> str | None:
@@ -235,16 +229,14 @@ class _Sanitizer:
         if scheme in WEB_SCHEMES:
             return address
         if scheme or address.startswith(("//", "/", "#")) or not address.strip():
-            self._dropped("picture_dropped", "A mail can show http(s) pictures and files beside it.", address)
+            message = "A mail can show http(s) pictures and files beside it."
+            self.problems.append(Problem("picture_dropped", message, address))
             return None
         path = unquote(address.split("?")[0].split("#")[0])
         if path not in self.media:
             ref = media_ref(len(self.media) + 1)
             self.media[path] = Media(ref, path, PurePosixPath(path).name)
         return self.media[path].ref
-
-    def _dropped(self, code: str, message: str, address: str) -> None:
-        self.problems.append(Problem(code, message, address))
 
 
 def _scheme(address: str) -> str:

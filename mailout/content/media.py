@@ -6,7 +6,10 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from io import BytesIO
 from pathlib import PurePosixPath
+
+from PIL import Image
 
 from mailout.content.document import Document, Media
 from mailout.content.model import mark
@@ -76,19 +79,15 @@ def keep_media(
                 remedy="Check that it is there and can be read, then send again.",
             ) from error
         if public and not url.startswith(("https://", "http://")):
-            raise no_public_place(media)
+            raise Abort(
+                AbortCode.MEDIA_UNAVAILABLE,
+                f"Readers could not see {_called(media)}: it has no public address.",
+                remedy="Set PUBLIC_URL (the gateway serves it), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET.",
+            )
         width = picture_width(data)
         if width:
             widths[media.ref] = min(width, COLUMN)
     return replace_media(size_pictures(document, widths), urls)
-
-
-def no_public_place(media: Media) -> Abort:
-    return Abort(
-        AbortCode.MEDIA_UNAVAILABLE,
-        f"Readers could not see {_called(media)}: it has no public address.",
-        remedy="Set PUBLIC_URL (the gateway serves it), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET.",
-    )
 
 
 def _called(media: Media) -> str:
@@ -97,23 +96,17 @@ def _called(media: Media) -> str:
 
 
 def replace_media(document: Document, urls: Mapping[str, str]) -> Document:
-    """The same document with addresses (by ref) where its media stood; those not given keep waiting.
+    """The same document with addresses (by ref) where its media stood.
 
     Addresses come from a media store and hold nothing that HTML would have to escape.
     """
     if not urls:
         return document
     pattern = re.compile("|".join(re.escape(ref) for ref in urls))
-
-    def put(text: str) -> str:
-        return pattern.sub(lambda found: urls[found[0]], text)
-
-    return replace(
-        document,
-        html_body=put(document.html_body),
-        text_body=put(document.text_body),
-        media=tuple(media for media in document.media if media.ref not in urls),
+    html, text = (
+        pattern.sub(lambda found: urls[found[0]], body) for body in (document.html_body, document.text_body)
     )
+    return replace(document, html_body=html, text_body=text, media=())
 
 
 def size_pictures(document: Document, widths: Mapping[str, int]) -> Document:
@@ -135,16 +128,8 @@ def size_pictures(document: Document, widths: Mapping[str, int]) -> Document:
 
 def picture_width(data: bytes) -> int | None:
     """Of a PNG, GIF or JPEG, in pixels; None for what this cannot read."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return int.from_bytes(data[16:20], "big") or None
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return int.from_bytes(data[6:8], "little") or None
-    if not data.startswith(b"\xff\xd8"):
+    try:
+        with Image.open(BytesIO(data), formats=("PNG", "GIF", "JPEG")) as picture:
+            return picture.width
+    except Exception:  # noqa: BLE001 (decoders raise whatever a broken file makes them stumble over)
         return None
-    at = 2
-    while at + 9 <= len(data) and data[at] == 0xFF:
-        kind = data[at + 1]
-        if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):  # a frame header: height, then width
-            return int.from_bytes(data[at + 7 : at + 9], "big") or None
-        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-    return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 MARK_OPEN, MARK_CLOSE = "\ue000", "\ue001"
 """Around a variable's name in content. Private-use characters: `clean` takes them out of what people wrote,
@@ -19,6 +20,15 @@ def mark(name: str) -> str:
 def clean(written: str) -> str:
     """What people wrote, without the two characters that are ours."""
     return written.replace(MARK_OPEN, "").replace(MARK_CLOSE, "")
+
+
+def in_every_text(value: Any, change: Callable[[str], str]) -> Any:
+    """The same JSON, every text in it changed; keys stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: in_every_text(one, change) for key, one in value.items()}
+    return [in_every_text(one, change) for one in value] if isinstance(value, list | tuple) else value
 
 
 UNSUBSCRIBE_URL = "unsubscribe_url"

@@ -25,7 +25,7 @@ from markupsafe import Markup
 from mailout.content.checks import check_content
 from mailout.content.document import cut, one_line, preheader_of
 from mailout.content.layout import INLINER, PADDING, TEMPLATES
-from mailout.content.model import UNSUBSCRIBE_URL, Content, clean, mark
+from mailout.content.model import UNSUBSCRIBE_URL, Content, clean, in_every_text, mark
 
 MANAGE_URL = "manage_url"
 MARKS = {"manageUrl": MANAGE_URL, "unsubscribeUrl": UNSUBSCRIBE_URL}
@@ -60,7 +60,8 @@ class NotificationTemplates:
 
     def render(self, template: str, version: str, locale: str, variables: Mapping[str, Any]) -> Content:
         """The content with marks where recipients differ. TemplateProblem: it cannot be."""
-        values = {name: mark(MARKS[name]) if name in MARKS else _clean(v) for name, v in variables.items()}
+        cleaned = in_every_text(variables, clean)  # what a producer wrote can hold no mark
+        values = cleaned | {name: mark(MARKS[name]) for name in variables.keys() & MARKS.keys()}
         key = json.dumps([template, version, locale, values], sort_keys=True)
         content = self._rendered.get(key)
         if content is None:
@@ -111,12 +112,3 @@ class NotificationTemplates:
     def _moment(self, written: str, form: str) -> str:
         moment = datetime.fromisoformat(written)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(self._zone).strftime(form)
-
-
-def _clean(value: Any) -> Any:
-    """What a producer wrote can hold no mark."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {name: _clean(one) for name, one in value.items()}
-    return [_clean(one) for one in value] if isinstance(value, list) else value

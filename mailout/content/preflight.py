@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
@@ -51,28 +51,13 @@ def findings(document: Document, content: Content) -> tuple[Problem, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    text: str
-    color: str
-    background: str
-    linked: bool
-    is_code: bool
+class _Style:
+    """How words look, by all that is open around them."""
 
-
-@dataclass
-class _Open:
-    tag: str
-    color: str
-    background: str
-    linked: bool
-    is_code: bool
-
-
-@dataclass
-class _Seen:
-    words: list[_Words] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
-    pictures: list[tuple[str, str]] = field(default_factory=list)  # address, alt
+    color: str = "#000000"
+    background: str = "#ffffff"
+    linked: bool = False
+    is_code: bool = False
 
 
 class _Letter(HTMLParser):
@@ -80,45 +65,43 @@ class _Letter(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.seen = _Seen()
-        self._open: list[_Open] = []
+        self.words: list[tuple[str, _Style]] = []
+        self.links: list[str] = []
+        self.pictures: list[tuple[str, str]] = []  # address, alt
+        self._open: list[tuple[str, _Style]] = []  # by tag
         self._inside = 0  # how many elements were open when the letter's own began; 0: not in it
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attributes}
         if tag == "img" and self._inside:
-            self.seen.pictures.append((given.get("src", ""), given.get("alt", "").strip()))
+            self.pictures.append((given.get("src", ""), given.get("alt", "").strip()))
         if tag in VOID:
             return
-        above = self._open[-1] if self._open else _Open("", "#000000", "#ffffff", False, False)
+        above = self._open[-1][1] if self._open else _Style()
         colors = dict(_COLOR.findall(given.get("style", "")))
-        self._open.append(
-            _Open(
-                tag,
-                colors.get("color", above.color).lower(),
-                colors.get("background-color", above.background).lower(),
-                above.linked or tag == "a" or BESIDE_A_LINK in given.get("class", "").split(),
-                above.is_code or tag in ("code", "pre"),
-            )
+        style = _Style(
+            colors.get("color", above.color).lower(),
+            colors.get("background-color", above.background).lower(),
+            above.linked or tag == "a" or BESIDE_A_LINK in given.get("class", "").split(),
+            above.is_code or tag in ("code", "pre"),
         )
+        self._open.append((tag, style))
         if tag == "a" and self._inside and given.get("href"):
-            self.seen.links.append(given["href"])
+            self.links.append(given["href"])
         if tag == "td" and "card" in given.get("class", "").split():
             self._inside = len(self._open)
 
     def handle_endtag(self, tag: str) -> None:
         while self._open:
-            closed = self._open.pop()
+            closed, _ = self._open.pop()
             if len(self._open) < self._inside:
                 self._inside = 0
-            if closed.tag == tag:
+            if closed == tag:
                 return
 
     def handle_data(self, data: str) -> None:
         if self._inside and data.strip():
-            here = self._open[-1]
-            text = " ".join(_without_marks(data).split())
-            self.seen.words.append(_Words(text, here.color, here.background, here.linked, here.is_code))
+            self.words.append((" ".join(_without_marks(data).split()), self._open[-1][1]))
 
 
 def _without_marks(text: str) -> str:
@@ -139,7 +122,7 @@ def _subject(content: Content, literals: Collection[str]) -> Iterator[Problem]:
 
 
 def _links(letter: _Letter) -> Iterator[Problem]:
-    for address in dict.fromkeys(letter.seen.links):
+    for address in dict.fromkeys(letter.links):
         try:
             host = urlsplit(_MARKS.sub("x", address)).hostname or ""
         except ValueError:
@@ -151,8 +134,8 @@ def _links(letter: _Letter) -> Iterator[Problem]:
                 " link to its notion.site address, or take the link out.",
                 address,
             )
-    for words in letter.seen.words:
-        if not words.linked and not words.is_code and (bare := _BARE_LINK.search(words.text)):
+    for text, style in letter.words:
+        if not style.linked and not style.is_code and (bare := _BARE_LINK.search(text)):
             address = bare[0].rstrip(".?")  # the sentence's own
             yield Problem(
                 "link_without_scheme",
@@ -162,7 +145,7 @@ def _links(letter: _Letter) -> Iterator[Problem]:
 
 
 def _pictures(letter: _Letter) -> Iterator[Problem]:
-    for source, alt in letter.seen.pictures:
+    for source, alt in letter.pictures:
         if _FILE_NAME.fullmatch(alt):
             yield Problem(
                 "picture_without_alt",
@@ -170,8 +153,8 @@ def _pictures(letter: _Letter) -> Iterator[Problem]:
                 " the brackets, in Notion as its caption.",
                 alt or source,
             )
-    said = sum(len(words.text.split()) for words in letter.seen.words)
-    if letter.seen.pictures and said < FEW_WORDS:
+    said = sum(len(text.split()) for text, _ in letter.words)
+    if letter.pictures and said < FEW_WORDS:
         yield Problem(
             "pictures_without_text",
             "The letter is a picture with hardly any words: spam filters distrust it, and many programs show"
@@ -180,16 +163,16 @@ def _pictures(letter: _Letter) -> Iterator[Problem]:
 
 
 def _words(letter: _Letter, literals: Collection[str]) -> Iterator[Problem]:
-    for words in letter.seen.words:
-        if words.is_code:
+    for text, style in letter.words:
+        if style.is_code:
             continue
-        if found := _PLACEHOLDER.search(words.text):
+        if found := _PLACEHOLDER.search(text):
             yield Problem(
                 "placeholder_text",
                 f"“{found[0]}” looks like something that was still to be written. Write it, or take it out.",
-                cut(words.text, 80),
+                cut(text, 80),
             )
-        yield from _unfilled(words.text, literals)
+        yield from _unfilled(text, literals)
 
 
 def _unfilled(text: str, literals: Collection[str]) -> Iterator[Problem]:
@@ -206,8 +189,8 @@ def _unfilled(text: str, literals: Collection[str]) -> Iterator[Problem]:
 
 def _contrast(letter: _Letter) -> Iterator[Problem]:
     seen: set[tuple[str, str]] = set()
-    for words in letter.seen.words:
-        pair = (words.color, words.background)
+    for text, style in letter.words:
+        pair = (style.color, style.background)
         ratio = contrast(*pair)
         if ratio < READABLE and pair not in seen:
             seen.add(pair)
@@ -215,5 +198,5 @@ def _contrast(letter: _Letter) -> Iterator[Problem]:
                 "contrast_low",
                 f"These words are hard to read: a contrast of {ratio:.1f}, where {READABLE} is the least."
                 " Choose another colour for them or for what is behind them.",
-                cut(words.text, 80),
+                cut(text, 80),
             )

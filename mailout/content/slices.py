@@ -98,7 +98,10 @@ def slice_id(place: tuple[str, int, str, int]) -> str:
 
 def live(slices: Iterable[Slice], now: float) -> list[Slice]:
     """Those that may be sent now, in the order of the body: section, then broad to narrow."""
-    return sorted((one for one in slices if one.is_live(now)), key=_body_order)
+    return sorted(
+        (one for one in slices if one.is_live(now)),
+        key=lambda one: (one.section_order, one.specificity, one.sort_index, one.id),
+    )
 
 
 def assemble(slices: Iterable[Slice], places: Collection[str], now: float) -> Article | Missing:
@@ -115,10 +118,6 @@ def compose(chosen: Sequence[Slice]) -> Article | Missing:
         return Missing.HEADLINE_MISSING
     body = "\n\n".join(part for one in chosen for part in (one.body_md.strip("\n"), _link(one)) if part)
     return Article(headline.title, headline.dek, body, tuple(chosen))
-
-
-def _body_order(one: Slice) -> tuple[int, int, int, str]:
-    return one.section_order, one.specificity, one.sort_index, one.id
 
 
 def _headline(chosen: Sequence[Slice]) -> Slice | None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from html import escape
 from urllib.parse import quote, unquote
 
+from mailout.content.document import one_line
 from mailout.content.model import MARK_CLOSE, MARK_OPEN, Content, clean, mark
 
 _NAME = r"[^\W\d_][\w .\-]{0,63}"
@@ -25,7 +26,6 @@ _LITERAL = re.compile(r"\\(\{\{[^{}]{0,80}\}\})")
 _HIDDEN = re.compile(rf"{MARK_OPEN}(\d+){MARK_CLOSE}")
 _HIDDEN_IN_ADDRESS = re.compile(rf"(?:{MARK_OPEN}|%EE%80%80)(\d+)(?:{MARK_CLOSE}|%EE%80%81)")
 _TAG = re.compile(r'(<[a-zA-Z/][^<>"]*(?:"[^"]*"[^<>"]*)*>)')
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 class Place(StrEnum):
@@ -73,7 +73,7 @@ class Variable:
 
 def marked(written: str) -> str:
     """Plain text with its variables as marks. What it holds of our own characters must be gone before."""
-    return _WRITTEN.sub(lambda found: _stands_for(found), written)
+    return _WRITTEN.sub(_stands_for, written)
 
 
 def marked_address(address: str) -> str:
@@ -127,19 +127,18 @@ class Hidden:
     def show(self, html: str) -> str:
         """In well-formed HTML: marks in words and attributes, the author's own letters inside code."""
         parts, code = [], 0
+
+        def put(found: re.Match[str]) -> str:
+            original = self._found[int(found[1])]
+            return escape(original[0], quote=False) if code else _stands_for(original)
+
         for part in _TAG.split(html):
             if part.startswith(("<code", "<pre")):
                 code += 1
             elif part.startswith(("</code", "</pre")):
                 code -= 1
-            parts.append(_HIDDEN.sub(self._as_code if code else self._as_mark, part))
+            parts.append(_HIDDEN.sub(put, part))
         return "".join(parts)
-
-    def _as_mark(self, found: re.Match[str]) -> str:
-        return _stands_for(self._found[int(found[1])])
-
-    def _as_code(self, found: re.Match[str]) -> str:
-        return escape(self._found[int(found[1])][0], quote=False)
 
 
 # ── From marks to one recipient's mail ───────────────────────────────────────────────────────────
@@ -171,7 +170,8 @@ def filled(variables: Iterable[Variable], values: Mapping[str, object]) -> dict[
     """By mark, for one recipient. One without a value or a fallback is not in it: that mail is refused."""
     put = {}
     for variable in variables:
-        value = _one_line(values.get(variable.name)) or variable.fallback
+        given = values.get(variable.name)
+        value = one_line(clean("" if given is None else str(given))) or variable.fallback
         if value is not None:
             put[variable.key] = _escaped(value, variable.place)
     return put
@@ -200,9 +200,3 @@ def _escaped(value: str, place: Place) -> str:
             return quote(value, safe="")
         case Place.TEXT:
             return value
-
-
-def _one_line(value: object) -> str:
-    if value is None:
-        return ""
-    return _CONTROL.sub(" ", clean(str(value))).strip()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from mailout.content.footer import Footer
@@ -13,11 +13,11 @@ from mailout.content.layout import language_asked_for
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.tokens import Tokens
 from mailout.content.variables import filled, placeholders, variables_of
-from mailout.delivery.notification_mail import as_notification
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Claimed
 from mailout.delivery.single_mails import Category
 from mailout.errors import UsageError
+from mailout.logs import NOTIFICATION_FIELDS
 
 CONTENTS_KEPT = 256
 GENERAL = "general"
@@ -25,76 +25,62 @@ SINGLE_CONTENTS_KEPT = 8
 """Hardly any two single mails have the same."""
 
 
+@dataclass(repr=False)
 class Composer:
     """For one mailout: everything that its messages share is fixed here."""
 
-    def __init__(
-        self,
-        contents: Callable[[str], Content],
-        *,
-        footer: Footer,
-        tokens: Tokens,
-        from_email: str,
-        from_name: str,
-        reply_to: str | None,
-        list_key: str | None,
-        is_test: bool = False,
-        unsubscribe_mailbox: str | None = None,
-    ) -> None:
-        self._content = lru_cache(CONTENTS_KEPT)(partial(_as_test, contents) if is_test else contents)
-        self._footer = footer
-        self._tokens = tokens
-        self._from_email = from_email
-        self._from_name = from_name
-        self._reply_to = reply_to
-        self._list_key = list_key
-        self._is_test = is_test
-        self._unsubscribe_mailbox = unsubscribe_mailbox
-        self._list_id = list_id(list_key, from_email)
+    contents: Callable[[str], Content]
+    footer: Footer
+    tokens: Tokens
+    from_email: str
+    from_name: str
+    reply_to: str | None
+    list_key: str | None
+    is_test: bool = False
+    unsubscribe_mailbox: str | None = None
+
+    def __post_init__(self) -> None:
+        read = partial(_as_test, self.contents) if self.is_test else self.contents
+        self._content = lru_cache(CONTENTS_KEPT)(read)
+        self._list_id = list_id(self.list_key, self.from_email)
 
     def __call__(self, row: Claimed) -> Mail:
-        token = self._tokens.make(row.email, self._list_key)
-        url = self._footer.url(token, self._tokens.make_message(row.attempt.id))
-        content, from_name = self._content(row.content_hash), row.from_name or self._from_name
+        token = self.tokens.make(row.email, self.list_key)
+        url = self.footer.url(token, self.tokens.make_message(row.attempt.id))
+        content, from_name = self._content(row.content_hash), row.from_name or self.from_name
         values = {**row.variables, UNSUBSCRIBE_URL: url}
         if variables := variables_of(content):
-            shown = placeholders(variables) if self._is_test else row.variables
-            own = {**shown, "email": row.email, "from_name": from_name or self._from_email}
+            shown = placeholders(variables) if self.is_test else row.variables
+            own = {**shown, "email": row.email, "from_name": from_name or self.from_email}
             values |= filled(variables, own)
         return Mail(
             attempt=row.attempt,
             mailout_id=row.mailout_id,
             to=row.email,
-            from_email=self._from_email,
+            from_email=self.from_email,
             from_name=from_name,
-            reply_to=self._reply_to,
+            reply_to=self.reply_to,
             content=content,
             values=values,
             unsubscribe_url=url,
-            unsubscribe_mailbox=self._unsubscribe_mailbox,
+            unsubscribe_mailbox=self.unsubscribe_mailbox,
             list_id=self._list_id,
         )
 
 
+@dataclass(repr=False)
 class SingleComposer:
     """For mails without a mailout: each brings its own content, and what else differs."""
 
-    def __init__(
-        self,
-        contents: Callable[[str], Content],
-        *,
-        footer: Callable[[], Footer],
-        tokens: Tokens | None,
-        from_email: str,
-        from_name: str,
-        reply_to: str | None,
-    ) -> None:
-        self._content = lru_cache(SINGLE_CONTENTS_KEPT)(contents)
-        self._footer = footer
-        self._tokens = tokens
-        self._from_email = from_email
-        self._from_name = from_name
-        self._reply_to = reply_to
+    contents: Callable[[str], Content]
+    footer: Callable[[], Footer]
+    tokens: Tokens | None
+    from_email: str
+    from_name: str
+    reply_to: str | None
+
+    def __post_init__(self) -> None:
+        self._content = lru_cache(SINGLE_CONTENTS_KEPT)(self.contents)
 
     def __call__(self, row: Claimed) -> Mail:
         url = None if row.category == Category.TRANSACTIONAL else self._leave(row)
@@ -102,22 +88,31 @@ class SingleComposer:
             attempt=row.attempt,
             mailout_id=None,
             to=row.email,
-            from_email=self._from_email,
-            from_name=row.from_name or self._from_name,
-            reply_to=row.reply_to or self._reply_to,
+            from_email=self.from_email,
+            from_name=row.from_name or self.from_name,
+            reply_to=row.reply_to or self.reply_to,
             content=self._content(row.content_hash),
             values=row.variables if url is None else {**row.variables, UNSUBSCRIBE_URL: url},
             unsubscribe_url=url,
             headers=row.headers or {},
         )
-        return as_notification(mail, row.variables) if row.is_notification else mail
+        if not row.is_notification:
+            return mail
+        # The link is the producer's, and nobody promised that it understands a POST.
+        url = row.variables.get(UNSUBSCRIBE_URL)
+        return replace(mail, unsubscribe_url=url, one_click=False, tags=notification_tags(row.variables))
 
     def _leave(self, row: Claimed) -> str:
         """Marketing never goes without a link to leave by: without its settings, the message fails."""
-        if self._tokens is None:
+        if self.tokens is None:
             raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
-        token = self._tokens.make(row.email, None)
-        return self._footer().url(token, self._tokens.make_message(row.attempt.id))
+        token = self.tokens.make(row.email, None)
+        return self.footer().url(token, self.tokens.make_message(row.attempt.id))
+
+
+def notification_tags(variables: Mapping[str, str]) -> dict[str, str]:
+    """What its producer calls it: it stands in no text, and travels as tags, and through the log."""
+    return {name: variables[name] for name in NOTIFICATION_FIELDS if variables.get(name)}
 
 
 def list_id(list_key: str | None, from_email: str) -> str:

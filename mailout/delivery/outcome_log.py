@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from mailout.delivery.notification_mail import notification_tags
+from mailout.delivery.compose import notification_tags
 from mailout.delivery.protocol import Claimed, Ledger, Result
 from mailout.delivery.states import State
 

@@ -13,14 +13,6 @@ from mailout.delivery.states import State
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """An attempt of a dead session whose end its journal may know."""
-
-    attempt: Attempt
-    state: State
-
-
-@dataclass(frozen=True, slots=True)
 class Mail:
     """One message, ready to be spliced together and handed over."""
 
@@ -85,7 +77,10 @@ class Outbox(Protocol):
         """Whether what it sent lies in an archive: the outbox no longer knows it, and need not."""
         ...
 
-    def doubts(self, session: str) -> Sequence[Doubt]: ...
+    def doubts(self, session: str) -> Sequence[Attempt]:
+        """Attempts of a dead session whose end its journal may know."""
+        ...
+
     def epochs(self, ids: Sequence[str]) -> Mapping[str, int]: ...
     def stop_machine(self, machine: str) -> int:
         """Ask the living sessions of one machine's workers (`machine-<pid>`) to end; how many were asked."""

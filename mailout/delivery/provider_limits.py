@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 
 from mailout.clock import Clock
 from mailout.delivery.port import Allowance, Outbox, Transport
@@ -13,30 +14,30 @@ log = logging.getLogger("mailout.delivery")
 ASK_EVERY = 180.0
 
 
+@dataclass(repr=False)
 class ProviderLimits:
     """Keeps the quota in the store, where every sender counts against it."""
 
-    def __init__(self, store: Outbox, transport: Transport, clock: Clock) -> None:
-        self._store = store
-        self._transport = transport
-        self._clock = clock
-        self._allowance: Allowance | None = None
-        self._asked_at: float | None = None
+    store: Outbox
+    transport: Transport
+    clock: Clock
+    _allowance: Allowance | None = field(default=None, init=False)
+    _asked_at: float | None = field(default=None, init=False)
 
     def ask(self) -> Allowance | None:
         """Without an answer the last one holds."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
-            asked_at = self._store.now()  # before the question: what leaves meanwhile must not be lost
+            asked_at = self.store.now()  # before the question: what leaves meanwhile must not be lost
             try:
-                self._allowance = self._transport.allowance()
+                self._allowance = self.transport.allowance()
             except MailoutError as error:
                 log.warning("the provider does not tell its quota: %s", error)
             else:
                 self._asked_at = now
                 if self._allowance is not None:
                     left, most = self._allowance.available, self._allowance.most
-                    self._store.set_quota(self._transport.scope, left, asked_at, most=most)
+                    self.store.set_quota(self.transport.scope, left, asked_at, most=most)
         return self._allowance
 
     def rate(self, own: float) -> float:

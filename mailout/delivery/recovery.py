@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 from mailout.delivery.port import DeadJournal, Journals, Outbox
 from mailout.delivery.protocol import Pace, Result, Step
@@ -16,37 +15,16 @@ FAR = 1_000_000
 """A recovering step is so far ahead that no late copy of the dead session's own can follow it."""
 
 
-def recover(store: Outbox, journals: Journals, reap_grace: float) -> int:
-    """Settle by journal what dead processes of this machine left; how many attempts were cleared up."""
-    with journals.dead() as dead:
-        for journal in dead:
-            _check_known(store, journal)
-        cleared = _clear_all(store, journals, dead)
-    _reap(store, reap_grace)
-    return cleared
-
-
-def reap(store: Outbox, journals: Journals, grace: float) -> int:
-    """Give up who is lost, in the middle of the work: first by the journals of this machine, which know what
-    was never called. How many became unknown without one."""
+def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool = False) -> int:
+    """Give up who is lost: first by the journals of this machine, which know what was never called. How many
+    became unknown without one. `check_closed`: those that ended properly are held against the store, too."""
     with journals.dead() as dead:
         left = [journal for journal in dead if journal.closed_at_step is None]
-        for journal in left:
+        for journal in dead if check_closed else left:
             _check_known(store, journal)
-        _clear_all(store, journals, left)
-    return _reap(store, grace)
-
-
-def _clear_all(store: Outbox, journals: Journals, dead: Sequence[DeadJournal]) -> int:
-    cleared = 0
-    for journal in dead:
-        if journal.closed_at_step is None:
-            cleared += _clear(store, journal)
+        for journal in left:
+            _clear(store, journal)
             journals.forget(journal.session, FAR)
-    return cleared
-
-
-def _reap(store: Outbox, grace: float) -> int:
     lost = store.reap(grace)
     if lost:
         log.warning("%d messages are unknown: their sender disappeared from another machine", lost)
@@ -67,7 +45,7 @@ def _check_known(store: Outbox, journal: DeadJournal) -> None:
         )
 
 
-def _clear(store: Outbox, journal: DeadJournal) -> int:
+def _clear(store: Outbox, journal: DeadJournal) -> None:
     """Accepted → SENT; never called, or surely not accepted → withdrawn; else UNKNOWN.
 
     From a journal that may lack lines nothing is withdrawn: what it does not tell may have been called.
@@ -76,8 +54,7 @@ def _clear(store: Outbox, journal: DeadJournal) -> int:
     why = "its sender died during the call"
     if journal.incomplete is not None:
         why = f"its sender died, and its journal may lack lines: {journal.incomplete}"
-    for doubt in store.doubts(journal.session):
-        attempt = doubt.attempt
+    for attempt in store.doubts(journal.session):
         if attempt in journal.accepted:
             results.append(Result(attempt, State.SENT, provider_message_id=journal.accepted[attempt]))
         elif journal.incomplete is None and (attempt not in journal.called or attempt in journal.void):
@@ -109,4 +86,3 @@ def _clear(store: Outbox, journal: DeadJournal) -> int:
             len(withdraw),
             unknown,
         )
-    return len(results) + len(withdraw)

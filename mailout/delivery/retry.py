@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Result, RetryPlan
 from mailout.delivery.states import State
@@ -17,24 +18,16 @@ def decide(
     throttle_pause: float | None = 1.0,
 ) -> Result:
     """The step that this attempt's message takes next. `throttle_pause` None: a throttle costs an attempt."""
-
-    def result(
-        state: State, *, retry_in: float | None = None, give_back: bool = False, uncharge: bool = False
-    ) -> Result:
-        return Result(
-            attempt=claimed.attempt,
-            state=state,
-            provider_message_id=outcome.provider_message_id,
-            code=outcome.code,
-            category=outcome.category,
-            message=outcome.message,
-            original_code=outcome.original_code,
-            retry_in=retry_in,
-            duration_ms=duration_ms,
-            give_back=give_back,
-            uncharge=uncharge,
-        )
-
+    result = partial(
+        Result,
+        claimed.attempt,
+        provider_message_id=outcome.provider_message_id,
+        code=outcome.code,
+        category=outcome.category,
+        message=outcome.message,
+        original_code=outcome.original_code,
+        duration_ms=duration_ms,
+    )
     match outcome.kind:
         case OutcomeKind.SENT:
             return result(State.SENT)

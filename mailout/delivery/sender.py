@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from mailout.clock import Clock
 from mailout.delivery.call_pool import CallPool, InlineCallPool, ThreadCallPool
@@ -16,36 +17,26 @@ from mailout.delivery.options import Observer, RunReport, SenderOptions
 from mailout.delivery.pacing import bulk_size
 from mailout.delivery.port import Journals, Mail, Outbox, Transport
 from mailout.delivery.protocol import Claimed
-from mailout.delivery.recovery import recover
+from mailout.delivery.recovery import reap
 from mailout.delivery.run import Run
 from mailout.delivery.session import Session
 from mailout.delivery.store_retry import wait_for_store
 from mailout.delivery.throttling import Throttling
 
 
+@dataclass(eq=False, repr=False)
 class Sender:
     """One process's sender for one mailout (or, with no mailout, for single mails)."""
 
-    def __init__(
-        self,
-        store: Outbox,
-        transport: Transport,
-        compose: Callable[[Claimed], Mail],
-        journals: Journals,
-        clock: Clock,
-        options: SenderOptions,
-        observer: Observer | None = None,
-        throttling: Throttling | None = None,
-    ) -> None:
-        self._store = store
-        self._transport = transport
-        self._compose = compose
-        self._journals = journals
-        self._clock = clock
-        self._options = options
-        self._observer = observer
-        self._throttling = throttling or Throttling()
-        self._stop = threading.Event()
+    store: Outbox
+    transport: Transport
+    compose: Callable[[Claimed], Mail]
+    journals: Journals
+    clock: Clock
+    options: SenderOptions
+    observer: Observer | None = None
+    throttling: Throttling = field(default_factory=Throttling)
+    _stop: threading.Event = field(default_factory=threading.Event, init=False)
 
     def stop(self) -> None:
         """Finish what is in hand, write it down, release the rest. Safe in a signal handler."""
@@ -58,29 +49,30 @@ class Sender:
 
         Single mails have no end: `until_idle` ends when none is due.
         """
-        options = self._options
-        wait_for_store(lambda: recover(self._store, self._journals, options.timing.reap_grace), self._clock)
-        group_size = bulk_size(options.rate, min(self._transport.max_batch, options.batch_size))
+        options = self.options
+        grace = options.timing.reap_grace
+        wait_for_store(lambda: reap(self.store, self.journals, grace, check_closed=True), self.clock)
+        group_size = bulk_size(options.rate, min(self.transport.max_batch, options.batch_size))
         caller = Caller(
-            self._transport,
-            self._compose,
-            self._clock,
+            self.transport,
+            self.compose,
+            self.clock,
             options.rate,
             options.timing,
             options.retry,
-            self._throttling,
+            self.throttling,
             options.circuit_failures,
         )
         pool: CallPool = (
             InlineCallPool(caller) if options.inline else ThreadCallPool(options.concurrency, caller)
         )
         session = Session(
-            store=self._store,
-            transport=self._transport.name,
-            journals=self._journals,
-            clock=self._clock,
+            store=self.store,
+            transport=self.transport.name,
+            journals=self.journals,
+            clock=self.clock,
             options=options,
-            observer=self._observer,
+            observer=self.observer,
             stop=self._stop,
             caller=caller,
             pool=pool,

@@ -50,28 +50,15 @@ WAITING = (State.PENDING, State.RETRY_SCHEDULED)
 DOUBTFUL = (State.SENT_ATTEMPT, State.UNKNOWN)
 """What may still learn how its attempt ended."""
 
+_ENDS_OF_AN_ATTEMPT = frozenset(
+    {State.SENT, State.FAILED, State.RETRY_SCHEDULED, State.PENDING, State.VALIDATION_FAILED}
+)
+
 TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.PENDING: frozenset({State.SENT_ATTEMPT, State.SUPPRESSED, State.VALIDATION_FAILED, State.SENT}),
     State.RETRY_SCHEDULED: frozenset({State.SENT_ATTEMPT, State.SUPPRESSED, State.SENT}),
-    State.SENT_ATTEMPT: frozenset(
-        {
-            State.SENT,
-            State.FAILED,
-            State.RETRY_SCHEDULED,
-            State.UNKNOWN,
-            State.PENDING,
-            State.VALIDATION_FAILED,
-        }
-    ),
-    State.UNKNOWN: frozenset(
-        {
-            State.SENT,
-            State.FAILED,
-            State.RETRY_SCHEDULED,
-            State.PENDING,
-            State.VALIDATION_FAILED,
-        }
-    ),
+    State.SENT_ATTEMPT: _ENDS_OF_AN_ATTEMPT | {State.UNKNOWN},
+    State.UNKNOWN: _ENDS_OF_AN_ATTEMPT,
     State.FAILED: frozenset({State.PENDING}),
     State.SENT: frozenset({State.FAILED}),
     State.VALIDATION_FAILED: frozenset(),

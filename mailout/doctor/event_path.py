@@ -102,7 +102,7 @@ def topic_check(topic: str, subscriptions: Sequence[Subscription], event_path: E
 
 def policy_checks(topic: str, policy: Policy) -> Iterator[Check]:
     """May SES tell the topic anything? Silent if it may: the topic's own line has said that all is well."""
-    if not lets_publish(policy):
+    if not _lets(policy, "ses.amazonaws.com", "sns:Publish", None):
         remedy = "Allow sns:Publish to ses.amazonaws.com in the topic's policy; docs/aws.md has it."
         yield Check(
             f"topic {topic.rpartition(':')[2]}", "fail", "its policy does not let SES publish to it", remedy
@@ -127,11 +127,6 @@ def queue_checks(queue: QueueLook, topics: Sequence[str]) -> Iterator[Check]:
 def lets_write(policy: Policy, topic: str) -> bool:
     """Does a queue's policy let SNS put in what this topic says?"""
     return _lets(policy, "sns.amazonaws.com", "sqs:SendMessage", topic)
-
-
-def lets_publish(policy: Policy) -> bool:
-    """Does a topic's policy let SES tell it anything?"""
-    return _lets(policy, "ses.amazonaws.com", "sns:Publish", None)
 
 
 def _lets(policy: Policy, service: str, action: str, source: str | None) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mailout.audience.address_list import parse_address_list
-from mailout.audience.addresses import LEFT_OUT
+from mailout.audience.addresses import LEFT_OUT, parse_address_list
 from mailout.doctor.checks import Check, Level
 from mailout.setting_values import is_of_this_machine
 from mailout.settings import Settings

@@ -15,7 +15,7 @@ from typing import Any
 
 from mailout.audience.addresses import address_of
 from mailout.delivery.protocol import Attempt
-from mailout.feedback.model import Event, EventType
+from mailout.feedback.port import Event, EventType
 
 UNKNOWN_EVENT_TYPE = "unknown_event_type"
 GREETINGS = ("AmazonSnsSubscriptionSucceeded",)

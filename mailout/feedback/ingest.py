@@ -14,8 +14,17 @@ from typing import Any, Literal, Protocol
 
 from mailout.errors import StoreError, StoreUnavailable
 from mailout.feedback.events import NoEvent, Unreadable, parse_event
-from mailout.feedback.model import Applied, Effect, Event, EventType, Reading, Received, StatusChange, Waiting
-from mailout.feedback.port import Feedback
+from mailout.feedback.port import (
+    Applied,
+    Effect,
+    Event,
+    EventType,
+    Feedback,
+    Reading,
+    Received,
+    StatusChange,
+    Waiting,
+)
 from mailout.ids import message_id, uuid_of
 
 log = logging.getLogger("mailout.feedback")

@@ -1,4 +1,4 @@
-"""Reconciling the counters: lost messages are found, counters are checked, rates go to their pages."""
+"""Reconciling the counters: lost messages are found, the quota is asked for, counters are checked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mailout.error_log import ErrorRecord
-from mailout.errors import MailoutError
-from mailout.feedback.model import Doubts, Drift
-from mailout.feedback.port import FeedbackStore
+from mailout.feedback.port import Doubts, Drift, FeedbackStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,24 +14,18 @@ class Reconciled:
     reaped: int  # attempts of senders that disappeared; they are unknown now
     doubts: Doubts
     drift: tuple[Drift, ...]
-    quota_problem: str | None = None
 
 
 def reconcile(
-    store: FeedbackStore, reap: Callable[[], int], refresh_quota: Callable[[], object] | None = None
+    store: FeedbackStore, reap: Callable[[], int], refresh_quota: Callable[[], object]
 ) -> Reconciled:
-    """`reap` gives up the senders that disappeared; it may know a journal of theirs.
-    `refresh_quota` asks the provider, where there is one; its silence stops nothing else."""
+    """`reap` gives up the senders that disappeared; it may know a journal of theirs. `refresh_quota` asks the
+    provider; without an answer the last one holds."""
     reaped = reap()
-    problem = None
-    if refresh_quota is not None:
-        try:
-            refresh_quota()
-        except MailoutError as error:
-            problem = str(error)
+    refresh_quota()
     drift = tuple(store.usage_drift())
     store.record_errors([ErrorRecord("usage_drift", _in_words(d), stage="delivery") for d in drift])
-    return Reconciled(reaped, store.doubts_open(), drift, problem)
+    return Reconciled(reaped, store.doubts_open(), drift)
 
 
 def _in_words(drift: Drift) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mailout.audience.status import PRIORITY
-from mailout.feedback.model import StatusChange
+from mailout.audience.port import PRIORITY
+from mailout.feedback.port import StatusChange
 
 SOFT_BOUNCES = 3
 """Different messages that bounced softly, without a delivery between them, end mail."""

@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from mailout.audience.addresses import address_of
-from mailout.feedback.model import StatusChange
-from mailout.feedback.port import FeedbackStore
+from mailout.feedback.port import FeedbackStore, StatusChange
 
 
 class Reason(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Protocol
 
@@ -23,3 +24,9 @@ def days_ago(now: float, zone: tzinfo, days: int) -> str:
 
 def day_of(moment: float, zone: tzinfo) -> date:
     return datetime.fromtimestamp(moment, zone).date()
+
+
+def spread(moments: Sequence[float], sent: int) -> Sequence[tuple[float, int]]:
+    """What samples of the messages say of all: the nth of k left when about n/k of all had."""
+    ordered = sorted(moments)
+    return [(at, round(sent * n / len(ordered))) for n, at in enumerate(ordered, start=1)]

@@ -18,13 +18,12 @@ from mailout.content.port import Kind
 from mailout.content.slices import Article, Missing, Slice, live
 from mailout.delivery.protocol import ARTICLE_RETRIES
 from mailout.error_log import ErrorRecord
-from mailout.errors import Abort, AbortCode, NotFound, UsageError
+from mailout.errors import Abort, AbortCode, UsageError
 from mailout.intake.article_order import ArticleOrder
-from mailout.intake.census import Census, counted, problems
 from mailout.intake.port import ArticleBatch, IntakeStore, Member
-from mailout.intake.variants import Variants
+from mailout.intake.variants import Census, Variants, counted, problems
 from mailout.queue.mailout import Mailout, NewMailout
-from mailout.queue.port import Recipient
+from mailout.queue.port import Recipient, mailout_or_none
 from mailout.settings import Settings
 
 log = logging.getLogger("mailout.articles")
@@ -113,26 +112,23 @@ class ArticleIntake:
 
     def known(self, order: ArticleOrder) -> Mailout | None:
         """The batch as it was asked for before. Another article under its id is refused."""
-        if self._rehearses:
-            id = self.id_of(order, self.live_slices(order.article_key))
-        else:
-            id = ids.article_id(order.campaign_tag, order.send_batch_id)
-        try:
-            mailout = self._store.mailout(id)
-        except NotFound:
+        mailout = mailout_or_none(self._store, self.id_of(order))
+        if mailout is None:
             return None
-        batch = self._store.article_batch(id)
+        batch = self._store.article_batch(mailout.id)
         if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
+            shown = ", ".join(f"{key}={value}" for key, value in batch.audience.items()) or "(none)"
             raise BatchUsed(
-                f"This batch was asked for with the article {batch.article_key} and the filter"
-                f" {_shown(batch.audience)}.",
+                f"This batch was asked for with the article {batch.article_key} and the filter {shown}.",
                 remedy="Ask for exactly the same, or give another send_batch_id.",
             )
         return mailout
 
-    def id_of(self, order: ArticleOrder, slices: Sequence[Slice]) -> str:
+    def id_of(self, order: ArticleOrder, slices: Sequence[Slice] | None = None) -> str:
+        """A rehearsal's is of its content, too: of these slices, or of those that are live."""
         if not self._rehearses:
             return ids.article_id(order.campaign_tag, order.send_batch_id)
+        slices = slices or self.live_slices(order.article_key)
         content = json.dumps([[asdict(one) for one in slices], dict(order.audience_filter)], sort_keys=True)
         return ids.article_rehearsal_id(order.campaign_tag, order.send_batch_id, ids.uuid_of(content))
 
@@ -237,7 +233,3 @@ class ArticleIntake:
 
 class BatchUsed(UsageError):
     """A batch id stands for one article and one audience."""
-
-
-def _shown(audience: Mapping[str, str]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in audience.items()) or "(none)"

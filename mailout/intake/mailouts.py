@@ -16,21 +16,22 @@ from mailout.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.content.variables import as_written
 from mailout.delivery.protocol import RetryPlan
 from mailout.error_log import ErrorRecord
-from mailout.errors import Abort, AbortCode, MailoutError, NotFound, SettingsError, UsageError
+from mailout.errors import Abort, AbortCode, MailoutError, SettingsError, UsageError
 from mailout.intake.articles import ArticleIntake
-from mailout.intake.emails_for_tests import EmailsForTests
 from mailout.intake.port import IntakeStore
-from mailout.intake.readiness import Readiness
-from mailout.intake.reading import Announcement, LoadedMailout, Reading, Rendered
-from mailout.intake.refusals import (
+from mailout.intake.readiness import (
     AlreadyRehearsed,
+    EmailsForTests,
+    Readiness,
     already_rehearsed,
     already_sent,
     cancelled,
 )
+from mailout.intake.reading import Announcement, LoadedMailout, Reading, Rendered
 from mailout.page_status.updates import PageReports
-from mailout.queue.holds import needs_a_test
+from mailout.queue.deferrals import needs_a_test
 from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
+from mailout.queue.port import mailout_or_none
 from mailout.settings import Settings
 
 
@@ -90,12 +91,10 @@ class MailoutIntake:
         is_test = reading.is_test(test)
         with self._aborts_recorded(reading.source):
             if self.rehearses and not is_test:
-                self._ready.check_setup(is_test, reading.source.list_key)
-                self._ready.check_variables(reading)
+                self._ready.check(reading)
                 return self._rehearsal(reading)[0]
             if is_test or self._known(reading) is None:
-                self._ready.check_setup(is_test, reading.source.list_key)
-                self._ready.check_variables(reading, is_test)  # what cannot be rendered is refused now
+                self._ready.check(reading, is_test)  # what cannot be rendered is refused now
         return self._id(reading.source, is_test)
 
     def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
@@ -104,10 +103,7 @@ class MailoutIntake:
         source = reading.source
         if self.rehearses or reading.is_test(test):
             return None
-        try:
-            known = self.store.mailout(ids.mailout_id(source.ref))
-        except NotFound:
-            known = None
+        known = mailout_or_none(self.store, ids.mailout_id(source.ref))
         if known is not None and known.frozen_at is not None:
             people = known.ledger.pending
         else:
@@ -124,8 +120,7 @@ class MailoutIntake:
         return Reading(self.source_mailout(ref), self._rendered, again)
 
     def _rehearse(self, reading: Reading) -> Mailout:
-        self._ready.check_setup(False, reading.source.list_key)
-        self._ready.check_variables(reading)
+        self._ready.check(reading)
         id, known = self._rehearsal(reading)
         return known or self._enqueue(id, reading, is_test=False)
 
@@ -137,11 +132,8 @@ class MailoutIntake:
             raise already_sent(as_written(source.document.subject))
         for run in count(1):
             id = ids.rehearsal_id(source.ref, reading.content.hash, run)
-            try:
-                known = self.store.mailout(id)
-            except NotFound:
-                return id, None
-            if known.status in (Status.PENDING, Status.PROCESSING):
+            known = mailout_or_none(self.store, id)
+            if known is None or known.status in (Status.PENDING, Status.PROCESSING):
                 return id, known
             if known.status is Status.COMPLETED and not reading.again:
                 raise already_rehearsed(known)
@@ -166,24 +158,18 @@ class MailoutIntake:
 
     def _known(self, reading: Reading) -> Mailout | None:
         """A real mailout is one mailout, however often it is asked for; its content is the first one."""
-        source_mailout = reading.source
-        try:
-            mailout = self.store.mailout(ids.mailout_id(source_mailout.ref))
-        except NotFound:
-            if source_mailout.already_sent:
-                raise already_sent(as_written(source_mailout.document.subject)) from None
-            return None
-        if mailout.status is Status.COMPLETED:
+        mailout = mailout_or_none(self.store, ids.mailout_id(reading.source.ref))
+        if mailout is not None and mailout.status is Status.COMPLETED:
             raise already_sent(mailout.subject)
-        if mailout.status is Status.CANCELLED and mailout.ledger.suppressed == mailout.ledger.recipients:
+        if mailout is not None and mailout.status is Status.CANCELLED:
+            if mailout.ledger.suppressed != mailout.ledger.recipients:
+                raise cancelled(mailout)
             return None  # nobody has got it: it may be sent after all
-        if mailout.status is Status.CANCELLED:
-            raise cancelled(mailout)
-        if mailout.content_hash is None and source_mailout.already_sent:
-            raise already_sent(as_written(source_mailout.document.subject))
-        if mailout.content_hash and self._settings.require_test:
-            return self._with_content_of(mailout, reading)
-        return mailout if mailout.content_hash else None
+        if mailout is None or mailout.content_hash is None:
+            if reading.source.already_sent:
+                raise already_sent(as_written(reading.source.document.subject))
+            return None
+        return self._with_content_of(mailout, reading) if self._settings.require_test else mailout
 
     def render_again(self, mailout: Mailout) -> None:
         """Of a page that waited for a test, what it says now: only that may be what was tested.
@@ -211,9 +197,7 @@ class MailoutIntake:
         return mailout
 
     def _enqueue_new(self, reading: Reading, id: str, is_test: bool) -> Mailout:
-        self._ready.check_setup(is_test, reading.source.list_key)
-        reading.render()  # before the queue knows of it
-        self._ready.check_variables(reading, is_test)
+        self._ready.check(reading, is_test)  # renders it, before the queue knows of it
         self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
         mailout = self._enqueue(id, reading, is_test=is_test)
         if mailout.status is Status.CANCELLED:

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from mailout.clock import timestamp_of
 from mailout.intake.notification_port import ProducerRow
 
 if TYPE_CHECKING:
@@ -21,18 +22,17 @@ VERSION = "1.0"
 TEMPLATE = "open-seat"
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryPolicy:
-    """How often, how soon again, and how long a row is a worker's."""
+MAX_ATTEMPTS = 3
+LOCK_SECONDS = 120
+"""How long a row is a worker's."""
+RETRY_MS = (0, 2000, 7000)
+"""After each attempt."""
 
-    max_attempts: int = 3
-    lock_ttl_seconds: int = 120
-    retry_schedule_ms: Sequence[int] = (0, 2000, 7000)
 
-    def delay_after(self, attempts: int, retry_after: float | None = None) -> float:
-        """Seconds until the next pick after so many attempts: the later of both, within the lock's time."""
-        scheduled = self.retry_schedule_ms[min(attempts, len(self.retry_schedule_ms)) - 1] / 1000
-        return min(max(scheduled, retry_after or 0.0), float(self.lock_ttl_seconds))
+def retry_delay(attempts: int, retry_after: float | None = None) -> float:
+    """Seconds until the next pick after so many attempts: the later of both, within the lock's time."""
+    scheduled = RETRY_MS[min(attempts, len(RETRY_MS)) - 1] / 1000
+    return min(max(scheduled, retry_after or 0.0), float(LOCK_SECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,37 +42,6 @@ class JobOptions:
     base_url: str
     locale: str
     template_version: str = "v1"
-    policy: DeliveryPolicy = DeliveryPolicy()
-
-
-@dataclass(frozen=True, slots=True)
-class MailJob:
-    """A valid job, typed: what the rest of the program reads of it."""
-
-    notification_id: int
-    open_event_id: int
-    subscription_id: int
-    dedupe_key: str
-    trace_id: str | None
-    locale: str
-    email: str
-    template_id: str
-    template_version: str
-    variables: Mapping[str, Any]
-    term: str
-    campus: str
-    manage_url: str
-    unsubscribe_url: str | None
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """Travels with the mail: in the outbox row, in its tags, in the log."""
-        return {
-            "subscriptionId": str(self.subscription_id),
-            "openEventId": str(self.open_event_id),
-            "term": self.term,
-            "campus": self.campus,
-        }
 
 
 class BrokenJob(ValueError):
@@ -86,7 +55,7 @@ def build_job(row: ProducerRow, options: JobOptions) -> dict[str, Any]:
     """The payload as the contract describes it. What the event noted goes before what tables say now."""
     event, subscription = row.event or {}, row.subscription or {}
     section, course = row.section or {}, row.course or {}
-    noted = payload_of(event)
+    noted = _json_object(event.get("payload"), "open_events.payload")
     links = links_of(subscription, options.base_url)
     title = noted.get("courseTitle") or course.get("title")
     number = noted.get("sectionNumber") or section.get("section_number")
@@ -102,7 +71,6 @@ def build_job(row: ProducerRow, options: JobOptions) -> dict[str, Any]:
         "notes": noted.get("notes"),
         **links,
     }
-    policy = options.policy
     job = {
         "version": noted.get("version", VERSION),
         "notificationId": row.notification_id,
@@ -141,9 +109,9 @@ def build_job(row: ProducerRow, options: JobOptions) -> dict[str, Any]:
         ),
         "links": links,
         "deliveryPolicy": {
-            "maxAttempts": policy.max_attempts,
-            "lockTtlSeconds": policy.lock_ttl_seconds,
-            "retryScheduleMs": list(policy.retry_schedule_ms),
+            "maxAttempts": MAX_ATTEMPTS,
+            "lockTtlSeconds": LOCK_SECONDS,
+            "retryScheduleMs": list(RETRY_MS),
         },
     }
     return _known(job)
@@ -151,10 +119,6 @@ def build_job(row: ProducerRow, options: JobOptions) -> dict[str, Any]:
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def payload_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _json_object(event.get("payload"), "open_events.payload")
 
 
 def preferences_of(subscription: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -199,22 +163,14 @@ def language_tag(locale: str) -> str:
 
 
 def as_date_time(written: Any) -> str | None:
-    """RFC 3339, from either form that a producer writes; what is no time stays, for the schema to refuse."""
+    """RFC 3339, from either form that a producer writes: ISO with a zone, or `datetime('now')`, which is UTC
+    without saying so. What is no time stays, for the schema to refuse."""
     if written is None or written == "":
         return None
-    moment = read_time(written)
+    moment = timestamp_of(str(written))
     if moment is None:
         return str(written)
     return datetime.fromtimestamp(moment, UTC).isoformat().replace("+00:00", "Z")
-
-
-def read_time(written: Any) -> float | None:
-    """ISO with a zone, or `datetime('now')`, which is UTC without saying so."""
-    try:
-        moment = datetime.fromisoformat(str(written))
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def meeting_summary(meetings: Sequence[Mapping[str, Any]], section: Mapping[str, Any]) -> str:
@@ -261,25 +217,8 @@ def problems_of(job: Mapping[str, Any]) -> Iterator[str]:
             yield f"{where}: is not of {error.validator} {error.validator_value}"
 
 
-def read_job(job: Mapping[str, Any]) -> MailJob:
-    """The typed job; BrokenJob says what is wrong with it."""
+def require_valid(job: Mapping[str, Any]) -> None:
+    """BrokenJob says what is wrong with it."""
     problems = list(problems_of(job))
     if problems:
         raise BrokenJob("; ".join(problems[:5]))
-    template, event, links = job["template"], job["event"], job["links"]
-    return MailJob(
-        notification_id=job["notificationId"],
-        open_event_id=job["openEventId"],
-        subscription_id=job["subscriptionId"],
-        dedupe_key=job["dedupeKey"],
-        trace_id=job.get("traceId"),
-        locale=job["locale"],
-        email=job["recipient"]["email"],
-        template_id=template["id"],
-        template_version=template.get("version", "v1"),
-        variables=template["variables"],
-        term=event["termId"],
-        campus=event["campusCode"],
-        manage_url=links["manageUrl"],
-        unsubscribe_url=links.get("unsubscribeUrl"),
-    )

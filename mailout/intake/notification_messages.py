@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from mailout import ids
@@ -10,7 +12,7 @@ from mailout.audience.addresses import normalise
 from mailout.content.model import UNSUBSCRIBE_URL, Content
 from mailout.content.notification_templates import MANAGE_URL, NotificationTemplates, TemplateProblem
 from mailout.errors import Abort
-from mailout.intake.notification_job import BrokenJob, JobOptions, MailJob, build_job, read_job
+from mailout.intake.notification_job import BrokenJob, JobOptions, build_job, require_valid
 from mailout.intake.notification_port import NewNotification, ProducerRow
 from mailout.intake.notification_rules import Fail
 
@@ -47,40 +49,46 @@ class NotificationMessages:
             rehearsal=self._options.rehearsal,
         )
 
-    def make(self, row: ProducerRow) -> tuple[MailJob, Content] | Fail:
-        """The row's job and its rendered mail."""
+    def make(self, row: ProducerRow) -> tuple[Mapping[str, Any], Content] | Fail:
+        """The row's job, held against the schema, and its rendered mail."""
         try:
-            job = read_job(build_job(row, self._options.job))
+            job = build_job(row, self._options.job)
+            require_valid(job)
         except BrokenJob as error:
             return Fail("broken_payload", str(error))
+        template = job["template"]
         try:
             return job, self._templates.render(
-                job.template_id, job.template_version, job.locale, job.variables
+                template["id"], template["version"], job["locale"], template["variables"]
             )
         except TemplateProblem as problem:
             return Fail(problem.code, str(problem))
         except Abort as abort:
             return Fail("invalid_template", str(abort))
 
-    def message(self, key: str, requeues: int, job: MailJob, content: Content) -> NewNotification:
+    def message(self, key: str, requeues: int, job: Mapping[str, Any], content: Content) -> NewNotification:
         """For the outbox. `requeues`: each time a person has requeued a row, it gets another message."""
         rehearsed = content.hash if self._options.rehearsal else None
         values = {
-            "notification_id": str(job.notification_id),
-            MANAGE_URL: job.manage_url,
-            UNSUBSCRIBE_URL: job.unsubscribe_url,
-            "traceId": job.trace_id,
-            **job.metadata,
+            "notification_id": str(job["notificationId"]),
+            MANAGE_URL: job["links"]["manageUrl"],
+            UNSUBSCRIBE_URL: job["links"].get("unsubscribeUrl"),
+            # These travel with the mail, as its tags and in the log.
+            "traceId": job.get("traceId"),
+            "subscriptionId": str(job["subscriptionId"]),
+            "openEventId": str(job["openEventId"]),
+            "term": job["event"]["termId"],
+            "campus": job["event"]["campusCode"],
         }
         return NewNotification(
             key=key,
             id=ids.notification_id(
-                self._options.source, job.dedupe_key, str(job.subscription_id), requeues, rehearsed
+                self._options.source, job["dedupeKey"], str(job["subscriptionId"]), requeues, rehearsed
             ),
-            email=normalise(job.email),
+            email=normalise(job["recipient"]["email"]),
             content_hash=content.hash,
             variables={name: value for name, value in values.items() if value is not None},
-            dedupe_key=job.dedupe_key,
-            request_id=job.trace_id,
+            dedupe_key=job["dedupeKey"],
+            request_id=job.get("traceId"),
             is_rehearsal=self._options.rehearsal,
         )

@@ -1,16 +1,20 @@
-"""What a producer's row asks for now: a mail, nothing any more, nothing yet, or a person's attention."""
+"""What a producer's row asks for now, and what is reported to it once its message has ended."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from mailout.audience.addresses import Dropped, normalise
-from mailout.intake.notification_job import BrokenJob, preferences_of, read_time
-from mailout.intake.notification_port import ProducerRow
+from mailout.clock import timestamp_of
+from mailout.delivery.states import State
+from mailout.intake.notification_job import MAX_ATTEMPTS, BrokenJob, preferences_of, retry_delay
+from mailout.intake.notification_port import KnownMessage, ProducerRow, RowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +40,18 @@ class Wait:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """Another channel's worker takes it."""
-
-
-Verdict = Skip | Fail | Wait | Leave
-
-
 def verdict(
-    row: ProducerRow, *, now: float, zone: ZoneInfo, max_attempts: int = 3, leave_other_channels: bool = False
-) -> Verdict | None:
+    row: ProducerRow, *, now: float, zone: ZoneInfo, leave_other_channels: bool
+) -> Skip | Fail | Wait | None:
     """Why no mail is sent for it now; None: one is."""
     if row.event is None or row.subscription is None:
         missing = "open_events" if row.event is None else "subscriptions"
         return Fail("broken_payload", f"Its row in {missing} is not there.")
     if str(row.subscription["contact_type"]).lower() != "email":
         if leave_other_channels:
-            return Leave()
+            return Wait(inf)  # another channel's worker takes it
         return Skip("non_email_contact", f"Its contact is {row.subscription['contact_type']}, not e-mail.")
-    if row.attempts >= max_attempts:
+    if row.attempts >= MAX_ATTEMPTS:
         return Fail("max_attempts", f"It has been tried {row.attempts} times.")
     try:
         preferences = preferences_of(row.subscription)
@@ -86,7 +82,7 @@ def _unwanted(
 
 
 def _not_yet(preferences: Mapping[str, Any], *, now: float, zone: ZoneInfo) -> Wait | None:
-    until = read_time(preferences.get("snoozeUntil"))
+    until = timestamp_of(str(preferences.get("snoozeUntil")))
     if until is not None and until > now:
         return Wait(until - now)
     window = preferences.get("deliveryWindow")
@@ -106,3 +102,64 @@ def minutes_until(start: int, end: int, at: datetime) -> int:
         return 0
     is_open = start <= minute < end if start < end else minute >= start or minute < end
     return 0 if is_open else (start - minute) % 1440
+
+
+# ── From a message's end in our outbox to what is reported to the producer's row ──
+
+NOT_TO_THIS_ADDRESS = ("INVALID_EMAIL", "RECIPIENT_NOT_FOUND")
+
+
+def result_of(row: ProducerRow, message: KnownMessage, provider: str) -> RowResult | None:
+    """None: it has not ended yet."""
+    whose = {"provider": provider, "outboxId": message.id, "epoch": message.epoch}
+    if message.state is State.SENT:
+        sent = {"provider": provider, "providerMessageId": message.provider_message_id, "status": "sent"}
+        return RowResult(row=row, status="sent", error={**sent, **whose}, event="notify_sent")
+    if message.may_be_tried_again:
+        return _tried(row, message, whose)
+    if message.state is State.SUPPRESSED:
+        return nack(row, Skip("suppressed", "The address has bounced, complained or left."), whose)
+    if message.state is State.UNKNOWN:
+        why = message.message or "no answer"
+        return nack(row, Fail("outcome_unknown", f"It may have been sent: {why}."), whose)
+    if message.state in (State.FAILED, State.VALIDATION_FAILED):
+        said = message.message or message.code or "refused"
+        if message.code in NOT_TO_THIS_ADDRESS:
+            return nack(row, Skip("invalid_recipient", said), whose)
+        return nack(row, Fail(message.code or "failed", said), whose)
+    return None
+
+
+def _tried(row: ProducerRow, message: KnownMessage, whose: dict[str, Any]) -> RowResult:
+    attempts = row.attempts + 1
+    error = {"code": message.code, "message": message.message, "status": "retryable", **whose}
+    if attempts >= MAX_ATTEMPTS:
+        return RowResult(row=row, status="failed", error=error, event="notify_failed")
+    delay = round(retry_delay(attempts, message.retry_after), 3)
+    return RowResult(row=row, status="pending", error={**error, "retryAfterSeconds": delay}, pick_in=delay)
+
+
+def nack(row: ProducerRow, why: Skip | Fail, more: dict[str, Any] | None = None) -> RowResult:
+    """A terminal one."""
+    return RowResult(
+        row=row,
+        status="skipped" if isinstance(why, Skip) else "failed",
+        error={"code": why.code, "message": why.message, "status": "failed", **(more or {})},
+        spends_attempt=why.code != "max_attempts",  # those were counted when they were made
+        event="notify_failed",
+    )
+
+
+def was_tried(row: ProducerRow, message: KnownMessage) -> bool:
+    """Whether the row itself holds this attempt's result: we died before we could note it."""
+    try:
+        error = json.loads(row.notification.get("error") or "{}")
+    except ValueError:
+        return False
+    found = error if isinstance(error, dict) else {}
+    return (found.get("outboxId"), found.get("epoch")) == (message.id, message.epoch)
+
+
+def looks_requeued(row: ProducerRow) -> bool:
+    """As an operator leaves it; a row that was never tried looks the same."""
+    return row.attempts == 0 and not row.notification.get("error")

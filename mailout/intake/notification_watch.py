@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import fields
 
 from mailout.clock import Clock
 from mailout.delivery.store_retry import pause
@@ -33,6 +32,7 @@ def dispatch(
         try:
             if worker is None:
                 worker, opened_at = open_worker(), clock.monotonic()
+                worker.counts = total  # one count, however many workers it takes
             picked = worker.round()
             reported = ""
         except HomeUnwritable:
@@ -41,7 +41,7 @@ def dispatch(
             if str(error) != reported:
                 log.warning("%s", error)
             reported = str(error)
-            _close(worker, total)
+            _close(worker)
             worker = None
             pause(clock, stop, AWAY_SECONDS)
             continue
@@ -51,14 +51,12 @@ def dispatch(
         if not picked:
             pause(clock, stop, IDLE_SECONDS)
             if worker.on_a_copy and clock.monotonic() - opened_at > COPY_SECONDS:
-                _close(worker, total)
+                _close(worker)
                 worker = None
-    _close(worker, total)
+    _close(worker)
     return total
 
 
-def _close(worker: NotificationWorker | None, total: Counts) -> None:
+def _close(worker: NotificationWorker | None) -> None:
     if worker is not None:
-        for one in fields(Counts):
-            setattr(total, one.name, getattr(total, one.name) + getattr(worker.counts, one.name))
         worker.close()

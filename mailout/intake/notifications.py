@@ -19,7 +19,7 @@ from mailout.content.port import Contents
 from mailout.delivery.options import Ended, RunReport
 from mailout.delivery.states import WAITING, State
 from mailout.errors import SourceUnavailable
-from mailout.intake.notification_job import MailJob
+from mailout.intake.notification_job import LOCK_SECONDS
 from mailout.intake.notification_messages import NotificationMessages, WorkerOptions
 from mailout.intake.notification_port import (
     Counts,
@@ -32,8 +32,8 @@ from mailout.intake.notification_port import (
     Reported,
     RowResult,
 )
-from mailout.intake.notification_results import looks_requeued, nack, result_of, was_tried
-from mailout.intake.notification_rules import Fail, Leave, Skip, Wait, verdict
+from mailout.intake.notification_rules import Wait, looks_requeued, nack, result_of, verdict, was_tried
+from mailout.retries import retried
 
 log = logging.getLogger("mailout.notifications")
 
@@ -153,17 +153,10 @@ class NotificationWorker:
             row,
             now=self._clock.now(),
             zone=options.zone,
-            max_attempts=options.job.policy.max_attempts,
             leave_other_channels=options.leave_other_channels,
         )
-        made: tuple[MailJob, Content] | None = None
-        if why is None:
-            made_or_why = self._messages.make(row)
-            if isinstance(made_or_why, Fail):
-                why = made_or_why
-            else:
-                made = made_or_why
-        if made is not None:
+        made = why or self._messages.make(row)
+        if isinstance(made, tuple):
             job, content = made
             batch.contents[content.hash] = content
             batch.new.append(self._messages.message(key, requeues, job, content))
@@ -173,11 +166,10 @@ class NotificationWorker:
             if after is not State.SUPPRESSED:  # somebody has begun it
                 batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
                 return
-        if isinstance(why, Skip | Fail):
-            batch.results.append((key, nack(row, why), message))
-        elif isinstance(why, Wait | Leave):
-            limit = float(options.job.policy.lock_ttl_seconds)
-            batch.delays[row.notification_id] = limit if isinstance(why, Leave) else min(why.seconds, limit)
+        if isinstance(made, Wait):
+            batch.delays[row.notification_id] = min(made.seconds, float(LOCK_SECONDS))
+        else:
+            batch.results.append((key, nack(row, made), message))
 
     # ── sending ──
 
@@ -194,11 +186,16 @@ class NotificationWorker:
     def _deliver(self, batch: _Round) -> None:
         """Until each message of ours has ended, or something keeps them from being sent."""
         waiting = {one.key for one in batch.new}
-        until = self._clock.monotonic() + self._options.job.policy.lock_ttl_seconds / 2
+        until = self._clock.monotonic() + LOCK_SECONDS / 2
         while waiting:
             report = self._send(SEND_SECONDS)
             known = self._store.recall_notifications(sorted(waiting), requeue=False)
-            waiting = {key for key in waiting if not self._has_ended(batch, key, known[key].message)}
+            waiting = {
+                key
+                for key in waiting
+                if (message := known[key].message) is None
+                or not self._ended(batch, key, batch.rows[key], message)
+            }
             if not waiting:
                 return
             held_up = report.ended not in (Ended.DONE, Ended.DEADLINE)
@@ -208,16 +205,13 @@ class NotificationWorker:
             self._producer.still_ours([batch.rows[key].notification_id for key in waiting])
             self._clock.sleep(0.2)
 
-    def _has_ended(self, batch: _Round, key: str, message: KnownMessage | None) -> bool:
-        return message is not None and self._ended(batch, key, batch.rows[key], message)
-
     def _ended(self, batch: _Round, key: str, row: ProducerRow, message: KnownMessage) -> bool:
         """Whether this batch need not wait for it any more."""
         if message.given_up_for is not None and 0 <= message.given_up_for < self._options.lost_after:
             # A sender that only stood still knows what it sent, and what it never called.
             batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
             return True
-        result = result_of(row, message, self._options.provider, self._options.job.policy)
+        result = result_of(row, message, self._options.provider)
         if result is not None:
             batch.results.append((key, result, message))
         return result is not None
@@ -254,16 +248,15 @@ class NotificationWorker:
 
     def _write(self, results: Sequence[RowResult]) -> set[int]:
         """Rows stay locked meanwhile; should it take longer, whoever picks them next reports it."""
-        for attempt in range(WRITE_TRIES):
-            try:
-                return self._producer.write(results)
-            except SourceUnavailable as error:
-                if attempt == 0:
-                    log.warning("%s", error)
-                if attempt == WRITE_TRIES - 1:
-                    raise
-            self._clock.sleep(1.0)
-        raise AssertionError("unreachable")
+
+        def pause_if_away(error: Exception, tries: int) -> float | None:
+            if not isinstance(error, SourceUnavailable) or tries == WRITE_TRIES:
+                return None
+            if tries == 1:
+                log.warning("%s", error)
+            return 1.0
+
+        return retried(lambda: self._producer.write(results), pause_if_away, self._clock)
 
     def _count(self, results: Sequence[RowResult]) -> None:
         for result in results:

@@ -10,7 +10,6 @@ from mailout.error_log import ErrorRecord
 from mailout.errors import (
     Abort,
     MailoutError,
-    NotFound,
     SettingsError,
     SourceRefused,
     SourceUnavailable,
@@ -20,7 +19,7 @@ from mailout.intake.article_order import ArticleOrder
 from mailout.intake.mailouts import MailoutIntake
 from mailout.page_status.port import PageReporter
 from mailout.queue.mailout import Mailout
-from mailout.queue.port import Request, RequestKind
+from mailout.queue.port import Request, RequestKind, mailout_or_none
 
 log = logging.getLogger("mailout.requests")
 
@@ -155,7 +154,8 @@ def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> No
     store = intake.store
     try:
         for ref in reporter.done_by_hand(store.now() - RECENT):
-            if _is_known(intake, ref) or any(e.code == SET_TO_DONE for e in store.errors(ref)):
+            known = mailout_or_none(store, ids.mailout_id(ref))
+            if (known and known.ref == ref) or any(e.code == SET_TO_DONE for e in store.errors(ref)):
                 continue
             reporter.note(ref, DONE_BY_HAND)
             store.record_errors([ErrorRecord(SET_TO_DONE, DONE_BY_HAND, "content", mailout=ref)])
@@ -164,13 +164,6 @@ def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> No
     except MailoutError as error:
         log.warning("Notion was not asked for pages that were set to done: %s", error)
     intake.pages.report_errors()
-
-
-def _is_known(intake: MailoutIntake, ref: str) -> bool:
-    try:
-        return intake.store.mailout(ids.mailout_id(ref)).ref == ref
-    except NotFound:
-        return False
 
 
 def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:

@@ -61,8 +61,8 @@ class Faulty(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandedIn:
-    """A mail as a program hands it in."""
+class MailRequest:
+    """A mail as a program asks for it."""
 
     to: str
     subject: str
@@ -93,7 +93,7 @@ class SingleMailIntake:
     footer: Callable[[], Footer]
     is_rehearsal: bool
 
-    def prepare(self, given: HandedIn, *, company: str, request_id: str, key: str | None) -> SingleMail:
+    def prepare(self, given: MailRequest, *, company: str, request_id: str, key: str | None) -> SingleMail:
         """The message, or `Faulty` with all that is wrong."""
         faults = [*_faults(given)]
         content = None if faults else self._content(given, faults)
@@ -119,7 +119,7 @@ class SingleMailIntake:
             is_rehearsal=self.is_rehearsal,
         )
 
-    def _content(self, given: HandedIn, faults: list[Fault]) -> Content | None:
+    def _content(self, given: MailRequest, faults: list[Fault]) -> Content | None:
         """The HTML as it was given: no layout, and a footer for marketing alone."""
         html = clean(given.html)
         words = plain_text(html)
@@ -149,7 +149,7 @@ def _with(html: str, footer: str) -> str:
     return f"{html[: ends[-1]]}{footer}{html[ends[-1] :]}" if ends else f"{html}{footer}"
 
 
-def _faults(given: HandedIn) -> Iterator[Fault]:
+def _faults(given: MailRequest) -> Iterator[Fault]:
     yield from _text_faults(given)
     yield from _address_faults(given)
     yield from _recipient_faults(given)
@@ -161,7 +161,7 @@ def _payload(place: str, message: str) -> Fault:
     return Fault(Code.INVALID_PAYLOAD, place, message)
 
 
-def _text_faults(given: HandedIn) -> Iterator[Fault]:
+def _text_faults(given: MailRequest) -> Iterator[Fault]:
     """What no header can carry, and what no store can keep."""
     lines = {
         "subject": given.subject,
@@ -190,7 +190,7 @@ def external_id_fault(given: str) -> str | None:
     return None
 
 
-def _address_faults(given: HandedIn) -> Iterator[Fault]:
+def _address_faults(given: MailRequest) -> Iterator[Fault]:
     places = {"to": given.to, "reply_to": given.reply_to, "recipient.email": given.recipient_email}
     for place, address in places.items():
         if address is None:
@@ -201,7 +201,7 @@ def _address_faults(given: HandedIn) -> Iterator[Fault]:
             yield Fault(Code.INVALID_EMAIL, place, f"is no address that mail can be sent to ({why})")
 
 
-def _recipient_faults(given: HandedIn) -> Iterator[Fault]:
+def _recipient_faults(given: MailRequest) -> Iterator[Fault]:
     if not given.names_recipient:
         return
     if given.recipient_id is None and given.external_id is None:
@@ -214,7 +214,7 @@ def _recipient_faults(given: HandedIn) -> Iterator[Fault]:
             yield _payload("recipient.email", "is not the address in `to`")
 
 
-def _header_faults(given: HandedIn) -> Iterator[Fault]:
+def _header_faults(given: MailRequest) -> Iterator[Fault]:
     if len(given.headers) > MAX_HEADERS:
         yield _payload("headers", f"has more than {MAX_HEADERS} entries")
         return
@@ -230,7 +230,7 @@ def _header_faults(given: HandedIn) -> Iterator[Fault]:
             yield _payload(place, f"has more than {MAX_HEADER} bytes")
 
 
-def _template_faults(given: HandedIn) -> Iterator[Fault]:
+def _template_faults(given: MailRequest) -> Iterator[Fault]:
     if len(given.subject) > MAX_SUBJECT:
         yield Fault(Code.INVALID_TEMPLATE, "subject", f"has more than {MAX_SUBJECT} characters")
     if len(given.html.encode(errors="replace")) > MAX_HTML:

@@ -7,17 +7,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from mailout.audience.tables import open_table
+from mailout.clock import timestamp_of
 from mailout.content.model import clean
 from mailout.content.slices import PublishStatus, Slice, slice_id
 from mailout.errors import HomeUnwritable, UsageError
+from mailout.intake.article_order import KEY
 
-KEY = re.compile(r"[a-z0-9-]+")
 SCOPE = "ocd-division/"
 COLUMNS = (
     *("article_key", "section_order", "is_headline", "title", "dek", "body_md", "link_url", "scope_ocd_id"),
@@ -208,11 +208,10 @@ def _time(row: Mapping[str, str], name: str) -> float | None:
     written = row.get(name, "")
     if not written:
         return None
-    try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
-        raise _unreadable(name, written, "a date such as 2026-11-15 or 2026-11-15T09:00:00Z") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    moment = timestamp_of(written)
+    if moment is None:
+        raise _unreadable(name, written, "a date such as 2026-11-15 or 2026-11-15T09:00:00Z")
+    return moment
 
 
 def _tags(written: str) -> tuple[str, ...]:

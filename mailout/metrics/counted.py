@@ -11,9 +11,8 @@ from mailout.clock import Clock
 from mailout.delivery.protocol import Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import StoreError
-from mailout.feedback.model import Applied, Reading
-from mailout.metrics.model import Counter
-from mailout.metrics.port import MetricsStore
+from mailout.feedback.port import Applied, Reading
+from mailout.metrics.port import Counter, MetricsStore
 from mailout.metrics.tally import Tally
 from mailout.queue.mailout import DeferReason, Mailout
 from mailout.queue.port import Recipient
@@ -57,8 +56,7 @@ class CountedStore:
     # ── everybody else: now and then ──
 
     def reap(self, grace: float) -> int:
-        lost = self._store.reap(grace)
-        return self._moved(State.UNKNOWN, lost)
+        return self._moved(State.UNKNOWN, self._store.reap(grace))
 
     def settle(
         self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None

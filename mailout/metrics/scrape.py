@@ -10,19 +10,22 @@ from prometheus_client.registry import Collector
 
 from mailout.delivery import error_codes
 from mailout.delivery.states import Column, State
-from mailout.metrics.model import DURATION, ENDS, LABEL_OF, VALIDATION_OF, Counter, Sample
-from mailout.metrics.port import MetricsStore
+from mailout.metrics.port import DURATION, ENDS, VALIDATION_OF, Counter, MetricsStore, Sample
 from mailout.queue.mailout import DeferReason, Status
 
 FINAL_STATES = (State.SENT, State.FAILED, State.VALIDATION_FAILED, State.SUPPRESSED)
 MINUTE = 60.0
 
-_HELP: Mapping[Counter, str] = {
-    Counter.TRANSITIONS: "Messages that came into a state.",
-    Counter.VALIDATION_FAILURES: "Messages that were wrong and not sent, by the check that said so.",
-    Counter.RETRIES: "Attempts that will be made again, by the kind of error.",
-    Counter.DEFERS: "Mailouts that were made to wait, by the reason.",
+_SAID: Mapping[Counter, tuple[str, str]] = {
+    Counter.TRANSITIONS: ("state", "Messages that came into a state."),
+    Counter.VALIDATION_FAILURES: (
+        "type",
+        "Messages that were wrong and not sent, by the check that said so.",
+    ),
+    Counter.RETRIES: ("category", "Attempts that will be made again, by the kind of error."),
+    Counter.DEFERS: ("reason", "Mailouts that were made to wait, by the reason."),
 }
+"""The one label of each, and what it counts."""
 _KNOWN: Mapping[Counter, Sequence[str]] = {
     Counter.TRANSITIONS: list(State),
     Counter.VALIDATION_FAILURES: sorted(set(VALIDATION_OF.values())),
@@ -50,12 +53,10 @@ def scrape(store: MetricsStore, *, scope: str, rate: float) -> bytes:
 def _counted(counts: Mapping[Sample, float]) -> Iterator[Metric]:
     for counter in Counter:
         found = {label: n for (name, label), n in counts.items() if name == counter}
-        yield _counter(
-            counter, _HELP[counter], LABEL_OF[counter], dict.fromkeys(_KNOWN[counter], 0.0) | found
-        )
+        yield _counter(counter, *_SAID[counter], dict.fromkeys(_KNOWN[counter], 0.0) | found)
     ends = {str(state): counts.get((Counter.TRANSITIONS.value, str(state)), 0.0) for state in FINAL_STATES}
     said = "Messages that came to an end, by the state that it was."
-    yield _counter("pipeline_final_state_total", said, "state", ends)
+    yield _counter("pipeline_final_state_total", "state", said, ends)
     took = HistogramMetricFamily(
         DURATION, "How long the provider took, by the state it led to.", labels=["state"]
     )
@@ -66,7 +67,7 @@ def _counted(counts: Mapping[Sample, float]) -> Iterator[Metric]:
     yield took
 
 
-def _counter(name: str, help: str, label: str, values: Mapping[str, float]) -> Metric:
+def _counter(name: str, label: str, help: str, values: Mapping[str, float]) -> Metric:
     family = CounterMetricFamily(name, help, labels=[label])
     for value, n in values.items():
         family.add_metric([value], n)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mailout.delivery.protocol import Result, Step, StepReply
 from mailout.delivery.states import State
-from mailout.metrics.model import BUCKETS, DURATION, ENDS, VALIDATION_OF, Counter, Sample
+from mailout.metrics.port import BUCKETS, DURATION, ENDS, VALIDATION_OF, Counter, Sample
 
 OTHER = "OTHER"
 THROTTLED = "QUOTA_ERROR"

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from mailout.delivery.port import Outbox
 from mailout.error_log import ErrorLog, ErrorRecord
-from mailout.history.noticed import WrittenPage
+from mailout.history.port import WrittenPage
 from mailout.page_status.state import PageState
 from mailout.queue.port import Queue
 

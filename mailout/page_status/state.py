@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mailout.feedback.rates import rates
 from mailout.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.reporting.phrases import NextStep, headline, next_steps, resuming, why
 
@@ -49,7 +48,7 @@ def page_state(mailout: Mailout) -> PageState:
     if not over:
         return PageState(status=PageStatus.SENDING, note=_waiting(mailout))
     sent = mailout.outcome is MailoutOutcome.SENT
-    ledger, came_back = mailout.ledger, rates(mailout) if mailout.metrics else None
+    ledger, came_back = mailout.ledger, mailout.metrics
     return PageState(
         status=PageStatus.SEND if sent else PageStatus.FAILED,
         note=None if sent else " ".join((headline(mailout), *map(_in_words, next_steps(mailout)))),
@@ -57,10 +56,16 @@ def page_state(mailout: Mailout) -> PageState:
         sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
         sent_count=ledger.sent,
         failed_count=ledger.failed,
-        delivered_count=came_back.delivered_count if came_back else None,
-        bounce_rate=came_back.bounce_rate if came_back else None,
-        unsub_rate=came_back.unsub_rate if came_back else None,
+        delivered_count=came_back.get("delivered", 0) if came_back else None,
+        bounce_rate=_share(mailout, "bounced") if came_back else None,
+        unsub_rate=_share(mailout, "unsubscribed") if came_back else None,
     )
+
+
+def _share(mailout: Mailout, metric: str) -> float:
+    """Of what was sent. Nothing sent: nothing to divide by."""
+    sent = mailout.ledger.sent
+    return round(mailout.metrics.get(metric, 0) / sent, 4) if sent else 0.0
 
 
 def _waiting(mailout: Mailout) -> str | None:

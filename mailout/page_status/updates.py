@@ -18,7 +18,6 @@ from mailout.content.port import Kind
 from mailout.error_log import ErrorRecord
 from mailout.errors import (
     MailoutError,
-    NotFound,
     SourceError,
     SourceNotFound,
     SourceRefused,
@@ -29,6 +28,7 @@ from mailout.page_status.failures import grouped, new_failures
 from mailout.page_status.port import PageReporter, PageStore
 from mailout.page_status.state import PageState, PageStatus, page_state
 from mailout.queue.mailout import Mailout, Status
+from mailout.queue.port import mailout_or_none
 
 log = logging.getLogger("mailout.reporting")
 
@@ -102,7 +102,7 @@ class PageReports:
         was only rehearsed to being a draft.
         """
         self.report_errors()
-        real = self._real_one(ref)
+        real = mailout_or_none(self._store, ids.mailout_id(ref))
         status = PageStatus.SEND if already_sent else PageStatus.FAILED
         state = replace(page_state(real) if real else PageState(status=status), note=why)
         if rehearsed:
@@ -111,30 +111,26 @@ class PageReports:
 
     def show_findings(self, ref: str, problems: Sequence[Problem]) -> None:
         """On the page, for its author. Not repeated later: the next run looks again."""
-        reporter = self.reporter
-        if reporter is None:
-            return
         lines = [problem_line(problem) for problem in problems]
-        try:
-            self._pages.attempt(lambda: reporter.show_findings(ref, lines))
-        except SourceNotFound as error:
-            log.warning("There is no page to update any more: %s", error.message)
+        self._write_page(lambda reporter: reporter.show_findings(ref, lines))
 
     def report_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be reported again: better twice than never."""
-        if self.reporter is None or not self.reporter.keeps_errors:
+        reporter = self.reporter
+        if reporter is None or not reporter.keeps_errors:
             return
         since = self._store.now() - ERRORS_OF
         while errors := self._store.unreported_errors(since, ERRORS_AT_ONCE):
             for error, numbers in grouped(errors):
-                if not self._record(error):
+                if not self._record(reporter, error):
                     return
                 self._store.errors_reported(numbers)
 
     def _tell(self, mailout: Mailout, asked: int) -> bool:
         """Due until its end was written: a process that dies in between leaves it to the next one."""
         # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
-        real = self._real_one(mailout.ref) if mailout.is_test or mailout.is_rehearsal else None
+        tried_out = mailout.is_test or mailout.is_rehearsal
+        real = mailout_or_none(self._store, ids.mailout_id(mailout.ref)) if tried_out else None
         written = self._show(mailout.ref, page_state(real or mailout))
         if written and mailout.status in (Status.COMPLETED, Status.CANCELLED):
             self._store.report_made(mailout.id, asked)
@@ -142,20 +138,17 @@ class PageReports:
         return written
 
     def _show(self, ref: str, state: PageState, *, if_ready: bool = False) -> bool:
+        return self._write_page(lambda reporter: reporter.show(ref, state, if_ready=if_ready))
+
+    def _write_page(self, write: Callable[[PageReporter], None]) -> bool:
         reporter = self.reporter
         if reporter is None:
             return False
         try:
-            return self._pages.attempt(lambda: reporter.show(ref, state, if_ready=if_ready))
+            return self._pages.attempt(lambda: write(reporter))
         except SourceNotFound as error:
             log.warning("There is no page to update any more: %s", error.message)
             return True
-
-    def _real_one(self, ref: str) -> Mailout | None:
-        try:
-            return self._store.mailout(ids.mailout_id(ref))
-        except NotFound:
-            return None
 
     def _report_errors_of(self, mailout: Mailout) -> None:
         if self.reporter is not None and self.reporter.keeps_errors and mailout.status != Status.PROCESSING:
@@ -164,22 +157,14 @@ class PageReports:
                 self._store.record_errors(failures)
         self.report_errors()
 
-    def _record(self, error: ErrorRecord) -> bool:
+    def _record(self, reporter: PageReporter, error: ErrorRecord) -> bool:
         """With its mailout in words; it belongs to the mailout's page."""
-        reporter = self.reporter
-        if reporter is None:
-            return False
         page = page_id_of(error.mailout or "")  # of one that stopped before it was a mailout
         subject = None
-        if error.mailout:
-            try:
-                mailout = self._store.mailout(error.mailout)
-            except NotFound:
-                pass
-            else:
-                page = mailout.ref if mailout.kind is Kind.NOTION else None
-                subject = mailout.subject
-                error = replace(error, mailout=f"{mailout.subject} ({mailout.id})")
+        if error.mailout and (mailout := mailout_or_none(self._store, error.mailout)):
+            page = mailout.ref if mailout.kind is Kind.NOTION else None
+            subject = mailout.subject
+            error = replace(error, mailout=f"{mailout.subject} ({mailout.id})")
         try:
             return self._errors.attempt(lambda: _record_somehow(reporter, error, page, subject))
         except SourceNotFound as missing:

@@ -67,14 +67,10 @@ def retry(store: QueueStore, id: str) -> int:
 
 
 def settle(
-    store: QueueStore, id: str, verdict: Verdict, timing: Timing, messages: Sequence[str] | None = None
+    store: QueueStore, id: str | None, verdict: Verdict, timing: Timing, messages: Sequence[str] | None = None
 ) -> int:
-    """Say what became of messages in doubt (all of them, or these); `pending` sends them again."""
-    if not require_here(store.mailout(id)).ledger.unknown:
+    """Say what became of messages in doubt (all of them, or these); `pending` sends them again. Without a
+    mailout: of these single mails."""
+    if id is not None and not require_here(store.mailout(id)).ledger.unknown:
         raise UsageError("No message of it is in doubt: there is nothing to settle.")
     return store.settle(id, State(verdict.value.upper()), wait=timing.settle_wait, ids=messages)
-
-
-def settle_single_mails(store: QueueStore, verdict: Verdict, timing: Timing, messages: Sequence[str]) -> int:
-    """The same for mails without a mailout."""
-    return store.settle(None, State(verdict.value.upper()), wait=timing.settle_wait, ids=messages)

@@ -78,9 +78,9 @@ def _sent(play: _Simulation, job: Job, tonight: float) -> Forecast:
     play.limited_by = None
     first: float | None = None
     today = 0.0
-    for period in play.periods(job.pending):
-        first = period.starts_at if first is None else first
-        today += period.n if period.starts_at < tonight else 0.0
+    for starts_at, n in play.periods(job.pending):
+        first = starts_at if first is None else first
+        today += n if starts_at < tonight else 0.0
     return Forecast(
         begins_at=first if job.pending else play.at,
         ends_at=None if play.lost else play.at,
@@ -88,14 +88,6 @@ def _sent(play: _Simulation, job: Job, tonight: float) -> Forecast:
         later=job.pending - round(today),
         limited_by=play.limited_by,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Period:
-    """Messages that leave without a break, within one hour of one day."""
-
-    starts_at: float
-    n: float
 
 
 class _Simulation:
@@ -107,25 +99,24 @@ class _Simulation:
         self._first_day = forecast_input.first_day
         self._window = list(forecast_input.begun)  # what the provider still counts, the oldest first
         self._hour, self._day = hour_start(limits, forecast_input.now), midnight(limits, forecast_input.now)
-        self._sent_in_hour, self._sent_on_day = (
-            float(forecast_input.usage.hour),
-            float(forecast_input.usage.day),
-        )
-        self._quota = math.inf if forecast_input.usage.quota is None else float(forecast_input.usage.quota)
+        usage = forecast_input.usage
+        self._sent_in_hour, self._sent_on_day = float(usage.hour), float(usage.day)
+        self._quota = math.inf if usage.quota is None else float(usage.quota)
         self.at = forecast_input.now
         self.limited_by: DeferReason | None = None
         self.lost = False  # nobody can say how it goes on
         self._steps = 0
 
-    def periods(self, messages: int) -> Iterator[_Period]:
+    def periods(self, messages: int) -> Iterator[tuple[float, float]]:
+        """When messages leave without a break, within one hour of one day; and how many."""
         left = float(messages)
         while left > TINY and not self.lost:
             self._steps += 1
             wait = self._why_not(left)
             if wait is None:
-                period = self._period(left)
-                yield period
-                left -= period.n
+                starts_at, n = self.at, self._period(left)
+                yield starts_at, n
+                left -= n
                 continue
             self.limited_by = self.limited_by or wait.reason
             self.lost = wait.until is None or self._steps > MOST_STEPS
@@ -140,8 +131,8 @@ class _Simulation:
             return replace(wait, until=quota_frees(self._window, math.ceil(left), self.at))
         return wait
 
-    def _period(self, left: float) -> _Period:
-        """Until the hour, the day or the window ends, or a counter is full."""
+    def _period(self, left: float) -> float:
+        """How many leave until the hour, the day or the window ends, or a counter is full."""
         limits, start = self._limits, self.at
         today = local(limits, start).date()
         self._first_day = self._first_day or today.isoformat()
@@ -159,7 +150,7 @@ class _Simulation:
         end = start + n / self._rate if self._rate else start
         self.go_to(until if math.isclose(end, until, abs_tol=TINY) else end)
         self._window.append((self.at, math.ceil(n)))
-        return _Period(start, n)
+        return n
 
     def go_to(self, moment: float) -> None:
         """Another hour or day begins with empty counters; what left a day ago is free again."""

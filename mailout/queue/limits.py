@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from mailout.delivery.error_codes import remedy_for
 from mailout.delivery.options import Ended, RunReport
 from mailout.delivery.protocol import REHEARSED, Bucket, Outcome
-from mailout.queue.hours import instant, is_open, opening
 from mailout.queue.mailout import DeferReason
 from mailout.setting_values import DAY, SendWindow
 
@@ -23,6 +22,8 @@ QUOTA_WINDOW = 86_400.0
 """Providers count the last 24 hours."""
 FOLDER_FULL = "FOLDER_FULL"
 """The disk has no room for another mail: it goes on by itself when there is."""
+MORNING = 9 * 60
+"""When a day begins for a mailout that waits for it, if no window is set."""
 CIRCUIT_PAUSES = (60.0, 300.0, 900.0, 3600.0)
 THROTTLED = "The provider throttled every call for a minute; if it happens often, lower SEND_RATE_PER_SEC"
 
@@ -134,7 +135,8 @@ def next_day(limits: Limits, now: float) -> float:
 def window_opens(limits: Limits, now: float) -> float | None:
     """When mail may leave again; None: it may now."""
     today = local(limits, now).date()
-    if any(is_open(limits.timezone, limits.window, limits.days, day, now) for day in _around(today)):
+    # Past midnight, a window that opened yesterday may still be open.
+    if any(_is_open(limits, day, now) for day in (today - timedelta(days=1), today)):
         return None
     first = _first_opening(limits, today)
     return first if first > now else _first_opening(limits, today + timedelta(days=1))
@@ -152,16 +154,35 @@ def window_closes(limits: Limits, now: float) -> float:
     return closing if window_opens(limits, closing) is not None else window_closes(limits, closing)
 
 
-def _around(today: date) -> tuple[date, date]:
-    """Past midnight, a window that opened yesterday may still be open."""
-    return today - timedelta(days=1), today
+def _is_open(limits: Limits, day: date, now: float) -> bool:
+    """Whether the hours that begin on this day include `now`. They may end on the next."""
+    if day.weekday() not in limits.days:
+        return False
+    window = limits.window or SendWindow(0, DAY)
+    ends_on = day if window.start_minute < window.end_minute else day + timedelta(days=1)
+    opens = instant(limits.timezone, day, window.start_minute)
+    return opens <= now < instant(limits.timezone, ends_on, window.end_minute)
 
 
 def _first_opening(limits: Limits, day: date) -> float:
     """The opening on that day, or on the first allowed day after it."""
     while day.weekday() not in limits.days:
         day += timedelta(days=1)
-    return opening(limits.timezone, limits.window, day)
+    return instant(limits.timezone, day, limits.window.start_minute if limits.window else MORNING)
+
+
+def instant(zone: ZoneInfo, day: date, minute: int) -> float:
+    """A minute of a day. One that comes twice is the first; one that is left out is when the clock jumps."""
+    day += timedelta(days=minute // DAY)
+    at = datetime.combine(day, time(minute % DAY // 60, minute % 60), zone)
+    moment = at.timestamp()
+    if datetime.fromtimestamp(moment, zone).replace(tzinfo=None) == at.replace(tzinfo=None):
+        return moment
+    # Left out: by the time before the jump it lies after it, by the time after the jump before it.
+    jump = int(at.replace(fold=1).timestamp())
+    while datetime.fromtimestamp(jump, zone).replace(tzinfo=None) < at.replace(tzinfo=None):
+        jump += 60
+    return float(jump)
 
 
 # ── Decisions ────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from mailout.content.notion.links import page_id_of
 from mailout.delivery.port import Outbox
+from mailout.errors import NotFound
 from mailout.queue.mailout import DeferReason, Mailout, NewMailout, Status
 
 
@@ -153,6 +154,14 @@ class Queue(Protocol):
         goes up to, None for the last. A replay adds nobody twice, and nothing may leave before the last part
         is in. How many were added."""
         ...
+
+
+def mailout_or_none(queue: Queue, id: str) -> Mailout | None:
+    """None: there is none."""
+    try:
+        return queue.mailout(id)
+    except NotFound:
+        return None
 
 
 class Requests(Protocol):

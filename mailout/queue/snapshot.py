@@ -52,34 +52,27 @@ def due_at(mailout: Mailout) -> float:
     return max(mailout.scheduled_at or 0.0, mailout.deferred_until or 0.0)
 
 
+@dataclass(repr=False)
 class QueueForecast:
     """Reads the store and plays the limits forward."""
 
-    def __init__(
-        self, store: QueueStore, limits: Limits, *, rate: float, scope: str, rehearses: bool = False
-    ) -> None:
-        self._store = store
-        self._limits = limits
-        self.rehearses = rehearses
-        self.rate = rate  # whoever sends knows the provider's, too
-        self.scope = scope
+    store: QueueStore
+    limits: Limits
+    rate: float  # whoever sends knows the provider's, too
+    scope: str
+    rehearses: bool = False
 
     def what_if(self, *, rate: float | None = None, window: SendWindow | None = None) -> QueueForecast:
         """The same queue with another rate or other hours; nothing is changed."""
-        return QueueForecast(
-            self._store,
-            replace(self._limits, window=window) if window else self._limits,
-            rate=self.rate if rate is None else rate,
-            scope=self.scope,
-            rehearses=self.rehearses,
-        )
+        limits = replace(self.limits, window=window) if window else self.limits
+        return replace(self, limits=limits, rate=self.rate if rate is None else rate)
 
     def forecast(self, mailout_id: str) -> Forecast | None:
         """None: it is over."""
         return self.snapshot().forecasts.get(mailout_id)
 
     def snapshot(self) -> QueueSnapshot:
-        store = self._store
+        store = self.store
         now, paused = store.now(), store.all_paused()
         waiting, asked = store.mailouts(statuses=OPEN, limit=MOST_OPEN), store.asked(waiting=0)
         if not waiting:
@@ -93,11 +86,11 @@ class QueueForecast:
         """Of those that go on by themselves, by the transport that is set."""
         going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self.rehearses]
         jobs = [Job(_left(mailout), due_at(mailout)) for mailout in going]
-        made = forecast_queue(self._limits, self._forecast_input(now, going), jobs)
+        made = forecast_queue(self.limits, self._forecast_input(now, going), jobs)
         return {mailout.id: one for mailout, one in zip(going, made, strict=True)}
 
     def _forecast_input(self, now: float, mailouts: Sequence[Mailout]) -> ForecastInput:
-        store = self._store
+        store = self.store
         begun = store.begun_since(now - QUOTA_WINDOW, rehearsal=self.rehearses)
         rate = self.rate / SLACK
         for mailout in mailouts:
@@ -108,11 +101,11 @@ class QueueForecast:
     def _usage(self, now: float) -> Usage:
         """Everybody's counters: they are never less than a company's own, and have the same limits."""
         used = {
-            bucket.kind: self._store.usage("all", bucket.kind, bucket.key)
-            for bucket in buckets(self._limits, now, rehearsal=self.rehearses)
+            bucket.kind: self.store.usage("all", bucket.kind, bucket.key)
+            for bucket in buckets(self.limits, now, rehearsal=self.rehearses)
             if bucket.starts_at <= now < bucket.ends_at
         }
-        return Usage(used["hour"], used["day"], self._store.quota(self.scope))
+        return Usage(used["hour"], used["day"], self.store.quota(self.scope))
 
 
 def measured(begun: Sequence[tuple[float, int]], since: float, now: float) -> float | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mailout.queue.joining import would_help
 from mailout.queue.mailout import DeferReason, Mailout, Status
 from mailout.queue.port import QueueStore
 
@@ -15,6 +14,12 @@ JUST_ASKED = 15.0
 """Whoever has written a mailout into the queue is mostly about to send it."""
 ONE_TURN = 60.0
 """A run that is sending another mailout looks at the queue after each time slice."""
+WATCH_SECONDS = 5.0
+"""So long the others are watched to see how fast they are."""
+FULL = 0.9
+"""Of the rate: whoever comes so near to it leaves no room."""
+WORTH_SECONDS = 20.0
+"""What ends sooner than that by itself is left alone: a sender that joins has to begin first."""
 
 
 def unattended(
@@ -64,6 +69,16 @@ def slow_or_tested(store: QueueStore, *, rehearses: bool, speed: float, rate: fl
         elif was_tested(store, one):
             found[f"tested {one.id}"] = 0.0
     return found
+
+
+def would_help(speed: float, rate: float, pending: int) -> bool:
+    """Whether one more sender would make a mailout faster that others are sending already.
+
+    `speed`: attempts that all together begin a second; `rate` 0: no limit.
+    Where none begins, whoever sends it waits for a retry, or has died: neither leaves anything to share.
+    """
+    has_room = not rate or speed < FULL * rate
+    return has_room and 0 < speed * WORTH_SECONDS < pending
 
 
 def was_tested(store: QueueStore, mailout: Mailout) -> bool:

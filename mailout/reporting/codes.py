@@ -1,6 +1,6 @@
 """What to do about a code, for all of them: `status` tells it, and docs/errors.md is made from it.
 
-What the codes of an enum mean is said beside its members; what SES's mean for a message, in `error_map`.
+What the codes of an enum mean is said beside its members; what SES's mean for a message, in `error_codes`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mailout.delivery import error_codes
+from mailout.delivery.error_codes import ANSWERS
 from mailout.delivery.protocol import OutcomeKind
 from mailout.errors import AbortCode
 from mailout.queue.mailout import DeferReason
@@ -52,11 +52,14 @@ STOPPED: Mapping[AbortCode, str] = {
 }
 
 MESSAGES: Mapping[str, Code] = {
-    "INVALID_EMAIL": Code("the address cannot be written to", error_codes.remedy_for("INVALID_EMAIL")),
-    "INVALID_PAYLOAD": Code("the message cannot be put together", error_codes.remedy_for("INVALID_PAYLOAD")),
+    "INVALID_EMAIL": Code("the address cannot be written to", "Correct the address in the subscribers list."),
+    "INVALID_PAYLOAD": Code(
+        "the message cannot be put together",
+        "Shorten or correct UNSUBSCRIBE_BASE_URL: its links must fit into a header.",
+    ),
     "INVALID_TEMPLATE": Code(
         "a variable of the content has no value for this recipient",
-        error_codes.remedy_for("INVALID_TEMPLATE"),
+        "Give the recipient a value for every variable of the content.",
     ),
     "RECIPIENT_NOT_FOUND": Code(
         "the recipient is not there, was deleted, or is another company's",
@@ -164,11 +167,6 @@ _BY_ITSELF: Mapping[OutcomeKind, str] = {
 }
 
 
-def ses_rows() -> Mapping[str, error_codes.Row]:
-    """Every answer of SES that we know, by our code."""
-    return error_codes.ANSWERS
-
-
 def remedy_of(code: str, *, failed: bool = False) -> str:
     """What a person can do about a message's code; empty for one that we do not know.
 
@@ -176,7 +174,9 @@ def remedy_of(code: str, *, failed: bool = False) -> str:
     """
     if code in MESSAGES:
         return MESSAGES[code].remedy
-    row = ses_rows().get(code)
-    if failed and row is not None and row.kind in _TRIED_AGAIN:
+    row = ANSWERS.get(code)
+    if row is None:
+        return ""
+    if failed and row.kind in _TRIED_AGAIN:
         return "All its attempts are spent: when the cause is gone, `mailout queue retry` sends it again."
-    return error_codes.remedy_for(code) or (_BY_ITSELF.get(row.kind, "") if row else "")
+    return row.remedy or _BY_ITSELF.get(row.kind, "")

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from mailout.reporting.census import census_lines, census_table
-from mailout.reporting.forecasts import forecast_text
-from mailout.reporting.phrases import CAME_BACK, count, mode
+from mailout.reporting.phrases import CAME_BACK, count, forecast_text, mode
 from mailout.reporting.summary import Summary
 from mailout.time_format import lasting, spoken
 
@@ -31,8 +30,6 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
         yield "sent through", summary.transport
     for reason, n in summary.suppressed.items():
         yield "suppressed", f"{count(n, 'person', 'people')}: {reason}"
-    for reason, n in summary.dropped.items():
-        yield "dropped", f"{count(n, 'address', 'addresses')}: {reason}"
     if summary.census is not None:
         for line in census_lines(summary.census):
             yield "census", line

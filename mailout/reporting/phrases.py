@@ -6,19 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from mailout.delivery.protocol import Ledger
 from mailout.delivery.states import Column
-from mailout.queue.mailout import DeferReason, Mailout, Status
+from mailout.queue.forecast import Forecast
+from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 from mailout.time_format import spoken
-
-COLUMN_NAMES: Mapping[Column, str] = {
-    Column.SENT: "sent",
-    Column.FAILED: "failed",
-    Column.UNKNOWN: "unknown",
-    Column.SUPPRESSED: "suppressed",
-    Column.IN_FLIGHT: "in flight",
-    Column.PENDING: "pending",
-}
-"""In the order in which they are shown."""
 
 MEANINGS: Mapping[Column, str] = {
     Column.SENT: "accepted for delivery",
@@ -28,6 +20,7 @@ MEANINGS: Mapping[Column, str] = {
     Column.IN_FLIGHT: "being handed over now",
     Column.PENDING: "wait for their turn",
 }
+"""In the order in which they are shown."""
 
 WHY: Mapping[DeferReason, str] = {
     DeferReason.RATE_PER_HOUR: "this hour's limit is used up",
@@ -54,6 +47,16 @@ class NextStep:
 def count(n: int, one: str, many: str | None = None) -> str:
     """`1 message`, `1,234 messages`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def ledger_numbers(ledger: Ledger) -> list[tuple[Column, str, int]]:
+    """Each column, its name for people and its number, in the order in which they are shown."""
+    return [(one, one.value.replace("_", " "), int(getattr(ledger, one.value))) for one in MEANINGS]
+
+
+def ledger_shown(ledger: Ledger) -> list[tuple[Column, str, int]]:
+    """Sent and failed always, the others when there are any."""
+    return [one for one in ledger_numbers(ledger) if one[2] or one[0] in (Column.SENT, Column.FAILED)]
 
 
 def share(n: int, whole: int) -> str:
@@ -163,6 +166,17 @@ def wait(mailout: Mailout, zone: tzinfo) -> str:
         return f"waits {whom}: {WHY[mailout.defer_reason]}"
     planned = mailout.planned_for
     return "waits for its turn" if planned is None else f"planned for {spoken(planned, zone)}"
+
+
+def forecast_text(forecast: Forecast, zone: tzinfo) -> str:
+    """`done by 16 Nov 2026 14:00 UTC; 50 messages leave on a later day`."""
+    if forecast.ends_at is None and forecast.limited_by in WAITS_FOR_A_PERSON:
+        return "nobody can say: it waits for a person"
+    if forecast.ends_at is None:
+        why = f": {WHY[forecast.limited_by]}" if forecast.limited_by else ""
+        return f"nobody can say{why}"
+    words = f"done by {spoken(forecast.ends_at, zone)}"
+    return f"{words}; {count(forecast.later, 'message')} on a later day" if forecast.later else words
 
 
 def why(mailout: Mailout) -> str | None:

@@ -10,31 +10,26 @@ from mailout.queue.mailout import Mailout
 from mailout.reporting.codes import remedy_of
 from mailout.reporting.details import details, identifiers
 from mailout.reporting.phrases import (
-    COLUMN_NAMES,
     archived,
     came_back,
     first_of,
     headline,
+    ledger_shown,
     left_alone,
     next_steps,
     waiting,
 )
 from mailout.reporting.summary import FailureGroup, Summary
 
-_ALWAYS = ("sent", "failed")
-
 
 def ledger_line(ledger: Ledger) -> str:
-    """`sent 271  failed 0  suppressed 2`: sent and failed always, the others when there are any."""
-    numbers = ((name, getattr(ledger, column.value)) for column, name in COLUMN_NAMES.items())
-    return "  ".join(f"{name} {n:,}" for name, n in numbers if n or name in _ALWAYS)
+    """`sent 271  failed 0  suppressed 2`."""
+    return "  ".join(f"{name} {n:,}" for _, name, n in ledger_shown(ledger))
 
 
 def ledger_lines(ledger: Ledger) -> Sequence[str]:
     """One number a line, aligned to the right, with their sum."""
-    numbers = [(name, getattr(ledger, column.value)) for column, name in COLUMN_NAMES.items()]
-    shown = [(name, n) for name, n in numbers if n or name in _ALWAYS]
-    shown.append(("recipients", ledger.recipients))
+    shown = [(name, n) for _, name, n in ledger_shown(ledger)] + [("recipients", ledger.recipients)]
     width = max(len(f"{n:,}") for _, n in shown)
     return [f"{name:<10}  {n:>{width},}" for name, n in shown]
 

@@ -13,7 +13,7 @@ from html import escape
 
 from mailout.delivery.protocol import Ledger
 from mailout.delivery.states import Column
-from mailout.reporting.phrases import COLUMN_NAMES, count
+from mailout.reporting.phrases import count, ledger_numbers
 from mailout.reporting.summary import Summary, Timeline
 from mailout.time_format import clock_time, lasting, spoken
 
@@ -152,8 +152,7 @@ def _ledger_bar(ledger: Ledger, width: int, top: int) -> tuple[Sequence[str], in
 
 def _shares(ledger: Ledger) -> Sequence[tuple[Column, str, int]]:
     """What there is any of, in the order in which it is shown."""
-    every = ((column, name, int(getattr(ledger, column.value))) for column, name in COLUMN_NAMES.items())
-    return [share for share in every if share[2]]
+    return [share for share in ledger_numbers(ledger) if share[2]]
 
 
 def _scale(numbers: Sequence[int], whole: float) -> float:

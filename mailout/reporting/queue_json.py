@@ -9,7 +9,6 @@ from mailout.delivery.protocol import Halt
 from mailout.queue.forecast import Forecast
 from mailout.queue.mailout import Mailout
 from mailout.queue.snapshot import QueueSnapshot, due_at
-from mailout.reporting.forecasts import forecast_dict
 from mailout.reporting.phrases import WHY, mode
 from mailout.time_format import iso
 
@@ -28,6 +27,13 @@ def mailout_dict(mailout: Mailout, forecast: Forecast | None = None) -> dict[str
         "reason": _why(mailout),
         "forecast": forecast_dict(forecast),
     }
+
+
+def forecast_dict(forecast: Forecast | None) -> dict[str, Any] | None:
+    if forecast is None:
+        return None
+    moments = {"begins_at": iso(forecast.begins_at), "ends_at": iso(forecast.ends_at)}
+    return {**asdict(forecast), **moments}
 
 
 def snapshot_dict(snapshot: QueueSnapshot) -> dict[str, Any]:

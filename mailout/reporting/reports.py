@@ -14,7 +14,7 @@ from mailout.queue.mailout import Mailout
 from mailout.queue.port import QueueStore
 from mailout.queue.snapshot import QueueForecast
 from mailout.reporting.files import csv_path, html_path, replace_address
-from mailout.reporting.html import write_html
+from mailout.reporting.rendering import write_html
 from mailout.reporting.rows import write_csv
 from mailout.reporting.summary import Summary, summarise
 

@@ -69,7 +69,6 @@ class Summary:
     failures: tuple[FailureGroup, ...] = ()  # the most frequent first
     unknown_addresses: tuple[str, ...] = ()  # the first few
     suppressed: Mapping[str, int] = field(default_factory=dict)  # by reason
-    dropped: Mapping[str, int] = field(default_factory=dict)  # by reason: never became a message
     timeline: Timeline | None = None  # None: nothing sent
     census: Mapping[str, Any] | None = None  # of an article: its variants, and who was left out
     rate: float | None = None  # messages a second while it was being sent; None: too few to say
@@ -118,7 +117,6 @@ class Summary:
             "failures": [asdict(group) for group in self.failures],
             "unknown_addresses": list(self.unknown_addresses),
             "suppressed": dict(self.suppressed),
-            "dropped": dict(self.dropped),
             "census": self.census,
             "sent_over_time": list(timeline.counts) if timeline else [],
             "note": self.note,
@@ -131,15 +129,13 @@ def summarise(
     mailout_id: str,
     *,
     transport: str | None = None,
-    dropped: Mapping[str, int] | None = None,
     forecast: Forecast | None = None,
     note: str | None = None,
     census: Callable[[str], Mapping[str, Any]] | None = None,
 ) -> Summary:
     """Read a mailout once, page by page.
 
-    `transport`, `dropped` (addresses that never became messages, by reason), `forecast` and `note` are known
-    to whoever sends; `census` reads an article's.
+    `transport`, `forecast` and `note` are known to whoever sends; `census` reads an article's.
     Of every message only its time is kept (8 bytes), so a million of them take little room.
     """
     mailout = store.mailout(mailout_id)
@@ -156,7 +152,6 @@ def summarise(
         failures=tally.failures(),
         unknown_addresses=tuple(tally.unknown),
         suppressed=dict(sorted(tally.suppressed.items())),
-        dropped=dict(sorted((dropped or {}).items())),
         census=census(mailout_id) if census and mailout.kind is Kind.ARTICLE else None,
         timeline=timeline_of(moments),
         rate=rate_of(moments),

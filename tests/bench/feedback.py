@@ -26,7 +26,7 @@ from mailout.content.port import Kind
 from mailout.delivery.protocol import Attempt, Pace, Result, Step
 from mailout.delivery.states import State
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.ids import mailout_id, uuid_of
 from mailout.queue.mailout import NewMailout
 from tests.ports import free_port

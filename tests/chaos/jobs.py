@@ -29,7 +29,7 @@ from mailout.content.from_settings import footer_of
 from mailout.engine import Engine
 from mailout.feedback.ingest import ingest
 from mailout.intake.requests import answer
-from mailout.intake.single_mails import HandedIn, SingleMailIntake
+from mailout.intake.single_mails import MailRequest, SingleMailIntake
 from mailout.metrics.counted import counted
 from mailout.settings import load_settings
 from mailout.store import Store
@@ -139,7 +139,7 @@ def _single_mails(engine: Engine, job: Job) -> None:
     intake = SingleMailIntake(lambda: footer_of(engine.settings), is_rehearsal=engine.rehearses)
     mails = [
         intake.prepare(
-            HandedIn(to=email, subject="Your receipt", html="<p>Thank you.</p>"),
+            MailRequest(to=email, subject="Your receipt", html="<p>Thank you.</p>"),
             company=COMPANY,
             request_id=f"r-{email}",
             key=email,

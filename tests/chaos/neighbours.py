@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from mailout.delivery.protocol import Attempt
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.ids import uuid_of
 from tests.chaos.jobs import apply_events
 from tests.chaos.places import PATIENCE, Place, Stage, clear, kill, wait_for

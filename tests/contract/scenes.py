@@ -14,7 +14,7 @@ from mailout.content.port import Kind
 from mailout.delivery.protocol import Attempt, Bucket, Claimed, Ledger, Pace, Result, Step, StepReply
 from mailout.delivery.states import COLUMN_OF, State
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Applied, Reading, Received
+from mailout.feedback.port import Applied, Reading, Received
 from mailout.ids import mailout_id, uuid_of
 from mailout.queue.mailout import NewMailout
 from mailout.queue.port import Recipient

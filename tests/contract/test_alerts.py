@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from mailout.alerts.model import Known
+from mailout.alerts.port import Known
 from mailout.delivery.states import State
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.queue.mailout import DeferReason
 from mailout.store import Store
 from tests.clocks import NOON

@@ -13,7 +13,7 @@ import pytest
 from mailout.adapters.parquet import ParquetArchive
 from mailout.archive.archiving import LEASE, Archived, Kept
 from mailout.delivery.protocol import Attempt
-from mailout.delivery.recovery import recover
+from mailout.delivery.recovery import reap
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError, StoreRolledBack, UsageError
 from mailout.ids import mailout_id, message_id
@@ -485,12 +485,12 @@ def test_a_machine_that_comes_back_does_not_take_an_archive_for_a_lost_store(
     store.complete(id)
     factory.set_now(LATER)
     archive(store, folder)
-    assert recover(store, journals, reap_grace=0.0) == 0
+    assert reap(store, journals, 0.0, check_closed=True) == 0
     lost = MemoryJournals()
     lost.open(Sender(store, None).session).call([ann])
     lost.die()
     with pytest.raises(StoreRolledBack):
-        recover(store, lost, reap_grace=0.0)
+        reap(store, lost, 0.0, check_closed=True)
 
 
 def test_counters_and_the_rest_of_the_store_are_as_they_were(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from mailout.delivery.states import Column, State
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON

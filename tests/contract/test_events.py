@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mailout.delivery.protocol import Attempt, Claimed
 from mailout.delivery.states import State
 from mailout.feedback.ingest import ingest, read
-from mailout.feedback.model import Applied, InboxCounts, Reading, Received, StatusChange
+from mailout.feedback.port import Applied, InboxCounts, Reading, Received, StatusChange
 from mailout.ids import uuid_of
 from mailout.queue.mailout import MailoutOutcome
 from mailout.store import Store

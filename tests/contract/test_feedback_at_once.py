@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from mailout.errors import StoreUnavailable
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.ids import message_id, uuid_of
 from mailout.store import Store
 from tests.clocks import FakeClock

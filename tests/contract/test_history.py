@@ -6,8 +6,7 @@ from mailout.audience.port import SubscriberRow
 from mailout.content.model import Content
 from mailout.content.port import Kind
 from mailout.delivery.states import State
-from mailout.history.noticed import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
-from mailout.history.port import Act
+from mailout.history.port import REFUSALS_KEPT, Act, Refusal, WrittenPage, WrittenPages
 from mailout.ids import transactional_id, uuid_of
 from mailout.intake.notification_port import NewNotification, Reported
 from mailout.queue.mailout import Status

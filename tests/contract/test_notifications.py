@@ -15,7 +15,7 @@ from mailout.delivery.protocol import Attempt, Outcome, OutcomeKind
 from mailout.delivery.states import State
 from mailout.errors import SourceUnavailable
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Received, StatusChange
+from mailout.feedback.port import Received, StatusChange
 from mailout.intake.notification_port import RowResult
 from tests.clocks import NOON
 from tests.contract.scenes import subscribe

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.ids import uuid_of
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock

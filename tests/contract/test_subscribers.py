@@ -8,11 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailout.audience.port import ImportCounts, SubscriberRow
-from mailout.audience.status import PRIORITY
+from mailout.audience.port import PRIORITY, ImportCounts, SubscriberRow
 from mailout.errors import NotFound
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.ids import uuid_of
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock

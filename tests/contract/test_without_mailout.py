@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mailout.delivery.states import State
-from mailout.feedback.model import StatusChange
+from mailout.feedback.port import StatusChange
 from mailout.ids import transactional_id
 from mailout.store import Store
 from tests.clocks import NOON

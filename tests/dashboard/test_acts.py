@@ -11,7 +11,7 @@ from pathlib import Path
 from gateway.dashboard.imports import KEPT_SECONDS, KeptFiles
 from mailout.audience.port import SubscriberRow
 from mailout.delivery.states import State
-from mailout.history.noticed import WrittenPage
+from mailout.history.port import WrittenPage
 from mailout.queue.mailout import Status
 from mailout.queue.port import Request, RequestKind
 from mailout.time_format import spoken

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from mailout.delivery.states import State
-from mailout.history.noticed import WrittenPage
+from mailout.history.port import WrittenPage
 from mailout.queue.mailout import Status
 from tests.contract.articles import settle_in
 from tests.contract.test_single_mails import mail

@@ -18,7 +18,7 @@ from mailout.content.media import keep_media
 from mailout.content.model import UNSUBSCRIBE_URL
 from mailout.content.notion import Block
 from mailout.content.notion import render as render_page
-from mailout.reporting.html import html_report
+from mailout.reporting.rendering import html_report
 from tests.needs import missing
 from tests.stubs.notion_letter import every_block
 from tests.unit.reporting.scenes import mailout, summary

@@ -15,7 +15,7 @@ import pytest
 
 from mailout.content.tokens import Tokens
 from mailout.delivery.protocol import Attempt
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from tests.chaos.senders import PATIENCE
 from tests.e2e.conftest import Commands
 from tests.ports import free_port

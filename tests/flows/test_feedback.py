@@ -18,7 +18,7 @@ from gateway.prefect_events import Emitter
 from mailout import ids, wiring
 from mailout.engine import Engine
 from mailout.feedback.ingest import QueueMessage
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from tests.prefect_server import wait_for
 from tests.ses_events import ses_event
 

@@ -9,7 +9,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.delivery.protocol import Pace, Result, Step
 from mailout.delivery.states import State
 from mailout.errors import StoreUnavailable
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.metrics.counted import counted
 from tests.clocks import FakeClock
 from tests.contract.scenes import mailout

@@ -8,7 +8,7 @@ import json
 import httpx
 import pytest
 
-from gateway.prefect_events import Emitter, Nudge
+from gateway.prefect_events import Emitter, ThrottledEvent
 from tests.gateway.conftest import Open
 from tests.ses_events import ses_event
 from tests.sns_messages import Topic
@@ -19,7 +19,7 @@ class Prefect:
 
     def __init__(self, status: int = 204) -> None:
         self.status = status
-        self.told: list[dict[str, object]] = []
+        self.events: list[dict[str, object]] = []
 
     def emitter(self) -> Emitter:
         client = httpx.AsyncClient(transport=httpx.MockTransport(self._answer))
@@ -27,19 +27,19 @@ class Prefect:
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         assert request.url == "http://prefect/api/events"
-        self.told += json.loads(request.content)
+        self.events += json.loads(request.content)
         return httpx.Response(self.status)
 
 
 def test_prefect_hears_of_events_in_its_own_form(open_gateway: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.ses_events.NUDGE_SECONDS", 3600.0)  # however slowly the three are posted
+    monkeypatch.setattr("gateway.ses_events.EMIT_EVERY", 3600.0)  # however slowly the three are posted
     prefect = Prefect()
     gateway = open_gateway(emitter=prefect.emitter())
     for _ in range(3):
         body = Topic().notification(ses_event("Open"))
         assert gateway.post("/ses-events", content=body).status_code == 200
     gateway.get("/health")  # the loop has had its turn
-    (event,) = prefect.told
+    (event,) = prefect.events
     assert event["event"] == "ses.events.received"
     assert event["resource"] == {"prefect.resource.id": "mailout.gateway"}
     assert {"id", "occurred", "payload"} <= event.keys()
@@ -51,7 +51,7 @@ def test_a_prefect_that_fails_does_not_concern_sns(open_gateway: Open, status: i
     assert gateway.post("/ses-events", content=Topic().notification(ses_event("Open"))).status_code == 200
 
 
-class Told:
+class Remembers:
     """An emitter that only remembers when it was asked to speak."""
 
     def __init__(self) -> None:
@@ -63,20 +63,20 @@ class Told:
 
 def test_many_occasions_are_two_events_the_first_and_the_last() -> None:
     """Without the second, what came after the first would wait for the schedule."""
-    told = Told()
+    emitter = Remembers()
 
     async def play() -> None:
-        nudge = Nudge(told, "ses.events.received", every=3600.0)  # type: ignore[arg-type]
+        event = ThrottledEvent(emitter, "ses.events.received", every=3600.0)  # type: ignore[arg-type]
         for _ in range(10):
-            nudge.give()
+            event.emit()
 
     asyncio.run(play())
-    assert [round(after) for after in told.after] == [0, 3600]
+    assert [round(after) for after in emitter.after] == [0, 3600]
 
 
 def test_without_prefect_nothing_is_emitted() -> None:
     async def tasks_begun() -> int:
-        Nudge(None, "ses.events.received", every=5.0).give()
+        ThrottledEvent(None, "ses.events.received", every=5.0).emit()
         return len(asyncio.all_tasks()) - 1  # this one
 
     assert asyncio.run(tasks_begun()) == 0

@@ -50,8 +50,8 @@ def gateway(open_gateway: Open, prefect: Prefect) -> httpx.Client:
 
 def told(gateway: httpx.Client, prefect: Prefect) -> list[Any]:
     gateway.get("/health")  # the loop has had its turn
-    assert all(event["event"] == "mailout.requested" for event in prefect.told)
-    return [event["payload"] for event in prefect.told]
+    assert all(event["event"] == "mailout.requested" for event in prefect.events)
+    return [event["payload"] for event in prefect.events]
 
 
 # ── POST /send-mailout ──

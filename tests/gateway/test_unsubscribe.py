@@ -17,7 +17,7 @@ from mailout.audience.port import SubscriberRow
 from mailout.content.tokens import Tokens
 from mailout.errors import NotFound
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, mailout, result
 from tests.gateway.conftest import SECRET, Open

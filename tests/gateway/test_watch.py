@@ -17,7 +17,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.content.port import Kind
 from mailout.errors import StoreUnavailable
 from mailout.feedback.ingest import QueueMessage
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.intake.companies import Scope, new_token
 from mailout.intake.requests import EVENT_SECONDS
 from mailout.queue.mailout import DeferReason, NewMailout
@@ -38,7 +38,7 @@ TOPIC = "arn:aws:sns:eu-west-1:123456789012:ses-events"
 
 
 class Watched:
-    """All looks over one store, each made when the test says so; `told` are the events of a round."""
+    """All looks over one store, each made when the test says so; `events` are those of a round."""
 
     def __init__(
         self, store: SqliteStore, clock: FakeClock, pages: Any = None, queue: Any = None, **settings: Any
@@ -48,7 +48,7 @@ class Watched:
         self._watch = Watch(self.looks, clock)
         self._attention = {look.name: Attention() for look in self.looks}
 
-    def told(self, after: float = 0.0) -> list[str]:
+    def events(self, after: float = 0.0) -> list[str]:
         self.clock.sleep(after)
         events: list[str] = []
         for look in self.looks:
@@ -67,23 +67,23 @@ def queue_up(store: SqliteStore, ref: str = "a.md", **fields: Any) -> str:
 
 
 def test_an_idle_store_wakes_nobody(watched: Watched) -> None:
-    assert [watched.told(5.0) for _ in range(50)] == [[]] * 50
+    assert [watched.events(5.0) for _ in range(50)] == [[]] * 50
 
 
 def test_a_mailout_whose_time_has_come_wakes_the_queue_and_only_then(
     store: SqliteStore, watched: Watched, clock: FakeClock
 ) -> None:
     queue_up(store, scheduled_at=clock.now() + 100)
-    assert watched.told(90) == []
-    assert watched.told(11) == [QUEUE_EVENT]
+    assert watched.events(90) == []
+    assert watched.events(11) == [QUEUE_EVENT]
 
 
 def test_whoever_has_just_asked_for_a_mailout_is_left_to_send_it(
     store: SqliteStore, watched: Watched
 ) -> None:
     queue_up(store)
-    assert watched.told() == []
-    assert watched.told(JUST_ASKED + 1) == [QUEUE_EVENT]
+    assert watched.events() == []
+    assert watched.events(JUST_ASKED + 1) == [QUEUE_EVENT]
 
 
 def test_a_run_that_is_sending_takes_up_the_next_one_itself_unless_it_takes_too_long(
@@ -91,54 +91,54 @@ def test_a_run_that_is_sending_takes_up_the_next_one_itself_unless_it_takes_too_
 ) -> None:
     store.start(queue_up(store, "long.md"), "somebody")
     queue_up(store, "next.md")
-    assert watched.told(JUST_ASKED + 5) == []
-    assert watched.told(ONE_TURN + 1) == [QUEUE_EVENT]
+    assert watched.events(JUST_ASKED + 5) == []
+    assert watched.events(ONE_TURN + 1) == [QUEUE_EVENT]
 
 
 def test_a_mailout_whose_sender_has_died_wakes_the_queue(store: SqliteStore, watched: Watched) -> None:
     store.start(queue_up(store), "somebody")
-    assert watched.told(60) == []
-    assert watched.told(61) == [QUEUE_EVENT]
+    assert watched.events(60) == []
+    assert watched.events(61) == [QUEUE_EVENT]
 
 
 def test_a_mail_to_people_wakes_nobody_who_only_rehearses(store: SqliteStore, watched: Watched) -> None:
     store.enqueue(NewMailout(id="real", kind=Kind.MARKDOWN, ref="real.md"))
-    assert watched.told(1000) == []
+    assert watched.events(1000) == []
 
 
 def test_single_mails_get_a_sender_which_is_given_time_to_start(store: SqliteStore, watched: Watched) -> None:
-    assert watched.told() == []
+    assert watched.events() == []
     store.add_token(new_token("acme", [Scope.SEND], None)[1])
-    assert watched.told(2) == [SINGLE_MAILS_EVENT]
+    assert watched.events(2) == [SINGLE_MAILS_EVENT]
     for _ in range(20):  # no schedule would find them: the pauses must not grow
-        assert watched.told(START_SECONDS - 1) == []
-        assert watched.told(1) == [SINGLE_MAILS_EVENT]
+        assert watched.events(START_SECONDS - 1) == []
+        assert watched.events(1) == [SINGLE_MAILS_EVENT]
     Sender(store, None)
-    assert watched.told(30) == []
+    assert watched.events(30) == []
 
 
 def test_a_request_whose_event_was_lost_wakes_the_queue(store: SqliteStore, watched: Watched) -> None:
     store.ask(Request("a.md"), repeat=60)
-    assert watched.told(EVENT_SECONDS - 1) == []
-    assert watched.told(2) == [QUEUE_EVENT]
+    assert watched.events(EVENT_SECONDS - 1) == []
+    assert watched.events(2) == [QUEUE_EVENT]
 
 
 def test_nothing_is_woken_while_everything_is_paused(store: SqliteStore, watched: Watched) -> None:
     queue_up(store)
     store.ask(Request("a.md"), repeat=60)
     store.pause_all(True)
-    assert watched.told(100) == []
+    assert watched.events(100) == []
     store.pause_all(False)
-    assert watched.told() == [QUEUE_EVENT]
+    assert watched.events() == [QUEUE_EVENT]
 
 
 def test_a_mailout_held_until_it_is_tested_goes_on_after_the_test(
     store: SqliteStore, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.defer(queue_up(store), DeferReason.UNTESTED, None)
-    assert watched.told(100) == []
+    assert watched.events(100) == []
     monkeypatch.setattr(store, "last_test", lambda ref: store.now())
-    assert watched.told() == [QUEUE_EVENT]
+    assert watched.events() == [QUEUE_EVENT]
 
 
 def test_a_mailout_that_goes_slower_than_it_may_gets_help(
@@ -146,15 +146,15 @@ def test_a_mailout_that_goes_slower_than_it_may_gets_help(
 ) -> None:
     monkeypatch.setattr("gateway.looks.rate_of", lambda begun, now: 1.0)  # of five that are allowed
     store.start(queue_up(store), "somebody")
-    assert watched.told() == []  # nothing is left to share
+    assert watched.events() == []  # nothing is left to share
     monkeypatch.setattr("mailout.queue.unattended.would_help", lambda speed, rate, _: speed < rate)
-    assert watched.told() == [QUEUE_EVENT]
+    assert watched.events() == [QUEUE_EVENT]
 
 
 def test_events_that_nobody_has_applied_wake_their_flow(store: SqliteStore, watched: Watched) -> None:
     store.receive_events([Received("1", "sns", "{}")])
-    assert watched.told() == []  # the POST that brought it has told Prefect
-    assert watched.told(20) == [EVENTS_EVENT]
+    assert watched.events() == []  # the POST that brought it has sent Prefect an event
+    assert watched.events(20) == [EVENTS_EVENT]
 
 
 def test_a_ready_page_wakes_the_queue(
@@ -166,9 +166,9 @@ def test_a_ready_page_wakes_the_queue(
         pages = wiring.notion_pages(settings, clock)
         assert pages is not None
         watched = Watched(store, clock, pages, mailout_home=tmp_path)
-        for status, told in (("Draft", []), ("Ready", [QUEUE_EVENT])):
+        for status, emitted in (("Draft", []), ("Ready", [QUEUE_EVENT])):
             notion.load(workspace(pages={LETTER: mailout_page("Hello", status)}, blocks={LETTER: [p("Hi")]}))
-            assert watched.told(60) == told
+            assert watched.events(60) == emitted
         pages.close()
 
 
@@ -189,7 +189,7 @@ def test_drafts_and_ready_pages_are_kept_for_the_dashboard_and_wake_nobody(
         }
         done = mailout_page("Gone", "Send")
         notion.load(workspace(pages={LETTER: letter, other: later, sent: done}))
-        assert watched.told(120) == []
+        assert watched.events(120) == []
         pages.close()
     found = store.written_pages()
     assert found is not None
@@ -214,45 +214,45 @@ def test_what_sqs_holds_comes_into_the_inbox_and_wakes_its_flow(
             return None
 
     watched = Watched(store, clock, queue=Queue(), mailout_home=tmp_path, sns_topic_arns=(TOPIC,))
-    assert watched.told() == [EVENTS_EVENT]
+    assert watched.events() == [EVENTS_EVENT]
     assert len(store.waiting_events(10)) == 1
-    assert watched.told(5) == []
+    assert watched.events(5) == []
 
 
-def test_what_does_not_go_away_is_told_again_ever_more_rarely() -> None:
+def test_what_does_not_go_away_is_sent_again_ever_more_rarely() -> None:
     """An event may be lost; but whatever nobody can do would start a run every few seconds."""
-    attention, told = Attention(), []
+    attention, emitted = Attention(), []
     for second in range(0, 3600, 5):
         if attention.due({"stuck": 0.0}, float(second)):
-            attention.told(float(second))
-            told.append(second)
-    gaps = [after - before for before, after in pairwise(told)]
+            attention.mark_emitted(float(second))
+            emitted.append(second)
+    gaps = [after - before for before, after in pairwise(emitted)]
     assert gaps[:2] == [FIRST_REPEAT, 2 * FIRST_REPEAT]
     assert gaps[-1] == LAST_REPEAT
 
 
-def test_something_new_is_told_at_once_whatever_else_is_stuck() -> None:
+def test_something_new_is_sent_at_once_whatever_else_is_stuck() -> None:
     attention = Attention()
     for moment in (0.0, 40.0, 120.0):
         assert attention.due({"stuck": 0.0}, moment)
-        attention.told(moment)
+        attention.mark_emitted(moment)
     assert attention.due({"stuck": 0.0}, 125.0) == []
     assert attention.due({"stuck": 0.0, "new": 0.0}, 126.0) == ["new"]
 
 
 def test_several_looks_with_one_event_wake_one_run(clock: FakeClock) -> None:
     both = [Look(name, QUEUE_EVENT, 5.0, lambda: {"x": 0.0}) for name in ("one", "two")]
-    watching, told = Watch(both, clock), []
+    watching, emitted = Watch(both, clock), []
     for look in both:
-        watching.once(look, Attention(), lambda event, _: told.append(event))
-    assert told == [QUEUE_EVENT]
+        watching.once(look, Attention(), lambda event, _: emitted.append(event))
+    assert emitted == [QUEUE_EVENT]
     clock.sleep(AT_MOST_EVERY)
-    assert watching.once(both[1], Attention(), lambda event, _: told.append(event))
+    assert watching.once(both[1], Attention(), lambda event, _: emitted.append(event))
 
 
 def test_a_look_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "FIRST_REPEAT", 0.01)
-    tries, told = [], threading.Event()
+    tries, emitted = [], threading.Event()
 
     def find() -> Found:
         tries.append(1)
@@ -261,8 +261,8 @@ def test_a_look_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
         return {"there": 0.0}
 
     watching = Watch([Look("it", QUEUE_EVENT, 0.01, find)], wiring.SystemClock())
-    watching.start(lambda event, payload: told.set())
-    assert told.wait(300)
+    watching.start(lambda event, payload: emitted.set())
+    assert emitted.wait(300)
     watching.stop()
 
 
@@ -276,7 +276,7 @@ def test_the_gateway_tells_prefect_what_its_watch_finds_and_ends_in_time(open_ga
     found = Look("it", QUEUE_EVENT, 0.01, lambda: {"there": 0.0})
     watching = Watch([found, Look("SQS", EVENTS_EVENT, 0.0, never_answers)], wiring.SystemClock())
     gateway = open_gateway(emitter=prefect.emitter(), watch=watching)
-    wait_for(lambda: gateway.get("/health").is_success and prefect.told, "Prefect is told")
-    assert prefect.told[0]["event"] == QUEUE_EVENT
-    assert prefect.told[0]["payload"] == {"look": "it", "waiting": 1}
+    wait_for(lambda: gateway.get("/health").is_success and prefect.events, "Prefect gets the event")
+    assert prefect.events[0]["event"] == QUEUE_EVENT
+    assert prefect.events[0]["payload"] == {"look": "it", "waiting": 1}
     waits.set()

@@ -14,8 +14,9 @@ from typer.main import get_command
 from cli.main import COMMANDS, app
 from docs.reference import pages
 from mailout.adapters.ses.checks import NEEDED_EVENTS
+from mailout.delivery.error_codes import ANSWERS
 from mailout.doctor.event_path import lets_write
-from mailout.reporting.codes import MESSAGES, NOTES, STOPPED, WAITING, ses_rows
+from mailout.reporting.codes import MESSAGES, NOTES, STOPPED, WAITING
 from mailout.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +45,7 @@ def test_every_setting_is_in_the_reference_with_its_default() -> None:
 
 def test_every_code_is_in_the_reference() -> None:
     page = PAGES["errors.md"]
-    codes = [*WAITING, *STOPPED, *MESSAGES, *NOTES, *ses_rows()]
+    codes = [*WAITING, *STOPPED, *MESSAGES, *NOTES, *ANSWERS]
     assert [code for code in codes if f"| `{code}`" not in page] == []
 
 
@@ -97,7 +98,7 @@ def test_no_page_names_a_setting_that_is_not_there(name: str) -> None:
     ours = "MAILOUT|NOTION|NOTIFY|SEND|SES|SUPABASE|UNSUBSCRIBE|MEDIA|SNS|SQS|LIMIT|MAX"
     found = re.findall(rf"`((?:{ours})_[A-Z_]+)(?:=[^`]*)?`", WRITTEN[name])
     named = {name for name in found if not name.endswith("_")}  # `NOTION_PROP_*` is many
-    known = {name.upper() for name in Settings.model_fields} | set(ses_rows())
+    known = {name.upper() for name in Settings.model_fields} | set(ANSWERS)
     assert named <= known, named - known
 
 

@@ -4,12 +4,12 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 
-from mailout.logs import MailoutHandler, configure_logging, log_as_set
-from mailout.redact import Redactor
-from mailout.settings import load_settings
+from mailout.logs import MailoutHandler, configure_logging
+from mailout.settings import Settings, load_settings
 
 log = logging.getLogger("mailout.test_logs")
 
@@ -28,7 +28,7 @@ def restore() -> Iterator[None]:
 def test_a_json_line_carries_what_it_is_found_by() -> None:
     """Whoever follows one message through the logs searches for these fields."""
     stream = io.StringIO()
-    configure_logging("json", stream=stream)
+    configure_logging(Settings(log_format="json", log_redact=False), logging.INFO, stream=stream)
     extra = {
         "outboxId": "o",
         "requestId": "r",
@@ -48,7 +48,7 @@ def test_a_json_line_carries_what_it_is_found_by() -> None:
 
 def test_a_json_line_leaves_out_what_was_not_given_and_keeps_the_error() -> None:
     stream = io.StringIO()
-    configure_logging("json", stream=stream)
+    configure_logging(Settings(log_format="json", log_redact=False), logging.INFO, stream=stream)
     try:
         raise ValueError("boom")
     except ValueError:
@@ -59,9 +59,9 @@ def test_a_json_line_leaves_out_what_was_not_given_and_keeps_the_error() -> None
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_redacted_neither_form_shows_an_address(format: str) -> None:
+def test_redacted_neither_form_shows_an_address(format: Literal["text", "json"]) -> None:
     stream = io.StringIO()
-    configure_logging("json" if format == "json" else "text", hide=Redactor(), stream=stream)
+    configure_logging(Settings(log_format=format), logging.INFO, stream=stream)
     try:
         raise ValueError("anna@example.org")
     except ValueError:
@@ -72,8 +72,8 @@ def test_redacted_neither_form_shows_an_address(format: str) -> None:
 
 def test_setting_up_twice_does_not_say_everything_twice() -> None:
     first, second = io.StringIO(), io.StringIO()
-    configure_logging(stream=first)
-    configure_logging(level=logging.WARNING, stream=second)
+    configure_logging(Settings(), logging.INFO, stream=first)
+    configure_logging(Settings(), logging.WARNING, stream=second)
     log.info("quiet")
     log.warning("once")
     assert first.getvalue() == ""
@@ -84,16 +84,16 @@ def test_setting_up_twice_does_not_say_everything_twice() -> None:
 def test_a_plain_line_carries_the_fields_too() -> None:
     """Text is what most people have switched on when they need to find a message."""
     stream = io.StringIO()
-    configure_logging(stream=stream)
+    configure_logging(Settings(), logging.INFO, stream=stream)
     log.info("FAILED", extra={"outboxId": "o", "attempt": 2, "flow_run_name": "wise-otter"})
     assert stream.getvalue().endswith("mailout.test_logs: FAILED outboxId=o attempt=2 flowRun=wise-otter\n")
 
 
 def test_the_level_is_the_settings_or_the_program_s_usual_one() -> None:
     stream = io.StringIO()
-    log_as_set(load_settings(env={}), logging.WARNING, stream=stream)
+    configure_logging(load_settings(env={}), logging.WARNING, stream=stream)
     log.info("not heard")
-    log_as_set(load_settings(env={"LOG_LEVEL": "debug"}), logging.WARNING, stream=stream)
+    configure_logging(load_settings(env={"LOG_LEVEL": "debug"}), logging.WARNING, stream=stream)
     log.debug("heard")
     logging.getLogger("botocore").debug("Authorization: what others say in detail")
     assert [line.split(": ", 1)[1] for line in stream.getvalue().splitlines()] == ["heard"]

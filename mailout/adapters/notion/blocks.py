@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
 
 from mailout.adapters.notion.calls import Json, NotionCalls
-from mailout.content.notion.blocks import MAX_BLOCKS, Block, walk
+from mailout.content.notion.blocks import MAX_BLOCKS, Block, as_mapping, walk
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import text_of, title_of
 from mailout.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
@@ -62,13 +61,13 @@ class BlockReader:
 
     def _block(self, answer: Json, above: tuple[str, ...]) -> Block:
         kind, id = str(answer.get("type")), str(answer.get("id"))
-        data = _mapping(answer.get(kind))
+        data = as_mapping(answer.get(kind))
         if kind == "link_to_page":
             return Block.of({**answer, kind: {**data, "title": self._title(data)}})
         if kind in _ELSEWHERE:
             return Block.of(answer)
         if kind == "synced_block":
-            return self._synced(answer, _mapping(data.get("synced_from")), above)
+            return self._synced(answer, as_mapping(data.get("synced_from")), above)
         if kind in _MEETINGS and isinstance(data.get("children"), Mapping):
             return self._meeting(answer, data["children"], above)
         if not answer.get("has_children"):
@@ -86,7 +85,7 @@ class BlockReader:
                 page: Json = self._calls.make(f"reading the page {id}", lambda api: api.pages.retrieve(id))
             except (SourceRefused, SourceNotFound):
                 page = {}
-            self._titles[id] = text_of(title_of(_mapping(page.get("properties"))))
+            self._titles[id] = text_of(title_of(as_mapping(page.get("properties"))))
         return self._titles[id]
 
     def _synced(self, answer: Json, source: Json, above: tuple[str, ...]) -> Block:
@@ -131,7 +130,3 @@ class BlockReader:
         """A synced block once more. It counts again: copies of copies can double at every level."""
         size = sum(1 for _ in islice(walk(self._originals[id]), MAX_BLOCKS))
         return self._originals[id] if self._room(size) else []
-
-
-def _mapping(value: Any) -> Json:
-    return value if isinstance(value, Mapping) else {}

@@ -18,7 +18,7 @@ from mailout.content.port import Kind, SourceMailout
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorRecord
 from mailout.errors import SourceNotFound, UsageError
-from mailout.history.noticed import WrittenPage
+from mailout.history.port import WrittenPage
 from mailout.page_status.state import WAITS, PageState, PageStatus
 
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})

@@ -12,7 +12,7 @@ from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.error_rows import ERROR_PROPERTIES, error_properties
 from mailout.adapters.notion.notes import NotionNotes
-from mailout.clock import Clock
+from mailout.clock import Clock, timestamp_of
 from mailout.content.notion.blocks import Block
 from mailout.content.notion.links import page_id_of
 from mailout.content.notion.page import (
@@ -20,14 +20,13 @@ from mailout.content.notion.page import (
     NotionPage,
     Value,
     holds,
-    moment_of,
     page_of,
     property_value,
 )
 from mailout.doctor.checks import Check
 from mailout.error_log import ErrorRecord
 from mailout.errors import SettingsError, SourceError, SourceNotFound
-from mailout.history.noticed import WrittenPage
+from mailout.history.port import WrittenPage
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +82,7 @@ class NotionSource:
         return [
             self.read(answer)
             for answer in answers
-            if (moment_of(answer.get("last_edited_time")) or since) >= since
+            if (timestamp_of(answer.get("last_edited_time")) or since) >= since
         ]
 
     def written_pages(self) -> list[WrittenPage]:
@@ -103,7 +102,7 @@ class NotionSource:
             is_test=page.is_test,
             list_key=page.list,
             send_at=page.send_at,
-            edited_at=moment_of(answer.get("last_edited_time")),
+            edited_at=timestamp_of(answer.get("last_edited_time")),
         )
 
     def _has_status(self, *statuses: str) -> tuple[Json, str]:

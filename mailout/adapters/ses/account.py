@@ -52,7 +52,7 @@ def read(client: Any) -> Account:
     if not quota or "SendingEnabled" not in answer:  # read as an answer, it would say: paused, and no quota
         raise MailoutError(
             "SES: the account's standing was asked for, and something else came back.",
-            remedy=error_codes.remedy_for(error_codes.NOT_SES.code),
+            remedy=error_codes.NOT_SES.remedy,
         )
     return Account(
         max_24h=float(quota.get("Max24HourSend", 0.0)),

@@ -44,10 +44,10 @@ def examine(
 
 def _account_status(account: Account) -> Iterator[Check]:
     if account.paused:
-        remedy = error_codes.remedy_for(error_codes.ACCOUNT_PAUSED.code)
+        remedy = error_codes.ACCOUNT_PAUSED.remedy
         yield Check("account", "fail", "sending is paused for this account", remedy)
     elif account.enforcement == "PROBATION":
-        remedy = error_codes.remedy_for(error_codes.ACCOUNT_SUSPENDED.code)
+        remedy = error_codes.ACCOUNT_SUSPENDED.remedy
         yield Check("account", "warn", "AWS is reviewing this account", remedy)
     else:
         yield Check("account", "ok", "sending is enabled")
@@ -66,7 +66,7 @@ def _quota(account: Account) -> Check:
     message = f"{left}, {account.max_rate:g} a second"
     if account.available:
         return Check("quota", "ok", message)
-    return Check("quota", "warn", message, error_codes.remedy_for(error_codes.DAILY_QUOTA.code))
+    return Check("quota", "warn", message, error_codes.DAILY_QUOTA.remedy)
 
 
 # ── Who sends ────────────────────────────────────────────────────────────────────────────────────
@@ -82,7 +82,7 @@ def _sender(client: Any, from_email: str, dns: Names | None) -> Iterator[Check]:
             if dns is not None:
                 yield from domain_checks(_domain(name, identity, found), dns)
             return
-    remedy = error_codes.remedy_for(error_codes.IDENTITY.code)
+    remedy = error_codes.IDENTITY.remedy
     yield Check("identity", "fail", f"neither {name} nor {from_email} is verified", remedy)
 
 
@@ -120,7 +120,7 @@ def _events(client: Any, configuration_set: str | None, topics: Collection[str])
         ConfigurationSetName=configuration_set,
     )
     if found is None:
-        remedy = error_codes.remedy_for(error_codes.SET_MISSING.code)
+        remedy = error_codes.SET_MISSING.remedy
         yield Check("events", "fail", f"there is no configuration set {configuration_set}", remedy)
     else:
         enabled = [one for one in found.get("EventDestinations") or [] if one.get("Enabled")]

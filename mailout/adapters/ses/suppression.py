@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.clock import Clock
 from mailout.errors import MailoutError
-from mailout.feedback.model import StatusChange
+from mailout.feedback.port import StatusChange
 from mailout.feedback.suppression import Reason
 
 PAGE = 1000

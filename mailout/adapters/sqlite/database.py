@@ -21,6 +21,9 @@ from mailout.ids import message_id
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 BUSY_SECONDS = 30.0
+CACHE_KB = 32 * 1024
+"""Ids are hashes: freezing a large list touches pages all over their index, and writes those again and again
+that do not fit. Memory is taken as pages are used, so a small list costs no more."""
 INDEX_BYTES = 32 * 1024
 ROOM_NEEDED = 64 * 1024
 """With less on the disk, an input or output error of SQLite comes from that."""
@@ -54,6 +57,7 @@ class Database:
             _switch_to_wal(connection, busy_seconds)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
         except (OSError, sqlite3.Error) as error:
             if connection is not None:
                 connection.close()

@@ -11,7 +11,7 @@ from typing import Any
 from mailout.adapters.sqlite.subscriber_state import change_status, count_soft_bounces
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.states import DOUBTFUL, WAITING, State
-from mailout.feedback.model import Applied, Effect, EventType, Reading
+from mailout.feedback.port import Applied, Effect, EventType, Reading
 from mailout.ids import uuid_of
 
 NOT_YET_SENT = (*WAITING, *DOUBTFUL)

@@ -10,9 +10,16 @@ from typing import Any
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.queue import mailout_of
 from mailout.content.port import Kind
-from mailout.history.noticed import REFUSALS_KEPT, Refusal, WrittenPage, WrittenPages
-from mailout.history.port import EVENTS_COME_FOR, LISTED, Act
-from mailout.history.samples import spread
+from mailout.history.counting import spread
+from mailout.history.port import (
+    EVENTS_COME_FOR,
+    LISTED,
+    REFUSALS_KEPT,
+    Act,
+    Refusal,
+    WrittenPage,
+    WrittenPages,
+)
 from mailout.queue.mailout import Mailout, Status
 
 _LETTERS = """

@@ -14,7 +14,7 @@ from mailout.adapters.sqlite.event_batch import EventBatch, count
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.delivery.states import WAITING, State
 from mailout.errors import StoreError
-from mailout.feedback.model import METRIC_OF, Effect, EventType, Forgotten, Left
+from mailout.feedback.port import METRIC_OF, Effect, EventType, Forgotten
 from mailout.ids import uuid_of
 
 
@@ -23,7 +23,7 @@ class SqliteLeaving:
 
     db: Database
 
-    def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> Left:
+    def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
         with self.db.write() as tx:
             now = self.db.clock.now()
             if list_key is None:
@@ -62,7 +62,7 @@ class SqliteLeaving:
                 ),
             )
             events.write()
-            return Left(may_return=_may_return(tx, email_norm, list_key))
+            return _may_return(tx, email_norm, list_key)
 
     def mailed_since(self, email_norm: str, moment: float) -> bool:
         found = self.db.read(

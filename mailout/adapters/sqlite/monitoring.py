@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.capacity import read_pace
 from mailout.adapters.sqlite.database import Database
-from mailout.alerts.model import Known, Signs
+from mailout.alerts.port import Known, Signs
 from mailout.delivery.states import Column
-from mailout.metrics.model import Sample, Vitals
+from mailout.metrics.port import Sample, Vitals
 
 _OPEN = (
     "SELECT status, count(*) AS mailouts, sum(pending) AS pending, sum(in_flight) AS in_flight,"

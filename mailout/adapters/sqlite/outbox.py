@@ -14,7 +14,7 @@ from mailout.adapters.sqlite.ledger import minute_key
 from mailout.adapters.sqlite.queue import get_mailout
 from mailout.adapters.sqlite.step import take_step
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.delivery.port import QUOTA_OVERLAP, Doubt
+from mailout.delivery.port import QUOTA_OVERLAP
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
@@ -46,13 +46,13 @@ class SqliteOutbox:
         rows = self.db.read("SELECT step_no FROM sender_sessions WHERE id = ?", (session,))
         return rows[0]["step_no"] if rows else None
 
-    def doubts(self, session: str) -> Sequence[Doubt]:
+    def doubts(self, session: str) -> Sequence[Attempt]:
         rows = self.db.read(
-            "SELECT id, epoch, state FROM email_outbox"
+            "SELECT id, epoch FROM email_outbox"
             " WHERE session_id = ? AND state IN ('SENT_ATTEMPT', 'UNKNOWN') ORDER BY seq",
             (session,),
         )
-        return [Doubt(Attempt(row["id"], row["epoch"]), State(row["state"])) for row in rows]
+        return [Attempt(row["id"], row["epoch"]) for row in rows]
 
     def epochs(self, ids: Sequence[str]) -> Mapping[str, int]:
         rows = self.db.read(

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import astuple
 
-from mailout.feedback.model import StatusChange
+from mailout.feedback.port import StatusChange
 from mailout.feedback.subscriber_state import SOFT_BOUNCES, SubscriberState, after, with_soft
 
 _SOFT_END = """

@@ -10,8 +10,7 @@ from typing import Any
 from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.lists import on_list
-from mailout.audience.port import ImportCounts, Lacking, SubscriberRow
-from mailout.audience.status import stronger
+from mailout.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
 from mailout.errors import NotFound
 from mailout.ids import uuid_of
 

@@ -8,14 +8,13 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.feedback.model import (
+from mailout.feedback.port import (
     Applied,
     Doubts,
     Drift,
     Effect,
     Forgotten,
     InboxCounts,
-    Left,
     Reading,
     Received,
     StatusChange,
@@ -54,9 +53,9 @@ class SupabaseFeedback:
             self.rpc("mailout_hear_all", {"news": {email: asdict(one) for email, one in changes.items()}})
         )
 
-    def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> Left:
+    def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
         params = {"address": email_norm, "list_key": list_key, "message_id": message_id}
-        return Left(may_return=bool(self.rpc("mailout_unsubscribe", params)))
+        return bool(self.rpc("mailout_unsubscribe", params))
 
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         return bool(self.rpc("mailout_resubscribe", {"address": email_norm, "list_key": list_key}))

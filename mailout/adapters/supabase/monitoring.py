@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.alerts.model import Known, Signs
+from mailout.alerts.port import Known, Signs
 from mailout.delivery.pacing import PaceState
-from mailout.metrics.model import Sample, Vitals
+from mailout.metrics.port import Sample, Vitals
 
 
 class SupabaseMonitoring:

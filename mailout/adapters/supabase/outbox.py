@@ -7,7 +7,7 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc, by_pages
-from mailout.delivery.port import QUOTA_OVERLAP, Doubt
+from mailout.delivery.port import QUOTA_OVERLAP
 from mailout.delivery.protocol import Attempt, Step, StepReply
 from mailout.delivery.states import State
 from mailout.errors import NotFound, StoreError
@@ -32,9 +32,9 @@ class SupabaseOutbox:
         made: int | None = self.rpc("mailout_session_step", {"session": session})
         return made
 
-    def doubts(self, session: str) -> Sequence[Doubt]:
+    def doubts(self, session: str) -> Sequence[Attempt]:
         rows = self.rpc("mailout_doubts", {"session": session})
-        return [Doubt(Attempt(row["id"], row["epoch"]), State(row["state"])) for row in rows]
+        return [Attempt(row["id"], row["epoch"]) for row in rows]
 
     def epochs(self, ids: Sequence[str]) -> Mapping[str, int]:
         known: dict[str, int] = {}

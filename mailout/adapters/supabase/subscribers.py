@@ -9,8 +9,7 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc, by_pages
 from mailout.audience.addresses import Dropped, normalise
-from mailout.audience.port import ImportCounts, Lacking, SubscriberRow
-from mailout.audience.status import stronger
+from mailout.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
 from mailout.errors import NotFound
 
 _PART = 5_000

@@ -1,6 +1,6 @@
 """A Notion page → HTML and text for a mail. Pure: takes the API's data, returns a document.
 
-blocks → `reading` (what Notion means) → nodes → `html` and `text` (how a mail says it).
+blocks → `reading` (what Notion means) → nodes, which write themselves as HTML and as text.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from datetime import date
 
 from mailout.content.document import Document, Problem, language_of, preheader_of
 from mailout.content.notion.blocks import MAX_BLOCKS, Block, within_limits
-from mailout.content.notion.html import nodes_html
 from mailout.content.notion.links import page_id_of, page_url
-from mailout.content.notion.nodes import Nodes, Paragraph
+from mailout.content.notion.nodes import Nodes, nodes_html, nodes_text
 from mailout.content.notion.reading import Reader
 from mailout.content.notion.styles import STYLES
-from mailout.content.notion.text import nodes_text
+from mailout.content.notion.text_nodes import Paragraph
 from mailout.content.variables import literal_braces, marked
 
 __all__ = ["Block", "page_id_of", "page_url", "render"]
@@ -29,7 +28,7 @@ def render(
     reader = Reader(page)
     nodes = _trimmed(reader.nodes(page))
     text = nodes_text(nodes)
-    problems = reader.problems
+    problems = tuple(reader.problems)
     if cut:
         lost = f"Only the page's first {MAX_BLOCKS:,} blocks are in the mail. Shorten it."
         problems += (Problem("content_too_long", lost),)
@@ -49,11 +48,5 @@ def render(
 
 def _trimmed(nodes: Nodes) -> Nodes:
     """Without the blank paragraphs that pages begin and end with."""
-    shown = [place for place, node in enumerate(nodes) if not _blank(node)]
+    shown = [place for place, node in enumerate(nodes) if not (isinstance(node, Paragraph) and node.is_blank)]
     return nodes[shown[0] : shown[-1] + 1] if shown else ()
-
-
-def _blank(node: object) -> bool:
-    return (
-        isinstance(node, Paragraph) and not node.children and not "".join(s.text for s in node.spans).strip()
-    )

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mailout.content.notion.mailable import mailable_data
+from mailout.content.model import clean, in_every_text
 
 MAX_DEPTH = 60
 """Deeper blocks are shown at this depth: no mail client can show more, and no page may exhaust the stack."""
 
 MAX_BLOCKS = 20_000
 """What comes after is left out and reported: far more than any mail can carry."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def mailable(written: str) -> str:
+    """What Notion hands over, without our own marks, control characters and halves of letters."""
+    return _CONTROL.sub("", clean(written)).encode("utf-8", "replace").decode()
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """Whatever stands where the API promises an object."""
+    return value if isinstance(value, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +44,7 @@ class Block:
     ) -> Block:
         """From the API's JSON."""
         kind = str(answer.get("type") or "unsupported")
-        data = answer.get(kind)
-        data = data if isinstance(data, Mapping) else {}
+        data = as_mapping(answer.get(kind))
         return cls(str(answer.get("id") or ""), kind, data, tuple(children), trouble)
 
     @property
@@ -50,24 +62,22 @@ def walk(blocks: Iterable[Block]) -> Iterator[Block]:
         waiting.extend(reversed(block.children))
 
 
-def within_limits(
-    blocks: Iterable[Block], *, max_depth: int = MAX_DEPTH, max_blocks: int = MAX_BLOCKS
-) -> tuple[tuple[Block, ...], bool]:
+def within_limits(blocks: Iterable[Block]) -> tuple[tuple[Block, ...], bool]:
     """The same page no deeper and no longer than allowed, and whether anything was left out.
 
     Without recursion: this is what makes it safe for everything after it to recurse. Its texts are made
-    mailable on the way.
+    mailable on the way: whatever is marked later was marked by us.
     """
     root: list[tuple[Block, list[Any]]] = []
     waiting = [(block, 1, root) for block in reversed(tuple(blocks))]
     count = 0
-    while waiting and count < max_blocks:
+    while waiting and count < MAX_BLOCKS:
         block, depth, siblings = waiting.pop()
         count += 1
         own: list[tuple[Block, list[Any]]] = []
         siblings.append((block, own))
         # Past the limit, descendants follow their ancestor as its siblings: flat, but in order.
-        deeper, target = (depth + 1, own) if depth < max_depth else (depth, siblings)
+        deeper, target = (depth + 1, own) if depth < MAX_DEPTH else (depth, siblings)
         waiting.extend((child, deeper, target) for child in reversed(block.children))
     return tuple(_built(root)), bool(waiting)
 
@@ -75,6 +85,6 @@ def within_limits(
 def _built(nodes: list[tuple[Block, list[Any]]]) -> list[Block]:
     """Depth is bounded here, so recursion is safe."""
     return [
-        replace(block, data=mailable_data(block.data), children=tuple(_built(children)))
+        replace(block, data=in_every_text(block.data, mailable), children=tuple(_built(children)))
         for block, children in nodes
     ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mailout.content.document import Media
 from mailout.content.media import media_ref
-from mailout.content.notion.blocks import Block
+from mailout.content.notion.blocks import Block, as_mapping
 from mailout.content.notion.links import file_name, web_url
 from mailout.content.notion.rich_text import Span, Spans
 
@@ -42,9 +42,9 @@ class HostedFiles:
 
     def icon(self, block: Block) -> Spans:
         """The picture that a callout has for an icon, if it has one."""
-        icon = block.data.get("icon")
-        url = _url(icon) if isinstance(icon, Mapping) else None
-        if not isinstance(icon, Mapping) or url is None:
+        icon = as_mapping(block.data.get("icon"))
+        url = _url(icon)
+        if url is None:
             return ()
         hosted = icon.get("type") != "external"
         address = self.host(f"{block.id} icon", url, file_name(url)) if hosted else url
@@ -53,5 +53,4 @@ class HostedFiles:
 
 def _url(file: Mapping[str, object]) -> str | None:
     """`{"type": "file", "file": {"url": …}}`, and the same for `external` and `custom_emoji`."""
-    source = file.get(str(file.get("type")))
-    return web_url(source.get("url")) if isinstance(source, Mapping) else None
+    return web_url(as_mapping(file.get(str(file.get("type")))).get("url"))

@@ -1,162 +1,91 @@
-"""What a page is made of once Notion's thirty block types are understood: fewer things.
+"""What every node of a page shares: its place in the HTML, and how lines of text are put together.
 
-The spans are rich text; `color` is one of Notion's names for it.
+A node is what is left of Notion's thirty block types once they are understood. Each writes itself twice: as
+HTML that mail clients show (tables for columns and boxes, lists as lists, no flex, no grid) and as text that
+reads well on its own. The layout styles what HTML has an element for; classes are for the rest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from mailout.content.notion.rich_text import Spans
+from mailout.content.media import COLUMN
+from mailout.content.notion.rich_text import Spans, inline_html, inline_text
+from mailout.content.notion.styles import color_class
 
-
-@dataclass(frozen=True, slots=True)
-class Paragraph:
-    spans: Spans
-    color: str = "default"
-    children: Nodes = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    level: int  # 1 to 4
-    spans: Spans
-    color: str = "default"
-    children: Nodes = ()  # what a toggleable heading holds
+BOX = '<table role="presentation" cellpadding="0" cellspacing="0" border="0"'
+WIDTH = 76
+"""Columns of text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    spans: Spans
-    color: str = "default"
-    children: Nodes = ()
-    checked: bool = False  # of a to-do
+class Place:
+    """Where in the page a node stands."""
+
+    width: int = COLUMN
+    depth: int = 0  # how many times it is indented
+
+    def deeper(self, by: int = 26) -> Place:
+        return Place(self.width - by, self.depth + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Bullets:
-    items: tuple[Item, ...]
+TOP = Place()
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    items: tuple[Item, ...]
-    start: int = 1
-    style: str = "numbers"  # or letters, roman
+class Node(Protocol):
+    def html(self, place: Place) -> str: ...
+    def lines(self) -> list[str]:
+        """As text; none: it says nothing there."""
+        ...
 
 
-@dataclass(frozen=True, slots=True)
-class ToDos:
-    items: tuple[Item, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Toggle:
-    """Shown open: a mail cannot fold."""
-
-    spans: Spans
-    color: str = "default"
-    children: Nodes = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    spans: Spans
-    color: str = "default"
-    children: Nodes = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Callout:
-    icon: Spans
-    spans: Spans
-    color: str = "default"
-    children: Nodes = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """A link that stands alone in a callout."""
-
-    spans: Spans
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    spans: Spans
-    caption: Spans = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Equation:
-    expression: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A line across."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    url: str
-    alt: str
-    caption: Spans = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """What a mail cannot play or embed: a sign of what it is, its name (if it has one), its address."""
-
-    sign: str
-    name: str
-    url: str | None
-    caption: Spans = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    rows: tuple[tuple[Spans, ...], ...]  # all of one length
-    header_row: bool = False
-    header_column: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    share: float  # of the width; the shares of a row add up to 1
-    children: Nodes
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """The page's headings: (level, words)."""
-
-    entries: tuple[tuple[int, str], ...]
-
-
-Node = (
-    Paragraph
-    | Heading
-    | Bullets
-    | Numbers
-    | ToDos
-    | Toggle
-    | Quote
-    | Callout
-    | Button
-    | Code
-    | Equation
-    | Rule
-    | Picture
-    | Card
-    | Table
-    | Columns
-    | Contents
-)
 Nodes = tuple[Node, ...]
+
+
+def nodes_html(nodes: Nodes, place: Place = TOP) -> str:
+    return "\n".join(node.html(place) for node in nodes)
+
+
+def nodes_text(nodes: Nodes) -> str:
+    return "\n".join(lines_of(nodes)).strip("\n")
+
+
+def lines_of(nodes: Nodes) -> list[str]:
+    """A blank line between things."""
+    lines: list[str] = []
+    for node in nodes:
+        own = node.lines()
+        if own and lines:
+            lines.append("")
+        lines.extend(own)
+    return lines
+
+
+def stacked(above: list[str], below: list[str]) -> list[str]:
+    return [*above, "", *below] if above and below else above or below
+
+
+def hang(lines: list[str], first: str, rest: str, *, blank: str = "") -> list[str]:
+    """A mark before the first line, the others under it; blank lines stay blank (or `blank`)."""
+    marked = [f"{rest}{line}" if line else blank for line in lines]
+    if lines:
+        marked[0] = f"{first}{lines[0]}"
+    return marked
+
+
+def words_of(spans: Spans) -> list[str]:
+    text = inline_text(spans)
+    return [line.rstrip() for line in text.split("\n")] if text.strip() else []
+
+
+def caption_html(spans: Spans) -> str:
+    return f'<p class="n-caption">{inline_html(spans)}</p>' if spans else ""
+
+
+def class_of(color: str, name: str = "", *, filled: bool = False) -> str:
+    """The attribute for one of Notion's colours. `filled`: a background needs some room around the words."""
+    colored = color_class(color) or ""
+    room = "n-filled" if filled and colored.startswith("n-bg-") else ""
+    names = " ".join(one for one in (name, colored, room) if one)
+    return f' class="{names}"' if names else ""

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from typing import Any
 
+from mailout.clock import timestamp_of
+from mailout.content.notion.blocks import as_mapping, mailable
 from mailout.content.notion.links import page_id_of
-from mailout.content.notion.mailable import mailable
 
 TEXT_LIMIT = 2_000
 """Characters in one item of rich text, counted as Notion does (UTF-16)."""
@@ -84,7 +85,7 @@ class NotionPage:
 
 def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC) -> NotionPage:
     """From the API's JSON. A day without a time begins at midnight in `zone`."""
-    properties = _mapping(answer.get("properties"))
+    properties = as_mapping(answer.get("properties"))
     found = {field.name: _property(properties, names, field.name) for field in fields(names)}
     id = str(answer.get("id") or "")
     return NotionPage(
@@ -107,16 +108,8 @@ def _property(properties: Mapping[str, Any], names: PropertyNames, name: str) ->
     return title_of(properties) if name == "subject" else None
 
 
-def moment_of(written: Any) -> float | None:
-    """A time as the API writes its own: always with a zone."""
-    try:
-        return datetime.fromisoformat(written).timestamp()
-    except (TypeError, ValueError):
-        return None
-
-
 def title_of(properties: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    return next((one for one in properties.values() if _mapping(one).get("type") == "title"), None)
+    return next((one for one in properties.values() if as_mapping(one).get("type") == "title"), None)
 
 
 def text_of(property: Mapping[str, Any] | None) -> str:
@@ -127,23 +120,12 @@ def text_of(property: Mapping[str, Any] | None) -> str:
     if isinstance(value, Mapping):
         return str(value.get("name") or "")
     if isinstance(value, list):
-        return "".join(str(_mapping(run).get("plain_text") or "") for run in value)
+        return "".join(str(as_mapping(run).get("plain_text") or "") for run in value)
     return value if isinstance(value, str) else ""
 
 
 def _date(property: Mapping[str, Any] | None, zone: tzinfo) -> float | None:
-    start = _mapping((property or {}).get("date")).get("start")
-    if not isinstance(start, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(start)
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return timestamp_of(as_mapping((property or {}).get("date")).get("start"), zone)
 
 
 # ── Writing ──────────────────────────────────────────────────────────────────────────────────────

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 from mailout.content.document import Media, Problem, cut
+from mailout.content.notion import box_nodes as box
+from mailout.content.notion import text_nodes as text
 from mailout.content.notion.blocks import Block, walk
 from mailout.content.notion.files import HostedFiles
 from mailout.content.notion.links import page_url, safe_url, short
-from mailout.content.notion.nodes import (
-    Bullets,
-    Button,
-    Callout,
-    Card,
-    Code,
-    Column,
-    Columns,
-    Contents,
-    Equation,
-    Heading,
-    Item,
-    Node,
-    Nodes,
-    Numbers,
-    Paragraph,
-    Picture,
-    Quote,
-    Rule,
-    Table,
-    ToDos,
-    Toggle,
-)
+from mailout.content.notion.nodes import Node, Nodes
 from mailout.content.notion.rich_text import Span, Spans, plain, spans_of
 from mailout.content.variables import as_written, literal_braces
 
@@ -59,7 +38,7 @@ SIGNS: Mapping[str, str] = {
 """Signs, not words: a mail may be in any language."""
 
 _LISTS = frozenset({"bulleted_list_item", "numbered_list_item", "to_do"})
-_HEADING = re.compile(r"heading_([1-4])")
+_HEADINGS: Mapping[str, int] = {f"heading_{level}": level for level in range(1, 5)}
 
 
 class Reader:
@@ -67,20 +46,20 @@ class Reader:
 
     def __init__(self, page: Sequence[Block]) -> None:
         self._page = page
-        self._problems: list[Problem] = []
         self._files = HostedFiles()
+        self.problems: list[Problem] = []
         self.literals: frozenset[str] = frozenset()  # braces that are meant to be read
         self._words = ""  # the last that were read: they say where on the page something is
         self._readers: Mapping[str, Callable[[Block], Iterable[Node]]] = {
             "paragraph": self._paragraph,
-            **{f"heading_{level}": self._heading for level in range(1, 5)},
-            "toggle": self._toggle,
-            "quote": self._quote,
+            **dict.fromkeys(_HEADINGS, self._heading),
+            "toggle": lambda block: (text.Toggle(*self._words_of(block)),),
+            "quote": lambda block: (text.Quote(*self._words_of(block)),),
             "callout": self._callout,
             "button": self._button,
             "code": self._code,
             "equation": self._equation,
-            "divider": lambda _: (Rule(),),
+            "divider": lambda _: (box.Rule(),),
             "image": self._image,
             **dict.fromkeys(("video", "audio", "file", "pdf"), self._file),
             **dict.fromkeys(("bookmark", "embed", "link_preview"), self._link),
@@ -88,17 +67,12 @@ class Reader:
             "table": self._table,
             "table_row": self._row_alone,
             "column_list": self._columns,
-            "column": lambda block: self.nodes(block.children),
-            "synced_block": lambda block: self.nodes(block.children),
+            **dict.fromkeys(("column", "synced_block"), lambda block: self.nodes(block.children)),
             "tab": self._tab,
             "table_of_contents": self._contents,
             "breadcrumb": lambda _: (),
             **dict.fromkeys(("meeting_notes", "transcription"), self._meeting),
         }
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        return tuple(self._problems)
 
     @property
     def media(self) -> tuple[Media, ...]:
@@ -125,7 +99,7 @@ class Reader:
         if not block.trouble:
             left = "only its words are in the mail" if words else "it is left out"
             self._report(f"Notion's block “{block.name}” has no form in mail: {left}. Write it another way.")
-        shown: Nodes = (Paragraph(words),) if words else ()
+        shown: Nodes = (text.Paragraph(words),) if words else ()
         return shown + self.nodes(block.children)
 
     # ── Words ────────────────────────────────────────────────────────────────────────────────────
@@ -141,85 +115,80 @@ class Reader:
             self.literals |= literal_braces(*(one for one in typed if isinstance(one, str)))
         return spans_of(items, self._files.host)
 
+    def _words_of(self, block: Block) -> tuple[Spans, str, Nodes]:
+        """What a block says, in which colour, and what hangs from it."""
+        return self._spans(block), _color(block), self.nodes(block.children)
+
     def _paragraph(self, block: Block) -> Iterable[Node]:
-        spans = _icon_text(block.data.get("icon")) + self._spans(block)
-        return (Paragraph(spans, _color(block), self.nodes(block.children)),)
+        spans, color, children = self._words_of(block)
+        return (text.Paragraph(_icon_text(block.data.get("icon")) + spans, color, children),)
 
     def _heading(self, block: Block) -> Iterable[Node]:
-        level = int(block.type[-1])
-        return (Heading(level, self._spans(block), _color(block), self.nodes(block.children)),)
-
-    def _toggle(self, block: Block) -> Iterable[Node]:
-        return (Toggle(self._spans(block), _color(block), self.nodes(block.children)),)
-
-    def _quote(self, block: Block) -> Iterable[Node]:
-        return (Quote(self._spans(block), _color(block), self.nodes(block.children)),)
+        return (text.Heading(*self._words_of(block), _HEADINGS[block.type]),)
 
     def _callout(self, block: Block) -> Iterable[Node]:
         spans = self._spans(block)
         if (url := _only_link(spans)) and not block.children:
-            return (Button(spans, url),)
+            return (text.Button(spans, url),)
         icon = self._files.icon(block) or _icon_text(block.data.get("icon"))
-        return (Callout(icon, spans, _color(block), self.nodes(block.children)),)
+        return (text.Callout(spans, _color(block), self.nodes(block.children), icon),)
 
     def _button(self, block: Block) -> Iterable[Node]:
         """What it says and where it leads, as far as the API tells: today it tells neither."""
         spans = self._spans(block) or self._spans(block, "title")
         if url := safe_url(block.data.get("url")) or _only_link(spans):
-            return (Button(spans or (Span(short(url)),), url),)
+            return (text.Button(spans or (Span(short(url)),), url),)
         self._report(BUTTON_UNKNOWN)
-        return (Paragraph(spans),) if spans else ()
+        return (text.Paragraph(spans),) if spans else ()
 
     def _code(self, block: Block) -> Iterable[Node]:
         source = spans_of(block.data.get("rich_text"), self._files.host, literal=True)
-        return (Code(source, self._spans(block, "caption")),)
+        return (text.Code(source, self._spans(block, "caption")),)
 
     def _equation(self, block: Block) -> Iterable[Node]:
         expression = str(block.data.get("expression") or "")
-        return (Equation(expression),) if expression else ()
+        return (text.Equation(expression),) if expression else ()
 
     def _list(self, kind: str, blocks: Sequence[Block]) -> Node:
-        items = []
+        found = []
         for block in blocks:
             if block.trouble:
                 self._report(block.trouble)
-            words = self._spans(block)
-            children = self.nodes(block.children)
-            items.append(Item(words, _color(block), children, checked=block.data.get("checked") is True))
+            found.append(text.Item(*self._words_of(block), checked=block.data.get("checked") is True))
+        items = tuple(found)
         if kind == "to_do":
-            return ToDos(tuple(items))
+            return text.ToDos(items)
         if kind == "bulleted_list_item":
-            return Bullets(tuple(items))
+            return text.Bullets(items)
         first = blocks[0].data
         start: Any = first.get("list_start_index")
         style = str(first.get("list_format") or "numbers")
         counted = isinstance(start, int) and not isinstance(start, bool)
-        return Numbers(tuple(items), start if counted else 1, style)
+        return text.Numbers(items, start if counted else 1, style)
 
     def _tab(self, block: Block) -> Iterable[Node]:
         """Its paragraphs are the labels; what is under a label hangs from it."""
         for label in block.children:
             if label.type == "paragraph":
                 spans = _icon_text(label.data.get("icon")) + self._spans(label)
-                yield Heading(4, spans, _color(label))
+                yield text.Heading(spans, _color(label), level=4)
                 yield from self.nodes(label.children)
             else:
                 yield from self._one(label)
 
     def _meeting(self, block: Block) -> Iterable[Node]:
         title = self._spans(block, "title")
-        return ((Heading(3, title),) if title else ()) + self.nodes(block.children)
+        return ((text.Heading(title, level=3),) if title else ()) + self.nodes(block.children)
 
     def _contents(self, _: Block) -> Iterable[Node]:
-        return (Contents(self._headings),) if self._headings else ()
+        return (text.Contents(self._headings),) if self._headings else ()
 
     @cached_property
     def _headings(self) -> tuple[tuple[int, str], ...]:
-        found = ((_HEADING.fullmatch(block.type), block) for block in walk(self._page))
         entries = (
-            (int(match[1]), plain(spans_of(block.data.get("rich_text"), self._files.host)))
-            for match, block in found
-            if match
+            (_HEADINGS[block.type], plain(spans_of(block.data.get("rich_text"), self._files.host)))
+            for block in walk(self._page)
+            if block.type in _HEADINGS
         )
         return tuple((level, words) for level, words in entries if words)
 
@@ -231,8 +200,8 @@ class Reader:
         alt = plain(caption) or name or "Image"
         if url is None:
             self._report("This picture has no address that a mail can load. Upload it again.")
-            return (Paragraph(caption),) if caption else ()
-        return (Picture(url, alt, caption),)
+            return (text.Paragraph(caption),) if caption else ()
+        return (box.Picture(url, alt, caption),)
 
     def _file(self, block: Block) -> Iterable[Node]:
         url, name = self._files.file(block)
@@ -243,7 +212,7 @@ class Reader:
             return ()
         if not name:
             name, caption = plain(caption), ()
-        return (Card(SIGNS[block.type], name, url, caption),)
+        return (box.Card(SIGNS[block.type], name, url, caption),)
 
     def _link(self, block: Block) -> Iterable[Node]:
         written = str(block.data.get("url") or "").strip()
@@ -254,13 +223,13 @@ class Reader:
             self._report(
                 f"The address “{written}” cannot stand in a mail. Give one that begins with https://."
             )
-        return (Card(SIGNS[block.type], plain(caption) or ("" if url else written), url),)
+        return (box.Card(SIGNS[block.type], plain(caption) or ("" if url else written), url),)
 
     def _page_link(self, block: Block) -> Iterable[Node]:
         kind = str(block.data.get("type") or "")
         url = page_url(block.data.get(kind) if block.type == "link_to_page" else block.id)
         name = str(block.data.get("title") or "")
-        return (Card(SIGNS[block.type], name, url),) if name or url else ()
+        return (box.Card(SIGNS[block.type], name, url),) if name or url else ()
 
     # ── Tables and columns ───────────────────────────────────────────────────────────────────────
 
@@ -271,7 +240,7 @@ class Reader:
         if not width:
             return others
         filled = tuple(row + ((),) * (width - len(row)) for row in rows)
-        table = Table(
+        table = box.Table(
             filled,
             header_row=block.data.get("has_column_header") is True,
             header_column=block.data.get("has_row_header") is True,
@@ -286,7 +255,7 @@ class Reader:
 
     def _row_alone(self, block: Block) -> Iterable[Node]:
         cells = self._cells(block)
-        return (Table((cells,)),) if cells else ()
+        return (box.Table((cells,)),) if cells else ()
 
     def _columns(self, block: Block) -> Iterable[Node]:
         columns = [(_ratio(column), self.nodes([column])) for column in block.children]
@@ -296,12 +265,12 @@ class Reader:
         total = sum(ratio or usual for ratio, _ in columns)
         if not columns:
             return ()
-        return (Columns(tuple(Column((ratio or usual) / total, children) for ratio, children in columns)),)
+        return (box.Columns(tuple(((ratio or usual) / total, children) for ratio, children in columns)),)
 
     def _report(self, message: str) -> None:
         """By the nearest words before it: nobody finds a block by its id."""
         where = cut(as_written(self._words), 60) or "the top of the page"
-        self._problems.append(Problem(UNSUPPORTED, message, where))
+        self.problems.append(Problem(UNSUPPORTED, message, where))
 
 
 def _only_link(spans: Spans) -> str | None:

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from mailout.content.model import MARK_OPEN
+from mailout.content.notion.blocks import as_mapping
 from mailout.content.notion.equations import readable
 from mailout.content.notion.links import file_name, page_url, safe_url, web_url
 from mailout.content.notion.styles import color_class
@@ -50,7 +51,7 @@ def spans_of(items: object, host: Host, *, literal: bool = False) -> Spans:
 
 
 def _span(item: Mapping[str, Any], host: Host, literal: bool) -> Span:
-    style = _mapping(item, "annotations")
+    style = as_mapping(item.get("annotations"))
     text, href, image = _content(item, host)
     said = readable(text) if item.get("type") == "equation" else None
     text = said or text
@@ -74,15 +75,14 @@ def _content(item: Mapping[str, Any], host: Host) -> tuple[str, str | None, str 
     plain = str(item.get("plain_text") or "")
     href = safe_url(item.get("href"))
     if item.get("type") == "equation":
-        return str(_mapping(item, "equation").get("expression") or plain), href, None
+        return str(as_mapping(item.get("equation")).get("expression") or plain), href, None
     if item.get("type") != "mention":
-        text = _mapping(item, "text")
-        link = href or safe_url(_mapping(text, "link").get("url"))
+        text = as_mapping(item.get("text"))
+        link = href or safe_url(as_mapping(text.get("link")).get("url"))
         return plain or str(text.get("content") or ""), marked_address(link) if link else None, None
-    mention = _mapping(item, "mention")
+    mention = as_mapping(item.get("mention"))
     kind = str(mention.get("type") or "")
-    value = mention.get(kind)
-    value = value if isinstance(value, Mapping) else {}
+    value = as_mapping(mention.get(kind))
     match kind:
         case "user":
             return _user(value, plain), None, None
@@ -144,11 +144,6 @@ def _zone(iso: str, name: str) -> str:
     return f" ({name or utc})"
 
 
-def _mapping(item: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = item.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
 # ── As HTML ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -207,8 +202,7 @@ def with_address(label: str, href: str | None) -> str:
         return label
     address = href.split(":", 1)[1] if href.lower().startswith(("mailto:", "tel:")) else href
     if _bare(label) == _bare(address):
-        before, after = _margins(label)
-        return f"{before}{address}{after}"
+        return label.replace(label.strip(), address, 1)
     stripped = label.rstrip()
     return f"{stripped} ({address}){label[len(stripped) :]}" if stripped else address
 
@@ -220,9 +214,3 @@ def plain(spans: Iterable[Span]) -> str:
 
 def _bare(address: str) -> str:
     return re.sub(r"^https?://(?:www\.)?", "", address.strip(), flags=re.IGNORECASE).rstrip("/").lower()
-
-
-def _margins(label: str) -> tuple[str, str]:
-    body = label.strip()
-    start = label.index(body)
-    return label[:start], label[start + len(body) :]

@@ -91,28 +91,20 @@ _NARROW = """\
 """
 
 
-def _tones() -> str:
-    return "".join(
-        f".card .n-{name} {{ color: {tone.text}; }}\n"
-        f".card .n-bg-{name} {{ background-color: {tone.background}; color: {ON_LIGHT}; }}\n"
-        f".card blockquote.n-{name}, .card blockquote.n-bg-{name} {{ border-left-color: {tone.text}; }}\n"
-        for name, tone in TONES.items()
-    )
-
-
-def _tones_dark() -> str:
-    return "".join(
-        f"  .card .n-{name} {{ color: {tone.text_dark} !important; }}\n"
-        f"  .card .n-bg-{name} {{ background-color: {tone.background_dark} !important;"
-        f" color: {ON_DARK} !important; }}\n"
-        f"  .card blockquote.n-{name}, .card blockquote.n-bg-{name}"
-        f" {{ border-left-color: {tone.text_dark} !important; }}\n"
-        for name, tone in TONES.items()
-    )
+def _tones(*, dark: bool = False) -> str:
+    rules, words = [], ON_DARK if dark else ON_LIGHT
+    for name, tone in TONES.items():
+        text, background = (tone.text_dark, tone.background_dark) if dark else (tone.text, tone.background)
+        rules += [
+            f".card .n-{name} {{ color: {text}; }}\n",
+            f".card .n-bg-{name} {{ background-color: {background}; color: {words}; }}\n",
+            f".card blockquote.n-{name}, .card blockquote.n-bg-{name} {{ border-left-color: {text}; }}\n",
+        ]
+    return "".join(f"  {rule.replace(';', ' !important;')}" if dark else rule for rule in rules)
 
 
 STYLES = (
     f"{_RULES}{_tones()}"
     f"@media (max-width: 480px) {{\n{_NARROW}}}\n"
-    f"@media (prefers-color-scheme: dark) {{\n{_DARK}{_tones_dark()}}}\n"
+    f"@media (prefers-color-scheme: dark) {{\n{_DARK}{_tones(dark=True)}}}\n"
 )

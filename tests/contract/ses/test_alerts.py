@@ -12,10 +12,10 @@ from mailout import wiring
 from mailout.adapters.ses import SesMode
 from mailout.adapters.sqlite import SqliteStore
 from mailout.alerts.conditions import EVENTS_UNHEARD
-from mailout.alerts.model import Alert, AlertKind
+from mailout.alerts.port import Alert, AlertKind
 from mailout.alerts.sender import AlertSender
 from mailout.delivery.provider_limits import ASK_EVERY
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.queue.mailout import DeferReason
 from mailout.settings import Settings, load_settings
 from mailout.single_mail_run import send_what_waits

@@ -8,8 +8,8 @@ import pytest
 
 from mailout.adapters.ses import SesMode
 from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
-from mailout.delivery.error_codes import remedy_for
 from mailout.delivery.protocol import OutcomeKind
+from mailout.reporting.codes import remedy_of
 from tests.contract.ses.letters import mail, one
 
 BOTH = pytest.mark.parametrize("mode", list(SesMode))
@@ -132,7 +132,7 @@ def test_names_and_subjects_in_any_script_arrive(stub, transport):
 def test_what_ses_cannot_take_is_said_without_a_call(changes, kind, code, stub, transport):
     outcome = one(transport.send([mail(**changes)]))
     assert (outcome.kind, outcome.code) == (kind, code)
-    assert remedy_for(code)
+    assert remedy_of(code)
     assert stub.calls() == []
 
 

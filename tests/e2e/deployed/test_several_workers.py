@@ -21,7 +21,7 @@ from mailout import ids
 from mailout.delivery.protocol import Attempt
 from mailout.delivery.states import State
 from mailout.feedback.ingest import ingest
-from mailout.feedback.model import Received
+from mailout.feedback.port import Received
 from mailout.queue.mailout import MailoutOutcome, Status
 from tests.chaos.senders import nobody_twice_and_nobody_lost
 from tests.contract.postgres import empty

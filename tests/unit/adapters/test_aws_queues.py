@@ -16,7 +16,7 @@ from mailout.adapters.sqs import LOOKED_AT, SqsQueue
 from mailout.doctor.event_path import QueueLook, Subscription
 from mailout.errors import MailoutError, Unseen
 from mailout.feedback.ingest import QueueMessage
-from mailout.feedback.model import StatusChange
+from mailout.feedback.port import StatusChange
 from mailout.feedback.suppression import Reason
 from tests.clocks import NOON, FakeClock
 from tests.sns_messages import TOPIC

@@ -18,7 +18,7 @@ from mailout.alerts.conditions import (
     QUOTA_TELL,
     alerts,
 )
-from mailout.alerts.model import Alert, AlertKind, Facts, Signs
+from mailout.alerts.port import Alert, AlertKind, Facts, Signs
 from mailout.delivery.protocol import Ledger
 from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, MailoutOutcome, Status
 from tests.clocks import NOON

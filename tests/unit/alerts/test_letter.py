@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mailout.alerts.letter import letter
-from mailout.alerts.model import Alert, AlertKind
+from mailout.alerts.port import Alert, AlertKind
 from mailout.content.model import Segments, mark
 
 

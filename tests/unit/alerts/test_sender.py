@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mailout.alerts.letter import MOST
-from mailout.alerts.model import Alert, AlertKind
+from mailout.alerts.port import Alert, AlertKind
 from mailout.audience.port import SubscriberRow
 from mailout.content.model import Content
 from mailout.delivery.port import REHEARSING, Allowance, Mail

@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.alerts.model import Alert, AlertKind, Known
-from mailout.alerts.timing import REMIND_EVERY, REMIND_FOR, RETRY_AFTER, is_due
+from mailout.alerts.port import Alert, AlertKind, Known
+from mailout.alerts.sender import REMIND_EVERY, REMIND_FOR, RETRY_AFTER, is_due
 
 HOUR, DAY = 3600.0, 86_400.0
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.audience.address_list import parse_address_list
-from mailout.audience.addresses import Dropped
+from mailout.audience.addresses import Dropped, parse_address_list
 
 
 def test_commas_semicolons_and_white_space_separate() -> None:

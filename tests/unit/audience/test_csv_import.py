@@ -48,7 +48,7 @@ def test_every_column_finds_its_place(read) -> None:
             attributes={"City": "Lima"},
         )
     ]
-    assert (found.rows, found.people, found.dropped) == (1, 1, {})
+    assert (found.plan.rows, found.people, found.dropped) == (1, 1, {})
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
@@ -77,7 +77,7 @@ def test_rejects_carry_line_and_reason_even_after_fields_with_line_breaks(read) 
         Reject(7, "c@example.org", Dropped.BAD_ROW),
     ]
     assert found.dropped == {Dropped.NO_AT: 1, Dropped.BAD_ROW: 1, Dropped.UNCONFIRMED: 1}
-    assert found.rows == 4
+    assert found.plan.rows == 4
 
 
 def test_short_rows_and_trailing_separators_are_fine(read) -> None:
@@ -98,7 +98,7 @@ def test_duplicates_are_one_subscriber_with_the_highest_status(read, monkeypatch
     assert (first.email, first.status, first.from_name) == ("a@example.org", "unsubscribed", "Ana")
     assert (first.lists, first.attributes) == (("news", "events"), {"city": "Lima"})
     assert second.email == "b@example.org"
-    assert (found.rows, found.people, found.dropped) == (3, 2, {Dropped.DUPLICATE: 1})
+    assert (found.plan.rows, found.people, found.dropped) == (3, 2, {Dropped.DUPLICATE: 1})
     assert list(found.rejects()) == []
 
 
@@ -109,7 +109,7 @@ def test_columns_named_like_our_own_words_are_attributes(read) -> None:
 
 def test_a_header_alone_is_nobody(read) -> None:
     found = read("email,city\n")
-    assert (found.rows, people(found), list(found.rejects())) == (0, [], [])
+    assert (found.plan.rows, people(found), list(found.rejects())) == (0, [], [])
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_whatever_the_csv_module_writes_is_accounted_for(tmp_path: Path, rows: l
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("email", "city"), *rows])
     found = read_subscribers(path)
-    assert found.rows == sum(1 for row in rows if any(row))
+    assert found.plan.rows == sum(1 for row in rows if any(row))
     assert len(people(found)) == found.people
     rejected = sum(count for reason, count in found.dropped.items() if reason is not Dropped.DUPLICATE)
     assert len(list(found.rejects())) == rejected

@@ -3,9 +3,11 @@
 import pytest
 
 from mailout.content.footer import Footer
-from mailout.content.model import UNSUBSCRIBE_URL, Segments
+from mailout.content.from_settings import footer_of
+from mailout.content.model import UNSUBSCRIBE_URL, Segments, mark
 from mailout.content.tokens import TokenData, Tokens
 from mailout.errors import Abort, AbortCode
+from mailout.settings import Settings
 
 SETTINGS = {
     "org_name": "Birch & Hill",
@@ -17,7 +19,7 @@ TOKENS = Tokens(["a secret"])
 
 
 def test_the_link_leads_to_the_recipients_own_unsubscribe_page():
-    footer = Footer.required(**SETTINGS)
+    footer = footer_of(Settings(**SETTINGS))
     url = footer.url(TOKENS.make("ann@example.org"))
     base, token = url.split("?token=")
     assert base == "https://example.org/unsubscribe"
@@ -27,25 +29,27 @@ def test_the_link_leads_to_the_recipients_own_unsubscribe_page():
 
 def test_the_link_says_which_message_it_stands_in():
     message = TOKENS.make_message("0b1c2d3e-4f50-8123-9abc-def012345678")
-    url = Footer.required(**SETTINGS).url(TOKENS.make("ann@example.org"), message)
-    assert url.startswith(f"{Footer.required(**SETTINGS).url(TOKENS.make('ann@example.org'))}&m=")
+    footer = footer_of(Settings(**SETTINGS))
+    url = footer.url(TOKENS.make("ann@example.org"), message)
+    assert url.startswith(f"{footer.url(TOKENS.make('ann@example.org'))}&m=")
     assert TOKENS.read_message(url.partition("&m=")[2]) == "0b1c2d3e-4f50-8123-9abc-def012345678"
 
 
 def test_the_html_footer_is_as_given_and_escaped():
-    assert Footer.required(**SETTINGS).html("https://x/?token=t") == (
-        '<hr><p>Birch &amp; Hill — 7 &lt;Hill&gt; Road</p><p><a href="https://x/?token=t">Unsubscribe</a></p>'
+    assert footer_of(Settings(**SETTINGS)).html() == (
+        "<hr><p>Birch &amp; Hill — 7 &lt;Hill&gt; Road</p>"
+        f'<p><a href="{mark(UNSUBSCRIBE_URL)}">Unsubscribe</a></p>'
     )
 
 
 def test_the_text_footer_is_as_given_to_the_byte():
-    assert Footer.required(**SETTINGS).text("https://x/?token=t") == (
-        "\n--\nBirch & Hill — 7 <Hill> Road\nUnsubscribe: https://x/?token=t"
+    assert footer_of(Settings(**SETTINGS)).text() == (
+        f"\n--\nBirch & Hill — 7 <Hill> Road\nUnsubscribe: {mark(UNSUBSCRIBE_URL)}"
     )
 
 
 def test_in_content_the_link_is_a_mark():
-    footer = Footer.required(**SETTINGS)
+    footer = footer_of(Settings(**SETTINGS))
     assert Segments.of(footer.html()).names == (UNSUBSCRIBE_URL,)
     assert Segments.of(footer.text()).names == (UNSUBSCRIBE_URL,)
 
@@ -63,16 +67,23 @@ def test_the_link_is_whole_whatever_the_base_looks_like(base, url):
     assert Footer("Org", "Address", base).url("t") == url
 
 
-@pytest.mark.parametrize("empty", [None, "", "  "])
-@pytest.mark.parametrize("name", list(SETTINGS))
+@pytest.mark.parametrize(
+    ("name", "empty"),
+    [
+        *((name, None) for name in SETTINGS),
+        ("org_name", ""),
+        ("org_address", "  "),
+        ("unsubscribe_secret", ""),
+    ],
+)
 def test_a_missing_setting_stops_the_mailout_and_is_named(name, empty):
     with pytest.raises(Abort, match=name.upper()) as caught:
-        Footer.required(**{**SETTINGS, name: empty})
+        footer_of(Settings(**{**SETTINGS, name: empty}))
     assert caught.value.code is AbortCode.FOOTER_ENV_MISSING
     assert caught.value.remedy
 
 
 def test_all_missing_settings_are_named_at_once():
     with pytest.raises(Abort) as caught:
-        Footer.required(**dict.fromkeys(SETTINGS))
+        footer_of(Settings())
     assert all(name.upper() in str(caught.value) for name in SETTINGS)

@@ -151,7 +151,7 @@ class Scene:
             self.journals,
             self.clock,
             SenderOptions(**settings),
-            throttling=throttling,
+            throttling=throttling or Throttling(),
         )
 
     def states(self) -> Counter[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mailout.delivery.protocol import Attempt
 from mailout.feedback.events import GREETING_LINE, NoEvent, Unreadable, parse_event
-from mailout.feedback.model import Event, EventType
+from mailout.feedback.port import Event, EventType
 from tests.clocks import NOON
 from tests.ses_events import SES_ID, ses_event
 

@@ -10,15 +10,12 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.audience.port import SubscriberRow
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Ledger
-from mailout.errors import StoreError, StoreUnavailable
+from mailout.delivery.provider_limits import ProviderLimits
+from mailout.errors import MailoutError, StoreError, StoreUnavailable
 from mailout.feedback.ingest import QueueMessage, ingest, poll, unwrap
-from mailout.feedback.model import Applied, Reading
-from mailout.feedback.rates import rates
+from mailout.feedback.port import Applied, Reading
 from mailout.feedback.reconcile import reconcile
 from mailout.feedback.suppression import Reason, pull, to_push
-from mailout.queue.mailout import Mailout
 from tests.clocks import NOON, FakeClock
 from tests.ses_events import ses_event
 from tests.sns_messages import TOPIC, Topic
@@ -188,31 +185,21 @@ def test_ses_is_told_who_complained_and_whose_address_is_dead(store: SqliteStore
 # ── Reconciling ──────────────────────────────────────────────────────────────────────────────────
 
 
-def mailout_with(sent: int, **metrics: int) -> Mailout:
-    ledger = Ledger(recipients=sent, sent=sent)
-    return Mailout(id="1", kind=Kind.NOTION, ref="page", ledger=ledger, metrics=metrics)
-
-
-def test_rates_are_shares_of_what_was_sent() -> None:
-    found = rates(mailout_with(200, delivered=190, bounced=10, unsubscribed=4))
-    assert (found.delivered_count, found.bounce_rate, found.unsub_rate) == (190, 0.05, 0.02)
-
-
-def test_a_mailout_that_reached_nobody_has_no_rates_to_speak_of() -> None:
-    found = rates(mailout_with(0))
-    assert (found.delivered_count, found.bounce_rate, found.unsub_rate) == (0, 0.0, 0.0)
-
-
 def test_reconcile_says_what_needs_a_person(store: SqliteStore) -> None:
     asked: list[str] = []
     found = reconcile(store, lambda: store.reap(45.0), refresh_quota=lambda: asked.append("quota"))
     assert (found.reaped, found.doubts.unknown, found.drift, asked) == (0, 0, (), ["quota"])
 
 
-def test_a_provider_that_does_not_answer_does_not_stop_the_rest(store: SqliteStore) -> None:
-    from mailout.errors import MailoutError
+def test_a_provider_that_does_not_answer_does_not_stop_the_rest(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Silent:
+        scope = "ses"
 
-    def fail() -> None:
-        raise MailoutError("SES: no answer")
+        def allowance(self) -> None:
+            raise MailoutError("SES: no answer")
 
-    assert reconcile(store, lambda: store.reap(45.0), refresh_quota=fail).quota_problem == "SES: no answer"
+    provider = ProviderLimits(store, Silent(), FakeClock())  # type: ignore[arg-type]
+    assert reconcile(store, lambda: store.reap(45.0), provider.ask).drift == ()
+    assert "SES: no answer" in caplog.text

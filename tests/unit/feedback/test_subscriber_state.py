@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.feedback.model import StatusChange
+from mailout.feedback.port import StatusChange
 from mailout.feedback.subscriber_state import SubscriberState, after
 
 MOMENTS = st.sampled_from([1.0, 2.0, 3.0])

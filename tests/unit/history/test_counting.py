@@ -6,8 +6,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.history.counting import days_ago, keep_counts
-from mailout.history.samples import spread
+from mailout.history.counting import days_ago, keep_counts, spread
 from tests.clocks import FakeClock
 
 

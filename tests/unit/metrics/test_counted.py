@@ -15,7 +15,7 @@ from mailout.delivery.protocol import Attempt, Outcome, OutcomeKind, Pace, Resul
 from mailout.delivery.states import State
 from mailout.errors import StoreUnavailable
 from mailout.metrics.counted import FLUSH_SECONDS, counted
-from mailout.metrics.model import BUCKETS, Counter, Sample
+from mailout.metrics.port import BUCKETS, Counter, Sample
 from mailout.metrics.scrape import rate_of, scrape
 from mailout.metrics.tally import Tally
 from mailout.queue.mailout import DeferReason

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mailout.delivery.error_codes import REMEDIES
+from mailout.delivery.error_codes import ANSWERS
 from mailout.delivery.protocol import OutcomeKind
 from mailout.errors import AbortCode
-from mailout.feedback.model import REVOKING
+from mailout.feedback.port import REVOKING
 from mailout.queue.mailout import DeferReason
-from mailout.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of, ses_rows
+from mailout.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of
 from mailout.reporting.plain import summary_lines
 from mailout.reporting.summary import FailureGroup
 from tests.unit.reporting.scenes import summary
@@ -23,7 +23,7 @@ SOURCES = [
     path for folder in ("mailout", "flows", "tasks", "gateway") for path in (ROOT / folder).rglob("*.py")
 ]
 GIVE_A_CODE = {"ErrorRecord", "Problem", "NoEvent", "_invalid", "Outcome", "Result"}
-KNOWN = {*AbortCode, *DeferReason, *MESSAGES, *NOTES, *ses_rows()}
+KNOWN = {*AbortCode, *DeferReason, *MESSAGES, *NOTES, *ANSWERS}
 
 
 def given(path: Path) -> Iterator[str]:
@@ -79,12 +79,11 @@ def test_every_explanation_says_what_to_do() -> None:
     assert set(WAITING) == set(DeferReason)
     assert set(STOPPED) == set(AbortCode)
     assert all(words.meaning and words.remedy for words in (*MESSAGES.values(), *NOTES.values()))
-    assert all(remedy_of(code) for code in ses_rows())
-    assert set(REMEDIES) <= KNOWN
+    assert all(remedy_of(code) for code in ANSWERS)
 
 
 def test_every_answer_of_ses_has_a_consequence() -> None:
-    assert {row.kind for row in ses_rows().values()} <= set(DOES)
+    assert {row.kind for row in ANSWERS.values()} <= set(DOES)
     assert OutcomeKind.SENT not in DOES
 
 

@@ -9,7 +9,7 @@ import pytest
 from mailout.delivery.protocol import Ledger
 from mailout.queue.mailout import MailoutOutcome, Status
 from mailout.reporting.files import csv_path, html_path
-from mailout.reporting.html import badge, html_report, write_html
+from mailout.reporting.rendering import badge, html_report, write_html
 from mailout.reporting.summary import FailureGroup
 from tests.unit.reporting.scenes import NASTY, mailout, summary
 

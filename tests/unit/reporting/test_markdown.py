@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from mailout.reporting.markdown import escaped, ledger_table, markdown_report
 from mailout.reporting.plot import plot
+from mailout.reporting.rendering import escaped, ledger_table, markdown_report
 from mailout.reporting.summary import FailureGroup
 from tests.unit.reporting.scenes import LEDGER, NASTY, mailout, summary
 

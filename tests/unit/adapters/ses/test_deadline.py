@@ -83,7 +83,15 @@ def test_a_connection_that_has_ended_is_not_used_again(answer, stays):
     session.close()
 
 
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", b"220 mail.example.org ESMTP\r\n"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Le",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"220 mail.example.org ESMTP\r\n",
+    ],
+)
 def test_what_is_no_answer_is_a_lost_connection(answer):
     server, session = Server([answer], stays=False), TimedSession()
     with pytest.raises(ConnectionClosedError):

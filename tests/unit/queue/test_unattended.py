@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mailout.queue.joining import would_help
 from mailout.queue.mailout import MailoutOutcome, Status
+from mailout.queue.unattended import would_help
 from mailout.queue_run import QueueRun
 from tests.clocks import FakeClock
 from tests.unit.delivery.sending import ListTransport

@@ -8,7 +8,7 @@ import pytest
 
 from mailout.content.port import Kind
 from mailout.delivery.protocol import Ledger
-from mailout.queue.holds import bad_reputation, duplicate, may_be_a_duplicate
+from mailout.queue.deferrals import bad_reputation, duplicate, may_be_a_duplicate
 from mailout.queue.mailout import DeferReason, Mailout
 
 
