@@ -134,9 +134,10 @@ class Connections:
 
 @cache
 def _host(url: str) -> str:
-    """As it was signed: without the port that goes without saying."""
+    """As it was signed: in small letters, without a user, without the port that goes without saying."""
     parts = urlsplit(url)
-    return parts.netloc.removesuffix(":443" if parts.scheme == "https" else ":80")
+    host = parts.netloc.rpartition("@")[2].lower()
+    return host.removesuffix(":443" if parts.scheme == "https" else ":80")
 
 
 def session_opener(

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import cache
 from http.client import BadStatusLine, RemoteDisconnected
+from http.client import HTTPResponse as PlainResponse
 from typing import Any
 
 from botocore.awsrequest import (
@@ -58,12 +59,18 @@ class _Answer:
         self._begin()
 
     def _begin(self) -> None:
-        self._head_is_read = False
+        self.status = 0
         self.reason = ""
         self.headers = HTTPHeaderDict()
         self.body = b""
         self.is_complete = False
         self.ends_connection = True
+
+    def on_message_begin(self) -> None:
+        if self.is_complete:
+            raise ValueError(
+                "the answer was over"
+            )  # what follows is not read
 
     def on_status(self, part: bytes) -> None:
         self.reason += part.decode("latin-1")
@@ -72,7 +79,7 @@ class _Answer:
         self.headers.add(name.decode("latin-1"), value.decode("latin-1"))
 
     def on_headers_complete(self) -> None:
-        self._head_is_read = True
+        self.status = self._parser.get_status_code()
 
     def on_body(self, part: bytes) -> None:
         self.body += part
@@ -83,10 +90,6 @@ class _Answer:
         self.is_complete = True
         self.ends_connection = not self._parser.should_keep_alive()
         return None
-
-    @property
-    def status(self) -> int:
-        return self._parser.get_status_code()
 
     def feed(self, data: bytes) -> None:
         self._size += len(data)
@@ -104,15 +107,39 @@ class _Answer:
 
     def _end(self) -> None:
         """The other side has closed: so ends a body without a length, or one that is cut short."""
-        if not self._head_is_read:
+        if not self.status or "Transfer-Encoding" in self.headers:  # which says itself where it ends
             raise RemoteDisconnected("the connection was closed without an answer")
         self.is_complete = True
+
+
+class _Reader(io.RawIOBase):
+    """The socket, waited for as long as is left."""
+
+    def __init__(self, sock: Any) -> None:
+        self._sock = sock
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._sock.settimeout(deadline.left())
+        return int(self._sock.recv_into(buffer))
+
+
+class _ProxyAnswer(PlainResponse):
+    """To CONNECT, which urllib3 reads itself."""
+
+    def __init__(self, sock: Any, *arguments: Any, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        self.fp.close()
+        self.fp: Any = io.BufferedReader(_Reader(sock))
 
 
 class _Exchange:
     """For a connection: one request and its answer, both within the call's time."""
 
     sock: Any
+    response_class = _ProxyAnswer
 
     def request(
         self,
@@ -145,6 +172,7 @@ class _Exchange:
             status=answer.status,
             reason=answer.reason,
             preload_content=False,
+            decode_content=False,
             enforce_content_length=False,
         )
 

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+from botocore.auth import _host_from_url
 from botocore.exceptions import ClientError
 
 from mailout.adapters.ses.answers import refused
@@ -71,6 +72,23 @@ class Noting:
 
     def close(self) -> None:
         return None
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://email.us-east-1.amazonaws.com/v2", "email.us-east-1.amazonaws.com"),
+        ("https://email.us-east-1.amazonaws.com:443/v2", "email.us-east-1.amazonaws.com"),
+        ("http://user:secret@LocalHost:4566/v2", "localhost:4566"),
+        ("http://[::1]:80/v2", "[::1]"),
+    ],
+)
+def test_the_host_is_the_one_that_was_signed(url, host):
+    request = Request()
+    request.url = url
+    connections = Connections(Noting, call_limit=1.0, connect_limit=0.3, max_idle=1.0)  # type: ignore[arg-type]
+    connections.send(request)
+    assert request.headers["Host"] == host == _host_from_url(url)
 
 
 def test_an_answer_may_come_until_the_whole_limit_is_over():

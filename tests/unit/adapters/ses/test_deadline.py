@@ -1,13 +1,15 @@
 """What comes back over the wire, byte by byte if it must be."""
 
+import contextlib
 import socket
 import threading
+import time
 
 import pytest
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import ConnectionClosedError, HTTPClientError
 
-from mailout.adapters.ses.deadline import TimedSession
+from mailout.adapters.ses.deadline import TimedSession, deadline
 
 BODY = b'{"MessageId": "1"}'
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n" + BODY
@@ -72,13 +74,19 @@ def test_an_answer_is_read_however_it_comes_and_its_connection_used_again(answer
     [
         (SIZED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), True),
         (SIZED + b"and more", True),
+        (SIZED + b"HTTP/1.1 429 Slow\r\nConnection: close\r\n\r\n", True),
+        (SIZED + b"HTTP/1.1 100 Continue\r\n\r\n", True),
+        (SIZED + b"HTTP/1.1 400 B", True),
         (b"HTTP/1.0 200 OK\r\n\r\n" + BODY, False),
     ],
-    ids=["it says close", "something comes after it", "it ends with the connection"],
+    ids=["it says close", "noise", "another answer", "a go on", "half an answer", "no length"],
 )
 def test_a_connection_that_has_ended_is_not_used_again(answer, stays):
+    """What comes behind an answer is nobody's: read as its end, an accepted mail would look refused."""
     server, session = Server([answer, answer], stays=stays), TimedSession()
-    assert [ask(session, server.url, None).content for _ in range(2)] == [BODY, BODY]
+    for _ in range(2):
+        response = ask(session, server.url, None)
+        assert (response.status_code, response.content) == (200, BODY)
     assert server.connections == 2
     session.close()
 
@@ -89,6 +97,7 @@ def test_a_connection_that_has_ended_is_not_used_again(answer, stays):
         b"",
         b"HTTP/1.1 200 OK\r\nContent-Le",
         b"HTTP/1.1 100 Continue\r\n\r\n",
+        CHUNKED,
         b"220 mail.example.org ESMTP\r\n",
     ],
 )
@@ -97,6 +106,39 @@ def test_what_is_no_answer_is_a_lost_connection(answer):
     with pytest.raises(ConnectionClosedError):
         ask(session, server.url)
     session.close()
+
+
+def test_a_body_is_handed_on_as_it_is():
+    packed = SIZED.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
+    server, session = Server([packed]), TimedSession()
+    assert ask(session, server.url).content == BODY
+    session.close()
+
+
+def test_a_proxy_that_trickles_its_answer_ends_with_the_call():
+    """One byte at a time, each within a socket's own limit: the thread would outlast its lease."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    proxy = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    over = threading.Event()
+
+    def trickle() -> None:
+        connection, _ = listening.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65_536)
+            while not over.wait(0.05):
+                connection.sendall(b"H")
+
+    threading.Thread(target=trickle, daemon=True).start()
+    session = TimedSession(proxies={"https": proxy}, timeout=(60, 60))
+    deadline.at = time.monotonic() + 0.5
+    try:
+        with pytest.raises(HTTPClientError):
+            ask(session, "https://email.example.org/v2/x")
+    finally:
+        deadline.at = None
+        over.set()
+        session.close()
+        listening.close()
 
 
 def test_an_answer_without_end_is_given_up():
