@@ -75,7 +75,7 @@ def _beat(run: str, ended: threading.Event) -> None:
         try:
             _tell(run)
         except (httpx.HTTPError, PrefectException) as error:
-            log.info("Prefect was not told that the run goes on: %s", error)
+            log.info("Prefect did not get the heartbeat: %s", error)
         if ended.wait(EVERY):
             return
 

@@ -87,7 +87,7 @@ def router(
             raise Refused(409, str(error)) from error
         mailout = store.mailout(id)
         if mailout.kind is Kind.NOTION:
-            store.ask_report(id)  # its page is told by the next run of the queue
+            store.ask_report(id)  # its page is updated by the next run of the queue
         return mailout_dict(mailout, queue_forecast.forecast(id))
 
     @routes.post("/mailouts/{id}/cancel", responses=ACT_REFUSALS)

@@ -23,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
-HEADING = "# Notion: where letters are written, and where errors are told (docs/notion.md)"
+HEADING = "# Notion: where letters are written, and where errors are listed (docs/notion.md)"
 MAILOUTS, ERRORS = "NOTION_DB_MAILOUTS", "NOTION_DB_ERRORS"
 
 

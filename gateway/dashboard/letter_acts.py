@@ -33,7 +33,7 @@ def router(desk: Desk) -> APIRouter:
 
     def tell_page(id: str) -> None:
         if desk.store.mailout(id).kind is Kind.NOTION:
-            desk.store.ask_report(id)  # its page is told by the next run of the queue
+            desk.store.ask_report(id)  # its page is updated by the next run of the queue
 
     async def ask(request: Request, ref: str, *, test: bool, back: str, said: str, admin: bool) -> Response:
         session = desk.visitor(request, admin=admin)

@@ -91,7 +91,7 @@ def _row(row: QueuedNotification) -> Mapping[str, Any]:
 
 
 def _said(error: str | None) -> str:
-    """What the row was told: its message if there is one, else as it is written."""
+    """The result that was written into the row: its message if there is one, else as it is written."""
     try:
         told = json.loads(error or "{}")
     except ValueError:

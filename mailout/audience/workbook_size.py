@@ -31,9 +31,16 @@ def check_size(path: Path, data: bytes) -> None:
             whole = 0
             for entry in entries:
                 whole += _unpacked(path, packed, entry, MOST_BYTES - whole)
-    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        RuntimeError,
+        EOFError,
+        ValueError,
+    ) as error:  # whatever is damaged
+        why = str(error) or "a part of it is missing"
         raise UsageError(
-            f"{path} cannot be read as a workbook: {error}.",
+            f"{path} cannot be read as a workbook: {why}.",
             remedy="Save it as .xlsx without a password, or as CSV.",
         ) from None
 

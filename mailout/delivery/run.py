@@ -215,7 +215,7 @@ class Run:
         self._session.recover = True  # the step that was interrupted may have begun something
         try:
             self._finish(RunReport(Ended.STOPPED, self._session.ledger), in_haste=True)
-        except HomeUnwritable as error:  # most often the one that ended it, which is told
+        except HomeUnwritable as error:  # most often the one that ended it, which is shown
             log.info("the session could not be closed (%s); its journal stays for the next start", error)
             self._session.leave_journal()
         except Exception as error:  # noqa: BLE001 (the first error is the one to tell)

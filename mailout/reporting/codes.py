@@ -96,6 +96,14 @@ NOTES: Mapping[str, Code] = {
         "Give one of their slices a title; `mailout article census` counts them.",
     ),
     "html_clipped": Code("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),
+    "link_dropped": Code(
+        "a link leads nowhere in a mail; its words are there",
+        "Write the whole address, with `https://`, or `mailto:`.",
+    ),
+    "picture_dropped": Code(
+        "a picture lies where mail cannot reach it",
+        "Put the file beside the letter, or give its whole `https://` address.",
+    ),
     "picture_without_alt": Code(
         "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."
     ),

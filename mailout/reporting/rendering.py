@@ -126,7 +126,7 @@ def _values(summary: Summary, zone: tzinfo) -> dict[str, Any]:
         "ledger": [row for row in rows if row["state"] in shown],
         "total": [total] if total["messages"] else [],
         "failures": [(group, first_of(group.addresses, group.count)) for group in summary.failures],
-        "unknown": first_of(unknown, mailout.ledger.unknown) if unknown else None,
+        "unknown": first_of(unknown, mailout.ledger.unknown) if mailout.ledger.unknown else None,
         "steps": next_steps(mailout),
         "came_back": came_back(mailout),
         "details": list(details(summary, zone)),

@@ -82,7 +82,7 @@ class CsvPart:
     """Told of every result once it is durable (an `Observer`): one worker's part of the CSV.
 
     The part is opened again for each call, so that one which was cleared away meanwhile begins again, and so
-    that what was told is in the file when the call returns. A full disk costs the part, never the mailout.
+    that all of it is in the file when the call returns. A full disk costs the part, never the mailout.
     """
 
     def __init__(self, directory: Path, worker: str, clock: Clock) -> None:

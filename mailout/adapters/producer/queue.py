@@ -16,7 +16,7 @@ from mailout.intake.notification_port import ProducerRow, RowResult
 
 BUSY_SECONDS = 5.0
 AT_ONCE = 25
-"""Rows that are told in one transaction: the producer must not wait long for us."""
+"""Rows that are updated in one transaction: the producer must not wait long for us."""
 
 PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
 """Without case, and still a question that an index can answer."""

@@ -68,9 +68,7 @@ class _Answer:
 
     def on_message_begin(self) -> None:
         if self.is_complete:
-            raise ValueError(
-                "the answer was over"
-            )  # what follows is not read
+            raise ValueError("the answer was over")  # what follows is not read
 
     def on_status(self, part: bytes) -> None:
         self.reason += part.decode("latin-1")

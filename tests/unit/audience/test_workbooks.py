@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -157,3 +159,20 @@ def test_another_kind_of_workbook_is_asked_for_as_xlsx(tmp_path: Path) -> None:
         book.writestr("content.xml", "<office:document-content/>")
     with pytest.raises(UsageError, match=r"no \.xlsx workbook"):
         read_subscribers(path)
+
+
+def test_a_damaged_workbook_is_refused_with_words_wherever_it_is_damaged(tmp_path):
+    """Offsets, sizes and names in it are its own word: whatever zipfile stumbles over is said."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as packed:
+        packed.writestr("xl/workbook.xml", "<workbook/>")
+        packed.writestr("b.xml", "<b/>")
+    data, said = whole.getvalue(), set()
+    for place, value in product(range(len(data)), (0, 6, 0x7F, 0xFF)):
+        damaged = data[:place] + bytes([value]) + data[place + 1 :]
+        try:
+            workbook_size.check_size(tmp_path / "people.xlsx", damaged)
+        except UsageError as error:
+            said.add(str(error))
+    assert len(said) > 5
+    assert not any("workbook: ." in one for one in said)
