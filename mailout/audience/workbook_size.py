@@ -15,6 +15,8 @@ MOST_BYTES = 1_000_000_000
 MOST_CELLS = 60_000_000
 """Of one sheet: a reader makes room for every cell up to the last one, empty or not."""
 ENCRYPTED = 1
+DAMAGED = (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, ValueError)
+"""What zipfile raises for a file that is not as it says."""
 _PART = 1 << 20
 _CELL = re.compile(rb"""<(?:\w{1,20}:)?c\s[^>]{0,100}?\br\s{0,9}=\s{0,9}["']([A-Z]{1,3})([0-9]{1,7})["']""")
 _LONGEST = 200
@@ -31,13 +33,7 @@ def check_size(path: Path, data: bytes) -> None:
             whole = 0
             for entry in entries:
                 whole += _unpacked(path, packed, entry, MOST_BYTES - whole)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        RuntimeError,
-        EOFError,
-        ValueError,
-    ) as error:  # whatever is damaged
+    except DAMAGED as error:
         why = str(error) or "a part of it is missing"
         raise UsageError(
             f"{path} cannot be read as a workbook: {why}.",
