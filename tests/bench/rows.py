@@ -78,7 +78,14 @@ SUBJECTS = (
         "sender",
         (
             Row("sender-single", "sender, one by one ÷ bare boto3 loop", "single_to_bare", least(0.95)),
-            Row("sender-bulk", "sender, in bulk ÷ bare boto3 loop", "bulk_to_bare", least(10)),
+            Row(
+                "sender-bulk",
+                "sender, in bulk ÷ bare boto3 loop",
+                "bulk_to_bare",
+                least(10),
+                bound="the CPU of one process, a third of it the store's step, a third the request to SES, a third"
+                " putting each mail together, its journal, CSV line and log",
+            ),
         ),
         "sender_ses",
         quick={"n": 300, "rounds": 2},
