@@ -78,6 +78,8 @@ class Bucket:
 
 SLACK = 1.005
 """Slots are a little further apart than 1 / rate, so that small lateness never makes a second too full."""
+BULK_SLACK = 1.008
+"""Of calls with many messages: one that arrives 5 ms late must not fill the second after it too much."""
 UNLIMITED_RATE = 1000.0
 """What a rate of 0 (no limit) counts as once a provider throttles: its factor needs something to act on."""
 RECOVERY = 0.05 / 60  # of the full rate, a second

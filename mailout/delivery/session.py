@@ -12,6 +12,7 @@ from mailout.delivery.calls import Caller
 from mailout.delivery.options import Observer, SenderOptions
 from mailout.delivery.port import Journal, Journals, Outbox
 from mailout.delivery.protocol import (
+    BULK_SLACK,
     SLACK,
     UNLIMITED_RATE,
     Attempt,
@@ -186,6 +187,7 @@ class Session:
                         horizon=HORIZON,
                         group=self.group_size,
                         throttled=throttled,
+                        slack=BULK_SLACK if self.group_size > 1 else SLACK,
                     ),
                     results=results,
                     withdraw=withdraw,

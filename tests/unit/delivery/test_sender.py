@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mailout.delivery.calls import AHEAD
 from mailout.delivery.options import Ended
 from mailout.delivery.port import Mail
 from mailout.delivery.protocol import Halt, Outcome, OutcomeKind, Pace, RetryPlan, Step, StepReply, Timing
@@ -89,14 +90,14 @@ def test_a_message_was_sent_when_it_was_answered_not_when_that_was_written_down(
 
 
 class Drowsy(FakeClock):
-    """As machines are: it wakes late, now and then by much."""
+    """As machines are: it wakes late, now and then by much. A last moment is spent awake."""
 
     def __init__(self, late: Sequence[float]) -> None:
         super().__init__()
         self._late = cycle(late)
 
     def sleep(self, seconds: float) -> None:
-        super().sleep(seconds + next(self._late) if seconds > 0 else 0)
+        super().sleep(seconds + next(self._late) if seconds > AHEAD else max(0.0, seconds))
 
 
 @pytest.mark.parametrize("rate", [50, 200])
