@@ -83,8 +83,8 @@ SUBJECTS = (
                 "sender, in bulk ÷ bare boto3 loop",
                 "bulk_to_bare",
                 least(10),
-                bound="the CPU of one process, a third of it the store's step, a third the request to SES, a third"
-                " putting each mail together, its journal, CSV line and log",
+                bound="the CPU of one process: a third of it the store's step, a third the request to SES,"
+                " a third putting each mail together, its journal, CSV line and log",
             ),
         ),
         "sender_ses",
