@@ -35,10 +35,7 @@ CURSOR_SECONDS = 30.0
 
 
 class Session:
-    """Given up by the store, it begins again under another id: who uses it need not know.
-
-    What it works with is the run's, too.
-    """
+    """Given up by the store, it begins again under another id. What it works with is the run's, too."""
 
     def __init__(
         self,
