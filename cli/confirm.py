@@ -7,7 +7,7 @@ import sys
 import typer
 
 from cli.output import note
-from mailout.errors import UsageError
+from mailout.base.errors import UsageError
 
 Yes = typer.Option("--yes", help="Do not ask.")
 

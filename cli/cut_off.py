@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 
 from cli.show import ALL_PAUSED, titled
-from mailout.queue.mailout import Mailout, Status
-from mailout.reporting.phrases import count
+from mailout.insight.reporting.phrases import count
+from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.store import Store
 
 START, EVERY = 60.0, 60.0

@@ -13,9 +13,9 @@ import yaml
 from cli.output import say, say_error
 from cli.processes import prefect_api
 from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
-from mailout.errors import MailoutError, SettingsError
-from mailout.private_files import keep_private
-from mailout.settings import load_settings
+from mailout.base.errors import MailoutError, SettingsError
+from mailout.base.private_files import keep_private
+from mailout.base.settings import load_settings
 
 POOL = "mailout"
 PATIENCE = 300.0

@@ -6,10 +6,10 @@ import logging
 
 from cli.output import note
 from cli.where import require_place, say_where
-from mailout import wiring
-from mailout.engine import Engine
-from mailout.logs import configure_logging
-from mailout.settings import Settings, load_settings
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base.logs import configure_logging
+from mailout.base.settings import Settings, load_settings
 
 
 def open_engine(*, verbose: bool = False) -> Engine:

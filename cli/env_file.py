@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mailout.errors import SettingsError
+from mailout.base.errors import SettingsError
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 

@@ -19,8 +19,8 @@ from typer.exceptions import TyperException
 from cli.hints import mistyped
 from cli.output import choose_json, say, say_error
 from mailout import __version__
-from mailout.errors import MailoutError, UsageError
-from mailout.private_files import keep_private
+from mailout.base.errors import MailoutError, UsageError
+from mailout.base.private_files import keep_private
 
 COMMANDS = {
     "init": "Begin: a few questions, and the settings are written.",

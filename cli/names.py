@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from uuid import UUID
 
-from mailout import ids
-from mailout.adapters.markdown_file import names_a_file
-from mailout.audience.addresses import address_of
-from mailout.content.notion.links import page_id_of
-from mailout.delivery.states import State
-from mailout.engine import Engine
-from mailout.errors import NotFound, UsageError
-from mailout.queue.mailout import Mailout
-from mailout.reporting.rows import pages
+from mailout.app.engine import Engine
+from mailout.base import ids
+from mailout.base.addresses import address_of
+from mailout.base.errors import NotFound, UsageError
+from mailout.insight.reporting.rows import pages
+from mailout.letters.content.refs import names_a_file, page_id_of
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import Mailout
 
 SHORTEST = 4
 SHORT = 8

@@ -10,9 +10,9 @@ from pathlib import Path
 from cli.output import say
 from cli.show import near
 from deployments import EXAMPLES
-from mailout import notification_wiring
-from mailout.engine import Engine
-from mailout.reporting.phrases import count
+from mailout.app import notification_wiring
+from mailout.app.engine import Engine
+from mailout.insight.reporting.phrases import count
 
 EXAMPLE = (EXAMPLES / "producer_schema.sql", EXAMPLES / "producer.sql")
 PRODUCER = "producer.db"

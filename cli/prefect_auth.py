@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mailout.errors import SettingsError
+from mailout.base.errors import SettingsError
 
 FILE = "prefect-auth"
 OF_SERVER, OF_CLIENT, KEY = "PREFECT_SERVER_API_AUTH_STRING", "PREFECT_API_AUTH_STRING", "PREFECT_API_KEY"

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from cli.output import note, out
-from mailout import wiring
-from mailout.clock import SystemClock
-from mailout.delivery.protocol import Ledger
-from mailout.errors import NotFound, StoreUnavailable
-from mailout.settings import Settings
+from mailout.app import wiring
+from mailout.base.clock import SystemClock
+from mailout.base.errors import NotFound, StoreUnavailable
+from mailout.base.settings import Settings
+from mailout.base.time_format import lasting
+from mailout.outbox.delivery.protocol import Ledger
 from mailout.store import Store
-from mailout.time_format import lasting
 
 LOOK_SECONDS = 0.25
 LINE_SECONDS = 5.0

@@ -9,13 +9,13 @@ from typing import Any
 from cli.names import SHORT
 from cli.output import say
 from cli.tables import Table
-from mailout.engine import Engine
-from mailout.queue.forecast import Forecast
-from mailout.queue.mailout import Mailout, MailoutOutcome, Status
-from mailout.reporting.phrases import forecast_text, mode, wait
-from mailout.reporting.plain import status_lines, summary_lines
-from mailout.reporting.reports import Reports
-from mailout.time_format import day, iso, spoken
+from mailout.app.engine import Engine
+from mailout.base.time_format import day, iso, spoken
+from mailout.insight.reporting.phrases import forecast_text, mode, wait
+from mailout.insight.reporting.plain import status_lines, summary_lines
+from mailout.insight.reporting.reports import Reports
+from mailout.outbox.queue.forecast import Forecast
+from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
 ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
 

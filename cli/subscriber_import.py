@@ -15,14 +15,14 @@ from rich.progress import Progress
 
 from cli.engine import open_engine
 from cli.output import Json, err, item, note, print_json, say
-from mailout.audience.csv_import import Choices, CsvImport, read_subscribers
-from mailout.audience.marks import BY_NAME, Meaning
-from mailout.audience.plan import IN_WORDS, Plan
-from mailout.audience.port import ImportCounts
-from mailout.engine import Engine
-from mailout.errors import UsageError
-from mailout.reporting.phrases import count
-from mailout.reporting.rows import safe
+from mailout.app.engine import Engine
+from mailout.base.errors import UsageError
+from mailout.insight.reporting.phrases import count
+from mailout.insight.reporting.rows import safe
+from mailout.letters.audience.csv_import import Choices, CsvImport, read_subscribers
+from mailout.letters.audience.marks import BY_NAME, Meaning
+from mailout.letters.audience.plan import IN_WORDS, Plan
+from mailout.letters.audience.port import ImportCounts
 
 EXAMPLE = "Example: mailout subscribers import people.csv --list newsletter --rejects left-out.csv"
 LONG = 50_000

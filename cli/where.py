@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from cli.output import aside
 from flows.orphans import is_up
-from mailout.dotenv_file import DOTENV
-from mailout.errors import UsageError
-from mailout.settings import Settings
+from mailout.base.dotenv_file import DOTENV
+from mailout.base.errors import UsageError
+from mailout.base.settings import Settings
 
 NEUTRAL = ("aws_", "log_")
 """Set for other programs too: they do not say that mailout was set up here."""

@@ -1,7 +1,7 @@
 """`make docs` makes docs/settings.md and docs/errors.md. The words are where the things are, once.
 
 A setting is explained in `.env.example`, an enum's member in the comment beside it, a remedy in
-`mailout/reporting/codes.py` or `mailout/delivery/error_codes.py`.
+`mailout/insight/reporting/codes.py` or `mailout/outbox/delivery/error_codes.py`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from mailout import errors
 from mailout.adapters.ses import error_map
-from mailout.audience.addresses import Dropped
-from mailout.delivery.error_codes import ANSWERS
-from mailout.errors import AbortCode, MailoutError, Unseen
-from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason
-from mailout.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of
-from mailout.reporting.phrases import WHY
-from mailout.settings import Settings
+from mailout.base import errors
+from mailout.base.addresses import Dropped
+from mailout.base.errors import AbortCode, MailoutError, Unseen
+from mailout.base.settings import Settings
+from mailout.insight.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of
+from mailout.insight.reporting.phrases import WHY
+from mailout.outbox.delivery.error_codes import ANSWERS
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parent / ".env.example"

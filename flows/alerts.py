@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from prefect import get_run_logger
 from prefect.events import emit_event
 
-from mailout import wiring
-from mailout.alerts.port import Alert
-from mailout.errors import MailoutError
-from mailout.single_mail_run import send_what_waits
+from mailout.app import wiring
+from mailout.app.single_mail_run import send_what_waits
+from mailout.base.errors import MailoutError
+from mailout.insight.alerts.port import Alert
 from tasks.logs import hidden
 
 

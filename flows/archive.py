@@ -8,7 +8,7 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
-from mailout.archive.archiving import DEFAULT_DAYS
+from mailout.insight.retention.archiving import DEFAULT_DAYS
 from tasks.archive import archive_old_mailouts
 from tasks.logs import redacted
 

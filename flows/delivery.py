@@ -15,9 +15,9 @@ from prefect.runtime import flow_run
 
 from flows.names import name_run
 from flows.outcome import outcome_of
-from mailout import wiring
-from mailout.queue import actions
-from mailout.queue.mailout import Mailout, Status
+from mailout.app import wiring
+from mailout.outbox.queue import actions
+from mailout.outbox.queue.mailout import Mailout, Status
 from tasks.audience import resolve_recipients
 from tasks.content import load_mailout, load_queued, render_content, use_rendered
 from tasks.delivery import Progress, send

@@ -9,7 +9,7 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
-from mailout.intake.notification_port import Counts
+from mailout.kinds.notifications.port import Counts
 from tasks.logs import redacted
 from tasks.notifications import send_notifications
 

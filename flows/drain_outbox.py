@@ -9,8 +9,8 @@ from prefect.events import emit_event
 from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
-from mailout import wiring
-from mailout.single_mail_run import SingleMailRun
+from mailout.app import wiring
+from mailout.app.single_mail_run import SingleMailRun
 from tasks.logs import redacted
 from tasks.single_mails import send_single_mails
 

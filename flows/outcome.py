@@ -8,8 +8,8 @@ from typing import Any
 from prefect import State
 from prefect.states import Completed, Failed
 
-from mailout import wiring
-from mailout.queue.mailout import Mailout, MailoutOutcome, Status
+from mailout.app import wiring
+from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 from tasks.logs import hidden
 
 

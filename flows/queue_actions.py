@@ -8,12 +8,12 @@ from __future__ import annotations
 from prefect import flow
 
 from flows.heartbeats import heartbeats
-from mailout import wiring
-from mailout.delivery.protocol import Timing
-from mailout.queue import actions
-from mailout.queue.actions import Verdict
-from mailout.queue.mailout import Mailout
-from mailout.reporting.phrases import headline, waiting
+from mailout.app import wiring
+from mailout.insight.reporting.phrases import headline, waiting
+from mailout.outbox.delivery.protocol import Timing
+from mailout.outbox.queue import actions
+from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.mailout import Mailout
 from tasks.logs import redacted
 
 

@@ -15,11 +15,11 @@ from flows.delivery import let_go_if_ended
 from flows.heartbeats import heartbeats
 from flows.outcome import outcome_of
 from flows.send_queued import QueuedMailouts
-from mailout import wiring
-from mailout.engine import Engine
-from mailout.intake.requests import enqueue_ready, enqueue_requested
-from mailout.queue_run import QueueRun
-from mailout.single_mail_run import send_what_waits
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.app.queue_run import QueueRun
+from mailout.app.single_mail_run import send_what_waits
+from mailout.kinds.mailouts.requests import enqueue_ready, enqueue_requested
 from tasks.logs import redacted
 
 

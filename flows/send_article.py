@@ -10,10 +10,10 @@ from pydantic.json_schema import SkipJsonSchema
 
 from flows.delivery import Delivery, deliver
 from flows.heartbeats import heartbeats
-from mailout import wiring
-from mailout.intake.article_order import DEFAULT_ACTOR, ArticleOrder
-from mailout.intake.requests import still_asked
-from mailout.queue.port import Request, RequestKind
+from mailout.app import wiring
+from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
+from mailout.kinds.mailouts.requests import still_asked
+from mailout.outbox.queue.port import Request, RequestKind
 from tasks.articles import assemble_variants, load_slices
 from tasks.logs import redacted
 

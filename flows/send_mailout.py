@@ -10,10 +10,10 @@ from pydantic.json_schema import SkipJsonSchema
 
 from flows.delivery import Delivery, deliver
 from flows.heartbeats import heartbeats
-from mailout import wiring
-from mailout.errors import Abort, AbortCode
-from mailout.intake.requests import answer, still_asked
-from mailout.queue.port import Request
+from mailout.app import wiring
+from mailout.base.errors import Abort, AbortCode
+from mailout.kinds.mailouts.requests import answer, still_asked
+from mailout.outbox.queue.port import Request
 from tasks.logs import redacted
 
 

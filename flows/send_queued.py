@@ -19,15 +19,15 @@ from prefect.states import Completed
 from flows.delivery import Delivery
 from flows.heartbeats import heartbeats
 from flows.outcome import outcome_of
-from mailout.errors import Abort, AbortCode, MailoutError, SourceUnavailable
-from mailout.queue.mailout import Mailout
+from mailout.base.errors import Abort, AbortCode, MailoutError, SourceUnavailable
+from mailout.outbox.queue.mailout import Mailout
 from tasks.logs import hidden, redacted
 
 T = TypeVar("T")
 
 
 class QueuedMailouts:
-    """Those of one run of the queue. Fulfils `mailout.queue_run.MailoutSteps`.
+    """Those of one run of the queue. Fulfils `mailout.app.queue_run.MailoutSteps`.
 
     Left, it ends the runs that are still open: of mailouts that have to wait, or that were cut off.
     """

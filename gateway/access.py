@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 
 from gateway.server import site_of
-from mailout.settings import Settings
+from mailout.base.settings import Settings
 
 _bearer = HTTPBearer(auto_error=False, description="The value of API_TOKEN")
 

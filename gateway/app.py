@@ -30,9 +30,9 @@ from gateway.refused_webhooks import RefusedWebhooks
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from gateway.watch import Watch
-from mailout.errors import StoreError
-from mailout.queue.snapshot import QueueForecast
-from mailout.settings import Settings
+from mailout.base.errors import StoreError
+from mailout.base.settings import Settings
+from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
 

@@ -21,14 +21,14 @@ from gateway.answers import MAX_BODY, read_body
 from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
-from mailout.audience.places import FilterError
-from mailout.delivery.port import REHEARSING
-from mailout.errors import Abort, UsageError
-from mailout.intake.article_order import DEFAULT_ACTOR, ArticleOrder
-from mailout.intake.articles import ArticleIntake, BatchUsed
-from mailout.queue.port import Request as Asked
-from mailout.queue.port import RequestKind
-from mailout.settings import Settings
+from mailout.base.errors import Abort, UsageError
+from mailout.base.settings import Settings
+from mailout.kinds.articles.articles import ArticleIntake, BatchUsed
+from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
+from mailout.letters.audience.places import FilterError
+from mailout.outbox.delivery.port import REHEARSING
+from mailout.outbox.queue.port import Request as Asked
+from mailout.outbox.queue.port import RequestKind
 from mailout.store import Store
 
 EVENT = "mailout.article.requested"

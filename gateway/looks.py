@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from itertools import count
 
 from gateway.watch import Found, Look
-from mailout.delivery.port import REHEARSING
-from mailout.delivery.protocol import Timing
-from mailout.delivery.single_mails import SingleMailsWaiting
-from mailout.feedback import ingest
-from mailout.intake.requests import EVENT_SECONDS
-from mailout.metrics.scrape import rate_of
-from mailout.page_status.port import PageReporter
-from mailout.queue.mailout import Status
-from mailout.queue.unattended import slow_or_tested, unattended
-from mailout.settings import Settings
+from mailout.base.settings import Settings
+from mailout.insight.metrics.scrape import rate_of
+from mailout.insight.page_status.port import PageReporter
+from mailout.kinds.mailouts.requests import EVENT_SECONDS
+from mailout.outbox.delivery.port import REHEARSING
+from mailout.outbox.delivery.protocol import Timing
+from mailout.outbox.delivery.single_mails import SingleMailsWaiting
+from mailout.outbox.feedback import ingest
+from mailout.outbox.queue.mailout import Status
+from mailout.outbox.queue.unattended import slow_or_tested, unattended
 from mailout.store import Store
 
 QUEUE_EVENT = "mailout.queue.due"

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from gateway.answers import errors
-from mailout.content.media import DOWNLOAD, content_type
+from mailout.letters.content.media import DOWNLOAD, content_type
 
 _NAME = re.compile(r"[0-9a-f]{64}(?:\.[a-z0-9]{1,5})?")
 

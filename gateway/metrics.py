@@ -7,10 +7,10 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from gateway.access import WrongTokens, token_needed
 from gateway.progress import REFUSALS
-from mailout.metrics.port import MetricsStore
-from mailout.metrics.scrape import scrape
-from mailout.queue.snapshot import QueueForecast
-from mailout.settings import Settings
+from mailout.base.settings import Settings
+from mailout.insight.metrics.port import MetricsStore
+from mailout.insight.metrics.scrape import scrape
+from mailout.outbox.queue.snapshot import QueueForecast
 
 
 def router(

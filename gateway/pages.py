@@ -12,8 +12,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from mailout.content.languages import Language, language, preferred
-from mailout.content.tokens import TokenData
+from mailout.letters.content.languages import Language, language, preferred
+from mailout.letters.content.tokens import TokenData
 
 TEMPLATES = Environment(
     loader=PackageLoader("gateway"), autoescape=True, undefined=StrictUndefined, trim_blocks=True

@@ -12,16 +12,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from gateway.access import Refused, WrongTokens, token_needed
 from gateway.answers import Error
 from gateway.stream import LOOK_SECONDS, Stream
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Timing
-from mailout.errors import MailoutError, NotFound, StoreUnavailable
-from mailout.page_status.port import DueReports
-from mailout.queue import actions
-from mailout.queue.actions import Verdict
-from mailout.queue.port import QueueStore
-from mailout.queue.snapshot import QueueForecast
-from mailout.reporting.queue_json import mailout_dict, snapshot_dict
-from mailout.settings import Settings
+from mailout.base.errors import MailoutError, NotFound, StoreUnavailable
+from mailout.base.settings import Settings
+from mailout.insight.page_status.port import DueReports
+from mailout.insight.reporting.queue_json import mailout_dict, snapshot_dict
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.protocol import Timing
+from mailout.outbox.queue import actions
+from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.port import QueueStore
+from mailout.outbox.queue.snapshot import QueueForecast
 
 Id = Annotated[str, Path(description="The mailout's id, as the poll shows it")]
 

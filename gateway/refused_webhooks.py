@@ -9,8 +9,8 @@ from collections import Counter
 from starlette.concurrency import run_in_threadpool
 
 from gateway.refusals import shown
-from mailout.errors import StoreError
-from mailout.history.port import REFUSALS_KEPT, Noticed
+from mailout.base.errors import StoreError
+from mailout.insight.history.port import REFUSALS_KEPT, Noticed
 
 log = logging.getLogger("mailout.gateway")
 

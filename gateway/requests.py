@@ -24,11 +24,11 @@ from starlette.exceptions import HTTPException
 from gateway.access import Refused, WrongTokens, same, token_needed
 from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal, what_is_wrong
 from gateway.prefect_events import Emitter
-from mailout.content.notion.links import page_id_of
-from mailout.errors import NotFound, SourceError, SourceNotFound, SourceRefused, SourceUnavailable
-from mailout.queue.port import QueueStore
-from mailout.queue.port import Request as Asked
-from mailout.settings import Settings
+from mailout.base.errors import NotFound, SourceError, SourceNotFound, SourceRefused, SourceUnavailable
+from mailout.base.settings import Settings
+from mailout.letters.content.refs import page_id_of
+from mailout.outbox.queue.port import QueueStore
+from mailout.outbox.queue.port import Request as Asked
 
 log = logging.getLogger("mailout.gateway")
 

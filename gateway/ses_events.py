@@ -15,12 +15,12 @@ from starlette.concurrency import run_in_threadpool
 from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal
 from gateway.group_commit import GroupCommit
 from gateway.prefect_events import Emitter, ThrottledEvent
-from mailout.error_log import ErrorRecord
-from mailout.errors import MailoutError
-from mailout.feedback import sns
-from mailout.feedback.ingest import SNS
-from mailout.feedback.port import FeedbackStore, Received
-from mailout.settings import Settings
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import MailoutError
+from mailout.base.settings import Settings
+from mailout.outbox.feedback import sns
+from mailout.outbox.feedback.ingest import SNS
+from mailout.outbox.feedback.port import FeedbackStore, Received
 
 log = logging.getLogger("mailout.gateway")
 

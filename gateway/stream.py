@@ -11,7 +11,7 @@ from typing import Any
 from fastapi.sse import format_sse_event
 from starlette.concurrency import run_in_threadpool
 
-from mailout.errors import StoreError
+from mailout.base.errors import StoreError
 
 log = logging.getLogger("mailout.gateway")
 

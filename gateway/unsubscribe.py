@@ -11,10 +11,10 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.answers import Ok, errors, read_body, refusal
 from gateway.pages import HEADERS, Page, Pages
-from mailout.audience.addresses import address_of
-from mailout.content.tokens import TokenData, Tokens
-from mailout.feedback.port import FeedbackStore
-from mailout.settings import Settings
+from mailout.base.addresses import address_of
+from mailout.base.settings import Settings
+from mailout.letters.content.tokens import TokenData, Tokens
+from mailout.outbox.feedback.port import FeedbackStore
 
 MAX_FORM = 4096
 KEEP = "keep"

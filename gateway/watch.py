@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mailout.clock import Clock
-from mailout.errors import MailoutError
+from mailout.base.clock import Clock
+from mailout.base.errors import MailoutError
 
 log = logging.getLogger("mailout.gateway")
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from mailout.alerts.port import Alerts
-from mailout.archive.port import Archives
-from mailout.audience.port import Subscribers
-from mailout.content.port import Contents
-from mailout.delivery.port import Outbox
-from mailout.delivery.single_mails import SingleMails
-from mailout.doctor.checks import Check
-from mailout.error_log import ErrorLog
-from mailout.feedback.port import Feedback
-from mailout.history.port import History, Noticed
-from mailout.intake.companies import Companies
-from mailout.intake.notification_port import Notifications
-from mailout.intake.port import Articles
-from mailout.metrics.port import Counts
-from mailout.page_status.port import DueReports
-from mailout.queue.port import Queue, Requests
+from mailout.base.error_log import ErrorLog
+from mailout.insight.alerts.port import Alerts
+from mailout.insight.doctor.checks import Check
+from mailout.insight.history.port import History, Noticed
+from mailout.insight.metrics.port import Counts
+from mailout.insight.page_status.port import DueReports
+from mailout.insight.retention.port import Archives
+from mailout.kinds.articles.port import Articles
+from mailout.kinds.notifications.port import Notifications
+from mailout.kinds.single_mails.companies import Companies
+from mailout.letters.audience.port import Subscribers
+from mailout.letters.content.port import Contents
+from mailout.outbox.delivery.port import Outbox
+from mailout.outbox.delivery.single_mails import SingleMails
+from mailout.outbox.feedback.port import Feedback
+from mailout.outbox.queue.port import Queue, Requests
 
 
 class Store(

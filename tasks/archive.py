@@ -5,10 +5,10 @@ from __future__ import annotations
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
-from mailout import wiring
-from mailout.archive.archiving import Archived
-from mailout.errors import StoreError
-from mailout.reporting.phrases import count
+from mailout.app import wiring
+from mailout.base.errors import StoreError
+from mailout.insight.reporting.phrases import count
+from mailout.insight.retention.archiving import Archived
 from tasks.logs import redacted
 
 

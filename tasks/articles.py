@@ -6,11 +6,11 @@ from prefect import get_run_logger, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
-from mailout import wiring
-from mailout.intake.article_order import ArticleOrder
-from mailout.intake.requests import answer
-from mailout.queue.port import Request, RequestKind
-from mailout.reporting.census import census_lines, census_table
+from mailout.app import wiring
+from mailout.insight.reporting.census import census_lines, census_table
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.kinds.mailouts.requests import answer
+from mailout.outbox.queue.port import Request, RequestKind
 from tasks.letter import Letter, if_transient
 from tasks.logs import hidden, redacted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prefect import get_run_logger, task
 
-from mailout import wiring
+from mailout.app import wiring
 from tasks.letter import REPEATABLE, Letter
 from tasks.logs import redacted
 

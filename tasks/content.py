@@ -7,8 +7,8 @@ from pathlib import PurePath
 from prefect import get_run_logger, task
 from prefect.runtime import task_run
 
-from mailout import wiring
-from mailout.intake.reading import LoadedMailout
+from mailout.app import wiring
+from mailout.kinds.mailouts.reading import LoadedMailout
 from tasks.letter import REPEATABLE, Letter
 from tasks.logs import hidden, redacted
 

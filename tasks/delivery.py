@@ -13,9 +13,9 @@ from prefect import get_run_logger, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 
-from mailout import wiring
-from mailout.delivery.protocol import Claimed, Ledger, Result
-from mailout.sending import goes_on
+from mailout.app import wiring
+from mailout.app.sending import goes_on
+from mailout.outbox.delivery.protocol import Claimed, Ledger, Result
 from tasks.letter import Letter
 from tasks.logs import redacted
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
-from mailout import wiring
-from mailout.feedback import ingest
-from mailout.feedback.port import Applied
-from mailout.feedback.reconcile import Reconciled
-from mailout.feedback.reconcile import reconcile as put_right
-from mailout.history.counting import keep_counts
+from mailout.app import wiring
+from mailout.insight.history.counting import keep_counts
+from mailout.outbox.feedback import ingest
+from mailout.outbox.feedback.port import Applied
+from mailout.outbox.feedback.reconcile import Reconciled
+from mailout.outbox.feedback.reconcile import reconcile as put_right
 from tasks.logs import redacted
 
 

@@ -10,9 +10,9 @@ from prefect import State, Task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import TaskRun
 
-from mailout.errors import SourceUnavailable, StoreUnavailable
-from mailout.queue.mailout import Mailout
-from mailout.reporting.phrases import mode
+from mailout.base.errors import SourceUnavailable, StoreUnavailable
+from mailout.insight.reporting.phrases import mode
+from mailout.outbox.queue.mailout import Mailout
 from tasks.logs import hidden
 
 SLUG_LENGTH = 40

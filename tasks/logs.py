@@ -16,10 +16,10 @@ from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
 from prefect.exceptions import MissingContextError
 from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
 
-from mailout import wiring
-from mailout.logs import LineFormatter, configure_logging
-from mailout.redact import RedactLines, Redactor, hidden_in_error
-from mailout.settings import Settings
+from mailout.app import wiring
+from mailout.base.logs import LineFormatter, configure_logging
+from mailout.base.redact import RedactLines, Redactor, hidden_in_error
+from mailout.base.settings import Settings
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,11 +11,11 @@ from pathlib import Path
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
-from mailout import notification_wiring, wiring
-from mailout.engine import Engine
-from mailout.intake.notification_port import Counts
-from mailout.intake.notification_watch import dispatch
-from mailout.intake.notifications import NotificationWorker
+from mailout.app import notification_wiring, wiring
+from mailout.app.engine import Engine
+from mailout.kinds.notifications.notifications import NotificationWorker
+from mailout.kinds.notifications.port import Counts
+from mailout.kinds.notifications.watch import dispatch
 from tasks.logs import redacted
 
 

@@ -6,8 +6,8 @@ from prefect import task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
-from mailout import wiring
-from mailout.reporting.rendering import ledger_table, markdown_report
+from mailout.app import wiring
+from mailout.insight.reporting.rendering import ledger_table, markdown_report
 from tasks.delivery import Progress
 from tasks.letter import Letter
 from tasks.logs import hidden, redacted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
-from mailout.single_mail_run import SingleMailRun
+from mailout.app.single_mail_run import SingleMailRun
 from tasks.logs import redacted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from mailout.clock import SystemClock
+from mailout.base.clock import SystemClock
 
 NOON = 1_794_830_400.0
 """2026-11-16T12:00:00Z, a Monday: the start of a minute, an hour and half a day."""

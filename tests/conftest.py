@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from mailout.settings import Settings
+from mailout.base.logs import MailoutHandler
+from mailout.base.settings import Settings
 
 TOGETHER = ("tests/flows/", "tests/e2e/deployed/")
 """Folders with one Prefect server for all their tests: in two processes it would be started twice."""
@@ -42,6 +45,19 @@ settings.register_profile(
 )
 settings.register_profile("search", settings.get_profile("steady"), derandomize=False, max_examples=1000)
 settings.load_profile("steady")
+
+
+@pytest.fixture(autouse=True)
+def restore_logging() -> Iterator[None]:
+    """A command run inside a test sets up logging for its process: the next test starts without it."""
+    loggers = [logging.getLogger(name) for name in (None, "mailout", "httpx")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+    root = loggers[0]
+    for handler in [handler for handler in root.handlers if isinstance(handler, MailoutHandler)]:
+        root.removeHandler(handler)
 
 
 class ByFolder(LoadFileScheduling):

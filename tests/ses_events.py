@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from mailout.delivery.protocol import Attempt
+from mailout.outbox.delivery.protocol import Attempt
 from tests.clocks import NOON
 
 SES_ID = "0102018f-aaaa-bbbb-cccc-000000000000-000000"

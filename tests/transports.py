@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mailout.adapters.folder import FolderTransport
-from mailout.clock import Clock
-from mailout.settings import Settings
+from mailout.base.clock import Clock
+from mailout.base.settings import Settings
 
 
 class Delivering(FolderTransport):

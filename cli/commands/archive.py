@@ -13,10 +13,10 @@ from cli.names import SHORT
 from cli.output import Json, note, print_json, say
 from cli.show import near, titled
 from cli.tables import Table
-from mailout import wiring
-from mailout.archive.archiving import DEFAULT_DAYS, Archived, Kept
-from mailout.queue.mailout import Mailout
-from mailout.reporting.phrases import count
+from mailout.app import wiring
+from mailout.insight.reporting.phrases import count
+from mailout.insight.retention.archiving import DEFAULT_DAYS, Archived, Kept
+from mailout.outbox.queue.mailout import Mailout
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

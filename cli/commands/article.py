@@ -15,20 +15,20 @@ from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from cli.progress import showing
 from cli.show import near
-from mailout.audience.addresses import address_of
-from mailout.content.article import document_of
-from mailout.content.from_settings import footer_of, from_email_of, tokens_of
-from mailout.content.model import UNSUBSCRIBE_URL
-from mailout.content.slices import Article, Missing, Slice, assemble
-from mailout.delivery.preview import write_preview
-from mailout.engine import Engine
-from mailout.errors import UsageError
-from mailout.intake.article_order import ArticleOrder
-from mailout.intake.reading import Announcement
-from mailout.intake.slice_import import COLUMNS, SCOPE, read_slices, write_errors
-from mailout.intake.variants import Census
-from mailout.reporting.census import census_lines, census_table
-from mailout.reporting.phrases import count
+from mailout.app.engine import Engine
+from mailout.base.addresses import address_of
+from mailout.base.errors import UsageError
+from mailout.insight.reporting.census import census_lines, census_table
+from mailout.insight.reporting.phrases import count
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.kinds.articles.slice_import import COLUMNS, SCOPE, read_slices, write_errors
+from mailout.kinds.articles.variants import Census
+from mailout.kinds.mailouts.reading import Announcement
+from mailout.letters.content.article import document_of
+from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
+from mailout.letters.content.model import UNSUBSCRIBE_URL
+from mailout.letters.content.slices import Article, Missing, Slice, assemble
+from mailout.outbox.delivery.preview import write_preview
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 Key = Annotated[str, typer.Option("--article-key", help="Which article: the key of its slices.")]

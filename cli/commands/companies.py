@@ -14,11 +14,11 @@ import typer
 from cli.engine import read_settings
 from cli.output import Json, print_json, say
 from cli.tables import Table
-from mailout import wiring
-from mailout.delivery.single_mails import OURS
-from mailout.errors import UsageError
-from mailout.intake.companies import Company
-from mailout.time_format import day, iso
+from mailout.app import wiring
+from mailout.base.errors import UsageError
+from mailout.base.time_format import day, iso
+from mailout.kinds.single_mails.companies import Company
+from mailout.outbox.delivery.single_mails import OURS
 
 app = typer.Typer(
     help="Companies that hand in single mails: add, list, limits.",

@@ -12,12 +12,12 @@ from cli.engine import open_engine
 from cli.names import SHORT
 from cli.output import Json, print_json, say
 from cli.tables import Table
-from mailout.engine import Engine
-from mailout.errors import NotFound, UsageError
-from mailout.queue import dead_letters
-from mailout.redact import redact
-from mailout.reporting.phrases import count
-from mailout.time_format import day, iso
+from mailout.app.engine import Engine
+from mailout.base.errors import NotFound, UsageError
+from mailout.base.redact import redact
+from mailout.base.time_format import day, iso
+from mailout.insight.reporting.phrases import count
+from mailout.outbox.queue import dead_letters
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, or the beginning of it.")]

@@ -22,16 +22,16 @@ from cli.progress import showing
 from cli.show import near
 from cli.subscriber_import import import_into, show_counts
 from deployments import EXAMPLES
-from mailout import wiring
-from mailout.audience.csv_import import read_subscribers
-from mailout.engine import Engine
-from mailout.errors import Abort, AbortCode, UsageError
-from mailout.intake.article_order import ArticleOrder
-from mailout.intake.slice_import import read_slices
-from mailout.reporting.census import census_lines
-from mailout.reporting.plain import summary_lines
-from mailout.reporting.reports import Reports
-from mailout.settings import Settings, load_settings
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base.errors import Abort, AbortCode, UsageError
+from mailout.base.settings import Settings, load_settings
+from mailout.insight.reporting.census import census_lines
+from mailout.insight.reporting.plain import summary_lines
+from mailout.insight.reporting.reports import Reports
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.kinds.articles.slice_import import read_slices
+from mailout.letters.audience.csv_import import read_subscribers
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -14,10 +14,10 @@ from cli.commands.init import QUESTIONS
 from cli.output import Json, out, print_json, say
 from cli.processes.prefect_checks import prefect_checks
 from cli.where import require_place, say_where
-from mailout import examination
-from mailout.doctor.checks import Check, Part, checked
-from mailout.errors import SettingsError, UsageError
-from mailout.settings import load_settings
+from mailout.app import examination
+from mailout.base.errors import SettingsError, UsageError
+from mailout.base.settings import load_settings
+from mailout.insight.doctor.checks import Check, Part, checked
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

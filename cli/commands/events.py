@@ -10,12 +10,12 @@ import typer
 
 from cli.engine import open_engine
 from cli.output import Json, print_json, say
-from mailout import wiring
-from mailout.audience.addresses import address_of
-from mailout.engine import Engine
-from mailout.errors import NotFound, UsageError
-from mailout.feedback import ingest, suppression
-from mailout.reporting.phrases import count
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base.addresses import address_of
+from mailout.base.errors import NotFound, UsageError
+from mailout.insight.reporting.phrases import count
+from mailout.outbox.feedback import ingest, suppression
 
 PATIENCE = 3
 """Seconds that a person at a terminal waits for the queue; the flow waits longer."""

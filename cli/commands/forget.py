@@ -10,10 +10,10 @@ import typer
 from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
-from mailout import forgetting
-from mailout.audience.addresses import address_of
-from mailout.errors import UsageError
-from mailout.reporting.phrases import count
+from mailout.app import forgetting
+from mailout.base.addresses import address_of
+from mailout.base.errors import UsageError
+from mailout.insight.reporting.phrases import count
 
 EXAMPLE = "Example: mailout subscribers forget ana@example.org"
 

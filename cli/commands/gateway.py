@@ -19,10 +19,10 @@ from gateway.looks import looks
 from gateway.prefect_events import Emitter
 from gateway.server import server_for
 from gateway.watch import Watch
-from mailout import forgetting, notification_wiring, wiring
-from mailout.clock import SystemClock
-from mailout.examination import examine
-from mailout.settings import Settings
+from mailout.app import forgetting, notification_wiring, wiring
+from mailout.app.examination import examine
+from mailout.base.clock import SystemClock
+from mailout.base.settings import Settings
 
 log = logging.getLogger("mailout.gateway")
 

@@ -13,9 +13,9 @@ import typer
 from cli.confirm import Yes
 from cli.env_file import write_settings
 from cli.output import Json, note, print_json, say
-from mailout.dotenv_file import DOTENV, dotenv
-from mailout.errors import SettingsError, UsageError
-from mailout.settings import load_settings
+from mailout.base.dotenv_file import DOTENV, dotenv
+from mailout.base.errors import SettingsError, UsageError
+from mailout.base.settings import load_settings
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -16,12 +16,12 @@ from cli.engine import open_engine, read_settings
 from cli.output import Json, note, print_json, say
 from cli.processes import prefect_home
 from cli.show import near
-from mailout import notification_wiring, wiring
-from mailout.engine import Engine
-from mailout.intake.notification_port import Counts
-from mailout.intake.notification_watch import dispatch
-from mailout.intake.notifications import NotificationWorker
-from mailout.reporting.phrases import count
+from mailout.app import notification_wiring, wiring
+from mailout.app.engine import Engine
+from mailout.insight.reporting.phrases import count
+from mailout.kinds.notifications.notifications import NotificationWorker
+from mailout.kinds.notifications.port import Counts
+from mailout.kinds.notifications.watch import dispatch
 
 app = typer.Typer(
     help="Send what a producer's SQLite queue of notifications asks for.",

@@ -11,10 +11,10 @@ from pydantic import SecretStr
 from cli.engine import read_settings
 from cli.env_file import write_settings
 from cli.output import Json, note, print_json, say
-from mailout import wiring
-from mailout.dotenv_file import DOTENV
-from mailout.errors import SettingsError
-from mailout.settings import Settings
+from mailout.app import wiring
+from mailout.base.dotenv_file import DOTENV
+from mailout.base.errors import SettingsError
+from mailout.base.settings import Settings
 
 app = typer.Typer(
     help="Make the databases to write in, in Notion.",

@@ -11,14 +11,14 @@ import typer
 from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from cli.show import near
-from mailout.audience.addresses import address_of
-from mailout.content.document import Problem, problem_line
-from mailout.content.from_settings import footer_of, tokens_of
-from mailout.content.model import UNSUBSCRIBE_URL, Content
-from mailout.content.variables import filled, placeholders, required_of, variables_of
-from mailout.delivery.preview import write_preview
-from mailout.engine import Engine
-from mailout.errors import Abort, MailoutError, UsageError
+from mailout.app.engine import Engine
+from mailout.base.addresses import address_of
+from mailout.base.errors import Abort, MailoutError, UsageError
+from mailout.letters.content.document import Problem, problem_line
+from mailout.letters.content.from_settings import footer_of, tokens_of
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
+from mailout.letters.content.variables import filled, placeholders, required_of, variables_of
+from mailout.outbox.delivery.preview import write_preview
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

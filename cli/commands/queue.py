@@ -11,15 +11,15 @@ from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
 from cli.show import ALL_PAUSED, message_dict, show_mailout, show_mailouts
-from mailout.delivery.protocol import Timing
-from mailout.delivery.states import State
-from mailout.engine import Engine
-from mailout.errors import UsageError
-from mailout.queue import actions
-from mailout.queue.actions import Verdict
-from mailout.queue.mailout import Mailout
-from mailout.reporting.phrases import count
-from mailout.reporting.queue_json import mailout_dict
+from mailout.app.engine import Engine
+from mailout.base.errors import UsageError
+from mailout.insight.reporting.phrases import count
+from mailout.insight.reporting.queue_json import mailout_dict
+from mailout.outbox.delivery.protocol import Timing
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import actions
+from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.mailout import Mailout
 
 app = typer.Typer(
     help="What waits and what was sent: list, pause, cancel, retry, settle.",

@@ -16,13 +16,13 @@ from cli.output import Json, note, print_json
 from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import show_reports
-from mailout import examination, wiring
-from mailout.content.document import problem_line
-from mailout.engine import Engine
-from mailout.errors import NotFound, UsageError
-from mailout.intake.reading import Announcement
-from mailout.queue.mailout import Mailout, MailoutOutcome, Status
-from mailout.reporting.phrases import count
+from mailout.app import examination, wiring
+from mailout.app.engine import Engine
+from mailout.base.errors import NotFound, UsageError
+from mailout.insight.reporting.phrases import count
+from mailout.kinds.mailouts.reading import Announcement
+from mailout.letters.content.document import problem_line
+from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -13,18 +13,18 @@ from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
 from cli.show import ALL_PAUSED, message_dict, show_files, show_mailouts
 from cli.tables import Table
-from mailout.audience.addresses import LEFT_OUT
-from mailout.delivery.states import State
-from mailout.engine import Engine
-from mailout.errors import UsageError
-from mailout.queue.actions import require_here
-from mailout.reporting.codes import remedy_of
-from mailout.reporting.phrases import count
-from mailout.reporting.plain import summary_lines
-from mailout.reporting.queue_json import mailout_dict
-from mailout.reporting.reports import Reports
-from mailout.reporting.summary import summarise
-from mailout.time_format import iso
+from mailout.app.engine import Engine
+from mailout.base.addresses import LEFT_OUT
+from mailout.base.errors import UsageError
+from mailout.base.time_format import iso
+from mailout.insight.reporting.codes import remedy_of
+from mailout.insight.reporting.phrases import count
+from mailout.insight.reporting.plain import summary_lines
+from mailout.insight.reporting.queue_json import mailout_dict
+from mailout.insight.reporting.reports import Reports
+from mailout.insight.reporting.summary import summarise
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.actions import require_here
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

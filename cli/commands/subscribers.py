@@ -15,14 +15,14 @@ from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from cli.subscriber_import import writing
 from cli.tables import Table
-from mailout.audience.addresses import TRIM, Dropped, normalise
-from mailout.audience.plan import IN_WORDS
-from mailout.audience.port import PRIORITY, SubscriberRow
-from mailout.engine import Engine
-from mailout.errors import UsageError
-from mailout.reporting.phrases import count
-from mailout.reporting.rows import safe
-from mailout.time_format import day, iso, spoken
+from mailout.app.engine import Engine
+from mailout.base.addresses import TRIM, Dropped, normalise
+from mailout.base.errors import UsageError
+from mailout.base.time_format import day, iso, spoken
+from mailout.insight.reporting.phrases import count
+from mailout.insight.reporting.rows import safe
+from mailout.letters.audience.plan import IN_WORDS
+from mailout.letters.audience.port import PRIORITY, SubscriberRow
 
 app = typer.Typer(
     help="The people on your list: import, export, add one, look one up.",

@@ -11,10 +11,10 @@ from cli.commands.companies import company_name
 from cli.engine import read_settings
 from cli.output import Json, note, print_json, say
 from cli.tables import Table
-from mailout import wiring
-from mailout.errors import NotFound, UsageError
-from mailout.intake.companies import Scope, new_token
-from mailout.time_format import day, iso
+from mailout.app import wiring
+from mailout.base.errors import NotFound, UsageError
+from mailout.base.time_format import day, iso
+from mailout.kinds.single_mails.companies import Scope, new_token
 
 app = typer.Typer(
     help="Tokens for programs that hand in single mails: create, list, revoke.",

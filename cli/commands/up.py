@@ -27,9 +27,9 @@ from cli.processes.prefect_api import UP_LOCK, environment, show_running
 from cli.processes.stale_runs import clear_stale_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
-from mailout import notification_wiring, wiring
-from mailout.errors import MailoutError, SettingsError, UsageError
-from mailout.settings import Settings
+from mailout.app import notification_wiring, wiring
+from mailout.base.errors import MailoutError, SettingsError, UsageError
+from mailout.base.settings import Settings
 from mailout.store import Store
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from mailout.errors import UsageError
+from mailout.base.errors import UsageError
 
 
 def require_free(option: str, host: str, port: int) -> None:

@@ -14,8 +14,8 @@ import httpx
 
 from cli.prefect_auth import FILE, for_server_at
 from flows.orphans import is_up
-from mailout.dotenv_file import dotenv
-from mailout.errors import MailoutError
+from mailout.base.dotenv_file import dotenv
+from mailout.base.errors import MailoutError
 
 UP_LOCK = "up.lock"
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -12,7 +12,7 @@ import yaml
 
 from cli.processes.prefect_api import client, environment, found
 from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
-from mailout.doctor.checks import Check
+from mailout.insight.doctor.checks import Check
 
 DEPLOY = "Run: python -m cli.deploy (`mailout up` does)."
 RESUME = "Resume them on Prefect's pages."

@@ -20,7 +20,7 @@ import httpx
 from cli.prefect_auth import FILE, auth_string, for_own_server, for_server_at
 from cli.processes.orphan_guard import OrphanGuard
 from cli.processes.prefect_api import LETS_IN, client, environment
-from mailout.errors import MailoutError, SettingsError
+from mailout.base.errors import MailoutError, SettingsError
 
 INSTEAD = "To send without Prefect: --direct."
 SERVER = "prefect.server.api.server:create_app"

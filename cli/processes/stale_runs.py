@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import httpx
 
 from cli.processes.prefect_api import ask, client, found
-from mailout.errors import MailoutError
+from mailout.base.errors import MailoutError
 
 MOST = 200  # in one answer of Prefect's
 

@@ -8,10 +8,10 @@ from gateway.access import WrongTokens
 from gateway.api import recipients, single_mails
 from gateway.api.callers import Callers
 from gateway.api.problems import Problem, answer_problem
-from mailout.content.from_settings import footer_of
-from mailout.delivery.port import REHEARSING
-from mailout.intake.single_mails import SingleMailIntake
-from mailout.settings import Settings
+from mailout.base.settings import Settings
+from mailout.kinds.single_mails.single_mails import SingleMailIntake
+from mailout.letters.content.from_settings import footer_of
+from mailout.outbox.delivery.port import REHEARSING
 from mailout.store import Store
 
 BATCH = "/v1/email/send-batch"

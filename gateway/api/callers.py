@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.access import Refused, WrongTokens
 from gateway.api.problems import Problem
-from mailout.intake.companies import PREFIX, Companies, Scope, Token, hash_of
+from mailout.kinds.single_mails.companies import PREFIX, Companies, Scope, Token, hash_of
 
 KEPT_SECONDS = 5.0
 """A known token is not looked up again for so long: that is also how long a revoked one may still work."""

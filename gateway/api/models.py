@@ -9,9 +9,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from mailout.content.checks import MAX_HTML, MAX_SUBJECT
-from mailout.delivery.single_mails import Category
-from mailout.intake.single_mails import (
+from mailout.kinds.single_mails.single_mails import (
     MAX_HEADERS,
     MAX_NAME,
     MAX_TEXT,
@@ -21,6 +19,8 @@ from mailout.intake.single_mails import (
     Faulty,
     MailRequest,
 )
+from mailout.letters.content.checks import MAX_HTML, MAX_SUBJECT
+from mailout.outbox.delivery.single_mails import Category
 
 BATCH_MOST = 500
 EARLIEST, TOO_LATE = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import JSONResponse
 
-from mailout.intake.single_mails import Fault
+from mailout.kinds.single_mails.single_mails import Fault
 
 MEDIA_TYPE = "application/problem+json"
 

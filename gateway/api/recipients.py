@@ -13,9 +13,9 @@ from gateway.api.callers import Callers
 from gateway.api.models import EXTERNAL_ID, RecipientAnswer, RecipientBody, described, faults_of, moment
 from gateway.api.problems import Problem, of_faults, problems
 from gateway.api.single_mails import body_of, headers_for
-from mailout.audience.addresses import Dropped, normalise
-from mailout.intake.companies import KnownRecipient, Scope, recipient_id
-from mailout.intake.single_mails import SHOWABLE, Code, Fault, external_id_fault
+from mailout.base.addresses import Dropped, normalise
+from mailout.kinds.single_mails.companies import KnownRecipient, Scope, recipient_id
+from mailout.kinds.single_mails.single_mails import SHOWABLE, Code, Fault, external_id_fault
 from mailout.store import Store
 
 PATH = "/v1/recipients/{externalId}"

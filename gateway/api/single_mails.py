@@ -33,10 +33,10 @@ from gateway.api.models import (
 )
 from gateway.api.problems import Problem, of_faults, problems
 from gateway.group_commit import GroupCommit
-from mailout.delivery.single_mails import Acceptance, SingleMail, Verdict
-from mailout.errors import Abort
-from mailout.intake.companies import Scope, Token
-from mailout.intake.single_mails import Code, Fault, Faulty, SingleMailIntake
+from mailout.base.errors import Abort
+from mailout.kinds.single_mails.companies import Scope, Token
+from mailout.kinds.single_mails.single_mails import Code, Fault, Faulty, SingleMailIntake
+from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
 from mailout.store import Store
 
 MAX_BATCH_BODY = 20 * 1024 * 1024

@@ -12,9 +12,9 @@ from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
 from gateway.dashboard.letters import PAGE, VIEWS, page_key
 from gateway.dashboard.mail_view import mail_page, mail_text
-from mailout.content.port import Kind
-from mailout.errors import NotFound
-from mailout.queue.mailout import Mailout
+from mailout.base.errors import NotFound
+from mailout.letters.content.port import Kind
+from mailout.outbox.queue.mailout import Mailout
 
 VARIANTS = 100
 

@@ -21,12 +21,12 @@ from gateway.dashboard.views import HEADERS, Views, go_to
 from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
-from mailout.doctor.checks import Part
-from mailout.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
-from mailout.history.port import Act
-from mailout.intake.notification_port import ProducerQueue
-from mailout.queue.snapshot import QueueForecast
-from mailout.settings import Settings
+from mailout.base.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
+from mailout.base.settings import Settings
+from mailout.insight.doctor.checks import Part
+from mailout.insight.history.port import Act
+from mailout.kinds.notifications.port import ProducerQueue
+from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
 ONLY_ADMIN = "This needs the administrator's password: editors see letters and send tests."

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
-from mailout.doctor.checks import Check
-from mailout.queue.mailout import Mailout, Status
+from mailout.insight.doctor.checks import Check
+from mailout.outbox.queue.mailout import Mailout, Status
 
 ASK_EVERY = 60.0
 LATELY = 20

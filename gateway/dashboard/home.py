@@ -10,10 +10,10 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
 from gateway.dashboard.people_counts import people_chart, people_now
-from mailout.history.port import WrittenPage
-from mailout.queue.mailout import Mailout, Status
-from mailout.queue.snapshot import QueueSnapshot, due_at
-from mailout.reporting.phrases import count, forecast_text
+from mailout.insight.history.port import WrittenPage
+from mailout.insight.reporting.phrases import count, forecast_text
+from mailout.outbox.queue.mailout import Mailout, Status
+from mailout.outbox.queue.snapshot import QueueSnapshot, due_at
 
 
 def router(desk: Desk) -> APIRouter:

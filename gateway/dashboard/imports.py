@@ -18,13 +18,13 @@ from starlette.concurrency import run_in_threadpool
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.forms import MOST_FIELDS, Form
 from gateway.dashboard.views import go_to
-from mailout.audience.columns import FIELDS
-from mailout.audience.csv_import import Choices, CsvImport, read_subscribers
-from mailout.audience.marks import BY_NAME
-from mailout.audience.plan import IN_WORDS
-from mailout.audience.port import ImportCounts
-from mailout.errors import MailoutError
-from mailout.history.port import Act
+from mailout.base.errors import MailoutError
+from mailout.insight.history.port import Act
+from mailout.letters.audience.columns import FIELDS
+from mailout.letters.audience.csv_import import Choices, CsvImport, read_subscribers
+from mailout.letters.audience.marks import BY_NAME
+from mailout.letters.audience.plan import IN_WORDS
+from mailout.letters.audience.port import ImportCounts
 
 MOST_BYTES = 20 * 1024 * 1024
 KEPT_SECONDS = 3600.0

@@ -11,14 +11,14 @@ from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letters import offer_for
 from gateway.dashboard.views import go_to
 from gateway.requests import write_request
-from mailout.content.notion.links import page_id_of
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Timing
-from mailout.errors import UsageError
-from mailout.history.port import Act
-from mailout.queue import actions
-from mailout.queue.actions import Verdict
-from mailout.queue.port import Request as Asked
+from mailout.base.errors import UsageError
+from mailout.insight.history.port import Act
+from mailout.letters.content.port import Kind
+from mailout.letters.content.refs import page_id_of
+from mailout.outbox.delivery.protocol import Timing
+from mailout.outbox.queue import actions
+from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.port import Request as Asked
 
 ACTS: dict[str, tuple[str, str]] = {
     "pause": ("paused a letter", "It is paused. What is in hand is finished."),

@@ -7,16 +7,16 @@ from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 
-from mailout.content.port import Kind
-from mailout.delivery.states import State
-from mailout.history.port import History
-from mailout.queue.forecast import Forecast
-from mailout.queue.mailout import Mailout
-from mailout.queue.port import QueueStore
-from mailout.reporting.line_chart import Chart, Line, chart
-from mailout.reporting.summary import BUCKETS, FailureGroup, Summary, Timeline, summarise
+from mailout.base.time_format import clock_time
+from mailout.insight.history.port import History
+from mailout.insight.reporting.line_chart import Chart, Line, chart
+from mailout.insight.reporting.summary import BUCKETS, FailureGroup, Summary, Timeline, summarise
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.forecast import Forecast
+from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import QueueStore
 from mailout.store import Store
-from mailout.time_format import clock_time
 
 SMALL = 2_000
 """Up to so many messages are read one by one."""

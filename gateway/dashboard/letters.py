@@ -17,15 +17,11 @@ from gateway.dashboard.letter_numbers import events_chart, is_counted, modes_sho
 from gateway.dashboard.mail_view import findings, mail_page, mail_text
 from gateway.dashboard.people_counts import people_now
 from gateway.dashboard.sessions import Session
-from mailout import ids
-from mailout.content.notion.links import page_id_of
-from mailout.queue.actions import Verdict
-from mailout.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
-from mailout.queue.port import mailout_or_none
-from mailout.queue.snapshot import OPEN
-from mailout.reporting.codes import remedy_of
-from mailout.reporting.details import details
-from mailout.reporting.phrases import (
+from mailout.base import ids
+from mailout.base.setting_values import SendWindow
+from mailout.insight.reporting.codes import remedy_of
+from mailout.insight.reporting.details import details
+from mailout.insight.reporting.phrases import (
     MEANINGS,
     archived,
     forecast_text,
@@ -34,9 +30,13 @@ from mailout.reporting.phrases import (
     mode,
     resuming,
 )
-from mailout.reporting.plot import NARROW, WIDE, plot
-from mailout.reporting.rows import csv_lines
-from mailout.setting_values import SendWindow
+from mailout.insight.reporting.plot import NARROW, WIDE, plot
+from mailout.insight.reporting.rows import csv_lines
+from mailout.letters.content.refs import page_id_of
+from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.outbox.queue.port import mailout_or_none
+from mailout.outbox.queue.snapshot import OPEN
 
 PAGE = 50
 MANY = 100_000

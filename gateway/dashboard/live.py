@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from gateway.dashboard.desk import Desk, page_route
 from gateway.stream import LOOK_SECONDS, Stream
-from mailout.reporting.queue_json import snapshot_dict
+from mailout.insight.reporting.queue_json import snapshot_dict
 
 
 def router(desk: Desk, *, every: float = LOOK_SECONDS) -> APIRouter:

@@ -13,8 +13,8 @@ from gateway.dashboard.desk import Desk, from_here, page_route
 from gateway.dashboard.forms import read_form
 from gateway.dashboard.sessions import COOKIE, LASTS
 from gateway.dashboard.views import go_to
-from mailout.history.port import Act
-from mailout.reporting.phrases import count
+from mailout.insight.history.port import Act
+from mailout.insight.reporting.phrases import count
 
 
 def router(desk: Desk, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> APIRouter:

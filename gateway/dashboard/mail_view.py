@@ -9,12 +9,12 @@ from pathlib import Path
 from fastapi.responses import HTMLResponse
 
 from gateway.dashboard.desk import Desk
-from mailout.content.checks import check_content
-from mailout.content.model import Content, Segments
-from mailout.content.port import Contents
-from mailout.errors import Abort, NotFound
-from mailout.queue.mailout import Mailout
-from mailout.reporting.phrases import count
+from mailout.base.errors import Abort, NotFound
+from mailout.insight.reporting.phrases import count
+from mailout.letters.content.checks import check_content
+from mailout.letters.content.model import Content, Segments
+from mailout.letters.content.port import Contents
+from mailout.outbox.queue.mailout import Mailout
 
 HEADERS = {
     "Cache-Control": "no-store",

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.views import go_to
-from mailout.errors import SourceUnavailable
-from mailout.intake.notification_port import ProducerQueue, QueuedNotification
+from mailout.base.errors import SourceUnavailable
+from mailout.kinds.notifications.port import ProducerQueue, QueuedNotification
 
 LATEST = 10_000
 SHOWN = 50

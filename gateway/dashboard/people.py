@@ -12,9 +12,9 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.people_counts import STATUSES, lists_now, people_chart, people_now
 from gateway.dashboard.views import go_to
-from mailout.audience.addresses import TRIM, address_of
-from mailout.audience.port import SubscriberRow
-from mailout.errors import NotFound, UsageError
+from mailout.base.addresses import TRIM, address_of
+from mailout.base.errors import NotFound, UsageError
+from mailout.letters.audience.port import SubscriberRow
 
 PAGE = 50
 _NAMES = ("first_name", "last_name")

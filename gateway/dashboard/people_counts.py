@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import date
 
 from gateway.dashboard.desk import Desk
-from mailout.history.counting import days_ago
-from mailout.history.port import LISTED
-from mailout.reporting.line_chart import Chart, Line, chart
-from mailout.time_format import short_day
+from mailout.base.time_format import short_day
+from mailout.insight.history.counting import days_ago
+from mailout.insight.history.port import LISTED
+from mailout.insight.reporting.line_chart import Chart, Line, chart
 
 DAYS = 90
 STATUSES = ("active", "unsubscribed", "bounced")

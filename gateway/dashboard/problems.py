@@ -9,12 +9,12 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
-from mailout.error_log import ErrorRecord
-from mailout.errors import AbortCode, UsageError
-from mailout.history.port import Refusal
-from mailout.queue import dead_letters
-from mailout.redact import redact_text
-from mailout.reporting.codes import NOTES, STOPPED, remedy_of
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import AbortCode, UsageError
+from mailout.base.redact import redact_text
+from mailout.insight.history.port import Refusal
+from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
+from mailout.outbox.queue import dead_letters
 
 MOST = 200
 UNSUPPORTED = "content_block_unsupported"

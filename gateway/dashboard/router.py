@@ -29,8 +29,8 @@ from gateway.dashboard.views import Views
 from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
 from gateway.stream import LOOK_SECONDS
-from mailout.queue.snapshot import QueueForecast
-from mailout.settings import Settings
+from mailout.base.settings import Settings
+from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from mailout.reporting.plot import STYLE
+from mailout.insight.reporting.plot import STYLE
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 NAMES = ("dashboard.css", "dashboard.js", "htmx.min.js", "sse.min.js", "icon.svg")

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from gateway.dashboard.letter_numbers import modes_shown
-from mailout.content.port import Kind
-from mailout.errors import StoreError
+from mailout.base.errors import StoreError
+from mailout.letters.content.port import Kind
 from mailout.store import Store
 
 LOOK_EVERY = 60.0

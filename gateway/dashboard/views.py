@@ -14,9 +14,9 @@ from markupsafe import Markup, escape
 
 from gateway.dashboard.sessions import Session
 from gateway.dashboard.static import address_of_asset
-from mailout.reporting.phrases import count, headline, share, waiting
-from mailout.reporting.rendering import badge
-from mailout.time_format import lasting, spoken
+from mailout.base.time_format import lasting, spoken
+from mailout.insight.reporting.phrases import count, headline, share, waiting
+from mailout.insight.reporting.rendering import badge
 
 TEMPLATES = Environment(
     loader=PackageLoader("gateway.dashboard"),

@@ -10,8 +10,8 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from mailout.errors import SettingsError
-from mailout.settings import Settings
+from mailout.base.errors import SettingsError
+from mailout.base.settings import Settings
 
 CONNECT_SECONDS = 5.0  # boto3 would wait a minute for a host that is not there, and try again
 

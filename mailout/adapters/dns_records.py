@@ -8,7 +8,7 @@ import dns.exception
 import dns.rdatatype
 import dns.resolver
 
-from mailout.errors import Unseen
+from mailout.base.errors import Unseen
 
 SECONDS = 4.0
 

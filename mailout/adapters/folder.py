@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from mailout.clock import Clock
-from mailout.content.model import Content
-from mailout.delivery.mime import Envelope
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.base.clock import Clock
+from mailout.letters.content.model import Content
+from mailout.outbox.delivery.mime import Envelope
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 
 REMEDIES = {
     errno.ENOSPC: "Free some space: it goes on by itself, or send again.",

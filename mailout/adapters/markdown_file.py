@@ -8,10 +8,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from mailout.content.document import Media
-from mailout.content.markdown import MarkdownMailout, parse_markdown
-from mailout.content.port import Kind, SourceMailout
-from mailout.errors import Abort, AbortCode, UsageError
+from mailout.base.errors import Abort, AbortCode, UsageError
+from mailout.letters.content.document import Media
+from mailout.letters.content.markdown import MarkdownMailout, parse_markdown
+from mailout.letters.content.port import Kind, SourceMailout
 
 PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "AVIF")
 """What may be published. No SVG: mail programs do not show it, and it can hold scripts."""
@@ -99,13 +99,3 @@ def _found(media: Media, beside: Path) -> Media:
             remedy="Check that it is a file that you may read.",
         ) from error
     return replace(media, source=str(file))
-
-
-def names_a_file(ref: str) -> bool:
-    """A Markdown file, whether or not it is there; or any other that is."""
-    if ref.lower().endswith((".md", ".markdown")):
-        return True
-    try:
-        return Path(ref).is_file()
-    except (OSError, ValueError):  # nothing that could be a path
-        return False

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from mailout.content.media import kept_name
+from mailout.letters.content.media import kept_name
 
 
 class MediaFolder:

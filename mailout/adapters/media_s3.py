@@ -8,8 +8,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.adapters.aws import AwsAccess
-from mailout.content.media import content_type, kept_name
-from mailout.errors import SettingsError
+from mailout.base.errors import SettingsError
+from mailout.letters.content.media import content_type, kept_name
 
 FOREVER = "public, max-age=31536000, immutable"
 """A name is a hash: what it stands for never changes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from mailout.content.media import content_type, kept_name
+from mailout.letters.content.media import content_type, kept_name
 
 DUPLICATE = (400, 409)
 """Storage's two ways to say that an object is there; the first one needs a look at its words."""

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import httpx
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from mailout.clock import Clock
-from mailout.feedback.sns import public_key
+from mailout.base.clock import Clock
+from mailout.outbox.feedback.sns import public_key
 
 log = logging.getLogger("mailout.sns")
 

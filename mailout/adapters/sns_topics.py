@@ -11,8 +11,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mailout.doctor.event_path import Policy, Subscription
-from mailout.errors import MailoutError, Unseen
+from mailout.base.errors import MailoutError, Unseen
+from mailout.insight.doctor.event_path import Policy, Subscription
 
 REFUSED = frozenset({"AuthorizationError", "AccessDenied", "AccessDeniedException"})
 WE_READ = frozenset({"http", "https", "sqs"})

@@ -8,9 +8,9 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mailout.doctor.event_path import QueueLook
-from mailout.errors import MailoutError, Unseen
-from mailout.feedback.ingest import QueueMessage
+from mailout.base.errors import MailoutError, Unseen
+from mailout.insight.doctor.event_path import QueueLook
+from mailout.outbox.feedback.ingest import QueueMessage
 
 BATCH = 10  # SQS's own limit, for receiving and for deleting
 LONG_POLL = 20

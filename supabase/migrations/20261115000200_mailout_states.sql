@@ -29,7 +29,7 @@ begin
     bytes := set_byte(set_byte(bytes, 6, get_byte(bytes, 6) & 15 | 128), 8, get_byte(bytes, 8) & 63 | 128);
     return encode(substring(bytes for 16), 'hex')::uuid;
 end $$;
-comment on function mailout_uuid is 'A UUID version 8 from the SHA-256 of the parts, one a line: the same bytes as mailout.ids.uuid_of.';
+comment on function mailout_uuid is 'A UUID version 8 from the SHA-256 of the parts, one a line: the same bytes as mailout.base.ids.uuid_of.';
 
 create or replace function mailout_to_uuid(written text) returns uuid
 language sql immutable parallel safe set search_path = '' as $$
@@ -42,7 +42,7 @@ create table if not exists state_transitions (
     after  text not null,
     primary key (before, after)
 );
-comment on table state_transitions is 'The only steps a message can take: TRANSITIONS in mailout/delivery/states.py.';
+comment on table state_transitions is 'The only steps a message can take: TRANSITIONS in mailout/outbox/delivery/states.py.';
 
 delete from state_transitions;
 insert into state_transitions (before, after)

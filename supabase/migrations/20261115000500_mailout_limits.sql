@@ -164,7 +164,7 @@ begin
     end if;
     free := greatest(0, least(want, (floor((ends_at - next_at) / gap) + 1) * size));
 end $$;
-comment on function mailout_reserve is 'Slots start a round trip from now and end within the horizon: mailout.delivery.pacing.reserve.';
+comment on function mailout_reserve is 'Slots start a round trip from now and end within the horizon: mailout.outbox.delivery.pacing.reserve.';
 
 create or replace function mailout_slow_down(wish jsonb, at timestamptz) returns void
 language sql volatile set search_path = public as $$

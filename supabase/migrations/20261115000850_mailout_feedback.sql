@@ -96,7 +96,7 @@ begin
     where s.id = known.id;
     return true;
 end $$;
-comment on function mailout_hear is 'News of a subscriber: by priority, and the latest of equal ones. The law of mailout.feedback.subscriber_state.';
+comment on function mailout_hear is 'News of a subscriber: by priority, and the latest of equal ones. The law of mailout.outbox.feedback.subscriber_state.';
 
 create or replace function mailout_soft_end(
     address text, enough integer, out type text, out subtype text, out at timestamptz)

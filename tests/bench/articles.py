@@ -18,9 +18,9 @@ from typing import Any
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
-from mailout.audience.port import SubscriberRow
-from mailout.clock import SystemClock
-from mailout.content.slices import Slice
+from mailout.base.clock import SystemClock
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.slices import Slice
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.articles import OHIO, US, engine_on, order, part

@@ -53,7 +53,7 @@ def write_csv(path: Path, rows: int = ROWS) -> None:
 def _frame(path: Path) -> dict[str, Any]:
     import polars as pl
 
-    from mailout.audience.frame import BATCH, check, merge
+    from mailout.letters.audience.frame import BATCH, check, merge
 
     rows = pl.scan_csv(path, infer_schema=False).select("email", "status", "from_name")
     batches = rows.collect_batches(chunk_size=BATCH, maintain_order=True)
@@ -63,7 +63,7 @@ def _frame(path: Path) -> dict[str, Any]:
 
 def _plain(path: Path) -> dict[str, Any]:
     """The same in a loop, as one would write it: the same rules, one address at a time."""
-    from mailout.audience.addresses import Dropped, normalise
+    from mailout.base.addresses import Dropped, normalise
 
     people: dict[str, tuple[int, str]] = {}
     dropped: Counter[Dropped] = Counter()
@@ -81,8 +81,8 @@ def _plain(path: Path) -> dict[str, Any]:
 
 def _sqlite(path: Path) -> dict[str, Any]:
     from mailout.adapters.sqlite import SqliteStore
-    from mailout.audience.csv_import import read_subscribers
-    from mailout.clock import SystemClock
+    from mailout.base.clock import SystemClock
+    from mailout.letters.audience.csv_import import read_subscribers
 
     store = SqliteStore(path.parent / "store" / "mailout.db", SystemClock())
     kept = sum(store.import_subscribers(batch).added for batch in read_subscribers(path).batches())

@@ -20,13 +20,13 @@ import httpx
 
 from gateway.app import create_app
 from mailout.adapters.sqlite import SqliteStore
-from mailout.audience.port import SubscriberRow
-from mailout.clock import SystemClock
-from mailout.content.port import Kind
-from mailout.history.counting import day_of, keep_counts
-from mailout.ids import mailout_id
-from mailout.queue.mailout import NewMailout
-from mailout.settings import Settings
+from mailout.base.clock import SystemClock
+from mailout.base.ids import mailout_id
+from mailout.base.settings import Settings
+from mailout.insight.history.counting import day_of, keep_counts
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.port import Kind
+from mailout.outbox.queue.mailout import NewMailout
 from tests.dashboard.conftest import NoCertificates
 from tests.dashboard.scene import ZONE, Scene, fill, real_forecast
 from tests.gateway.serving import served

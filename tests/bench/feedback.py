@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.audience.port import SubscriberRow
-from mailout.clock import SystemClock
-from mailout.content.model import Content
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Attempt, Pace, Result, Step
-from mailout.delivery.states import State
-from mailout.feedback.ingest import ingest
-from mailout.feedback.port import Received
-from mailout.ids import mailout_id, uuid_of
-from mailout.queue.mailout import NewMailout
+from mailout.base.clock import SystemClock
+from mailout.base.ids import mailout_id, uuid_of
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.protocol import Attempt, Pace, Result, Step
+from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue.mailout import NewMailout
 from tests.ports import free_port
 from tests.ses_events import ses_event
 from tests.sns_messages import CERTIFICATE_URL, TOPIC, Signer, Topic

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mailout import wiring
-from mailout.audience.port import SubscriberRow
-from mailout.engine import Engine
-from mailout.settings import load_settings
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base.settings import load_settings
+from mailout.letters.audience.port import SubscriberRow
 
 LETTER = (
     "---\nid: bench\nsubject: A letter\n---\n\n" + "A paragraph of the usual kind, with a few words. " * 40

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mailout.engine import Engine
+from mailout.app.engine import Engine
 from tests.bench.homes import engine_with
 
 ROWS = 1_000_000

@@ -22,11 +22,11 @@ import psycopg
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
-from mailout.clock import SystemClock
-from mailout.delivery.options import SenderOptions
-from mailout.delivery.protocol import Claimed, Ledger, Result, Timing
-from mailout.delivery.sender import Sender
-from mailout.queue.limits import Limits, buckets
+from mailout.base.clock import SystemClock
+from mailout.outbox.delivery.options import SenderOptions
+from mailout.outbox.delivery.protocol import Claimed, Ledger, Result, Timing
+from mailout.outbox.delivery.sender import Sender
+from mailout.outbox.queue.limits import Limits, buckets
 from mailout.store import Store
 from tests.bench.supabase import BATCH, UTC, AcceptAll, keep_commits, mail_for
 from tests.contract.postgres import PostgresRpc, database, migrate

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mailout import notification_wiring
+from mailout.app import notification_wiring
 from tests.bench.homes import engine_with
 from tests.producer.database import ProducerDatabase
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mailout import wiring
+from mailout.app import wiring
 from tests.bench.homes import engine_with
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from mailout.queue.mailout import Status
+from mailout.outbox.queue.mailout import Status
 from tests.bench.homes import engine_with
 from tests.bench.ses import CREDENTIALS, bare_loop
 from tests.stubs.ses_control import SesStub, ses_stub

@@ -8,9 +8,9 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Attempt
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Attempt
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "bench",

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.clock import SystemClock
-from mailout.intake.companies import Scope, new_token
+from mailout.base.clock import SystemClock
+from mailout.kinds.single_mails.companies import Scope, new_token
 from tests.bench.feedback import CONNECTIONS, gateway
 from tests.bench.idle import up
 from tests.stubs.notion_workspace import workspace

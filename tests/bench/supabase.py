@@ -20,13 +20,13 @@ import psycopg
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
-from mailout.audience.port import SubscriberRow
-from mailout.clock import SystemClock
-from mailout.delivery.options import Ended, SenderOptions
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Timing
-from mailout.delivery.sender import Sender
-from mailout.queue.limits import Limits, buckets
+from mailout.base.clock import SystemClock
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery.options import Ended, SenderOptions
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Claimed, Outcome, OutcomeKind, Timing
+from mailout.outbox.delivery.sender import Sender
+from mailout.outbox.queue.limits import Limits, buckets
 from mailout.store import Store
 from tests.contract.postgres import PostgresRpc, database, empty, migrate, server
 from tests.contract.scenes import LETTER, enqueue, freeze

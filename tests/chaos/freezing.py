@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mailout.clock import SystemClock
-from mailout.engine import Engine
-from mailout.intake import articles
-from mailout.queue.port import Recipient
+from mailout.app.engine import Engine
+from mailout.base.clock import SystemClock
+from mailout.kinds.articles import articles
+from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.contract.articles import engine_on
 from tests.contract.stores import open_address

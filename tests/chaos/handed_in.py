@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from mailout.intake.companies import Scope, new_token
+from mailout.kinds.single_mails.companies import Scope, new_token
 from tests.chaos.jobs import COMPANY, send_what_was_asked_for, serve
 from tests.chaos.neighbours import from_notion
 from tests.chaos.places import PATIENCE, Place, Stage, kill, wait_for

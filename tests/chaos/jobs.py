@@ -21,17 +21,17 @@ from typing import Any
 
 from gateway.app import create_app
 from gateway.server import server_for
-from mailout import notification_wiring, wiring
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.supabase import SupabaseStore
-from mailout.clock import Clock, SystemClock
-from mailout.content.from_settings import footer_of
-from mailout.engine import Engine
-from mailout.feedback.ingest import ingest
-from mailout.intake.requests import answer
-from mailout.intake.single_mails import MailRequest, SingleMailIntake
-from mailout.metrics.counted import counted
-from mailout.settings import load_settings
+from mailout.app import notification_wiring, wiring
+from mailout.app.engine import Engine
+from mailout.base.clock import Clock, SystemClock
+from mailout.base.settings import load_settings
+from mailout.insight.metrics.counted import counted
+from mailout.kinds.mailouts.requests import answer
+from mailout.kinds.single_mails.single_mails import MailRequest, SingleMailIntake
+from mailout.letters.content.from_settings import footer_of
+from mailout.outbox.feedback.ingest import ingest
 from mailout.store import Store
 from tests.chaos.forks import FORKS
 from tests.contract.articles import order

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from mailout.delivery.states import COLUMN_OF, Column, State
+from mailout.outbox.delivery.states import COLUMN_OF, Column, State
 from tests.chaos.places import Place, still_open
 from tests.chaos.verdict import Verdict, balances, is_told_rightly
 

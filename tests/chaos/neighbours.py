@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from mailout.delivery.protocol import Attempt
-from mailout.feedback.port import Received
-from mailout.ids import uuid_of
+from mailout.base.ids import uuid_of
+from mailout.outbox.delivery.protocol import Attempt
+from mailout.outbox.feedback.port import Received
 from tests.chaos.jobs import apply_events
 from tests.chaos.places import PATIENCE, Place, Stage, clear, kill, wait_for
 from tests.chaos.scenes import Fault

@@ -19,9 +19,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from mailout.audience.port import SubscriberRow
-from mailout.clock import SystemClock
-from mailout.delivery.states import WAITING, State
+from mailout.base.clock import SystemClock
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery.states import WAITING, State
 from mailout.store import Store
 from tests.chaos.jobs import MAILOUTS, Job, open_store, send, start
 from tests.contract.articles import FRANKLIN, OHIO, SLICES, US

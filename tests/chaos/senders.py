@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.audience.port import SubscriberRow
-from mailout.clock import SystemClock
-from mailout.delivery.states import State
-from mailout.errors import NotFound
-from mailout.queue.mailout import Mailout, Status
+from mailout.base.clock import SystemClock
+from mailout.base.errors import NotFound
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import Mailout, Status
 from tests.warm_commands import Command
 
 PROJECT = Path(__file__).parents[2]

@@ -11,16 +11,16 @@ from pathlib import Path
 import polars as pl
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.clock import SystemClock
+from mailout.base.clock import SystemClock
 from tests.contract.scenes import Sender, mailout, result
 
 ARCHIVE = """
 import os, signal, sys
 from pathlib import Path
-from mailout.archive import archiving as archive
+from mailout.insight.retention import archiving as archive
 from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
-from mailout.clock import SystemClock
+from mailout.base.clock import SystemClock
 
 home, left = Path(sys.argv[1]), int(sys.argv[2])
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from mailout.audience.port import SubscriberRow
+from mailout.letters.audience.port import SubscriberRow
 from mailout.store import Store
 from tests.chaos import freezing
 from tests.chaos.forks import FORKS

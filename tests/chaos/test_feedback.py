@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from mailout.ids import uuid_of
+from mailout.base.ids import uuid_of
 from tests.chaos.senders import PATIENCE
 from tests.e2e.conftest import Commands
 from tests.ports import free_port

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mailout.queue.mailout import DeferReason
+from mailout.outbox.queue.mailout import DeferReason
 from tests.chaos.senders import PATIENCE, Home, make_home, nobody_twice_and_nobody_lost
 from tests.stubs.ses_control import SesStub, ses_stub
 

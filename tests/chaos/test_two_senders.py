@@ -6,7 +6,7 @@ import bisect
 import signal
 from pathlib import Path
 
-from mailout.queue.mailout import MailoutOutcome
+from mailout.outbox.queue.mailout import MailoutOutcome
 from tests.chaos.senders import PATIENCE, make_home, nobody_twice_and_nobody_lost, wait_for
 
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mailout.delivery.states import COLUMN_OF, Column, State
-from mailout.queue.mailout import Mailout
+from mailout.outbox.delivery.states import COLUMN_OF, Column, State
+from mailout.outbox.queue.mailout import Mailout
 
 
 @dataclass(frozen=True)

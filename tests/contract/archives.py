@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from mailout.adapters.parquet import ParquetArchive, path_of
-from mailout.archive.archiving import Archived, Archiving, Kept
-from mailout.delivery.states import State
-from mailout.queue.port import Recipient
+from mailout.insight.retention.archiving import Archived, Archiving, Kept
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, handed_mailout, result, subscribe

@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mailout import wiring
-from mailout.audience.port import SubscriberRow
-from mailout.content.slices import PublishStatus, Slice, slice_id
-from mailout.engine import Engine
-from mailout.intake.article_order import ArticleOrder
-from mailout.settings import Settings
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base.settings import Settings
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.slices import PublishStatus, Slice, slice_id
 from mailout.store import Store
 from tests.clocks import FakeClock
-from tests.unit.delivery.sending import ListTransport, MemoryJournals
+from tests.unit.outbox.delivery.sending import ListTransport, MemoryJournals
 
 US = "ocd-division/country:us"
 OHIO = f"{US}/state:oh"

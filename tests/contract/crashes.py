@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from mailout.adapters.journals.files import FileJournal, FileJournals
-from mailout.delivery.options import RunReport, SenderOptions
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Bucket, Outcome, OutcomeKind, Step, StepReply, Timing
-from mailout.delivery.sender import Sender
+from mailout.outbox.delivery.options import RunReport, SenderOptions
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Bucket, Outcome, OutcomeKind, Step, StepReply, Timing
+from mailout.outbox.delivery.sender import Sender
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.scenes import mailout
-from tests.unit.delivery.sending import mail_of
+from tests.unit.outbox.delivery.sending import mail_of
 
 BUCKETS = (Bucket("hour", "h", 0, 1e12), Bucket("day", "d", 0, 1e12))
 

@@ -21,7 +21,7 @@ from psycopg.types.string import TextLoader
 
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.rpc import error_of
-from mailout.errors import StoreUnavailable
+from mailout.base.errors import StoreUnavailable
 from tests.clocks import FakeClock
 
 MIGRATIONS = sorted((Path(__file__).parents[2] / "supabase" / "migrations").glob("*.sql"))

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from mailout.audience.port import SubscriberRow
-from mailout.content.model import Content
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Attempt, Bucket, Claimed, Ledger, Pace, Result, Step, StepReply
-from mailout.delivery.states import COLUMN_OF, State
-from mailout.feedback.ingest import ingest
-from mailout.feedback.port import Applied, Reading, Received
-from mailout.ids import mailout_id, uuid_of
-from mailout.queue.mailout import NewMailout
-from mailout.queue.port import Recipient
+from mailout.base.ids import mailout_id, uuid_of
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.protocol import Attempt, Bucket, Claimed, Ledger, Pace, Result, Step, StepReply
+from mailout.outbox.delivery.states import COLUMN_OF, State
+from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.feedback.port import Applied, Reading, Received
+from mailout.outbox.queue.mailout import NewMailout
+from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.ses_events import ses_event
 

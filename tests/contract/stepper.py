@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from mailout.delivery.states import State
+from mailout.outbox.delivery.states import State
 from tests.contract.scenes import Sender, buckets, result
 from tests.contract.stores import open_address
 

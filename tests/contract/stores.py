@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.clock import SystemClock
+from mailout.base.clock import SystemClock
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.postgres import PostgresFactory, open_postgres

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from mailout.alerts.port import Known
-from mailout.delivery.states import State
-from mailout.feedback.port import Received
-from mailout.queue.mailout import DeferReason
+from mailout.insight.alerts.port import Known
+from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue.mailout import DeferReason
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, Sender, enqueue, mailout, result

@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 
 from mailout.adapters.parquet import ParquetArchive
-from mailout.archive.archiving import LEASE, Archived, Kept
-from mailout.delivery.protocol import Attempt
-from mailout.delivery.recovery import reap
-from mailout.delivery.states import State
-from mailout.errors import NotFound, StoreError, StoreRolledBack, UsageError
-from mailout.ids import mailout_id, message_id
-from mailout.queue import actions
-from mailout.queue.mailout import Status
+from mailout.base.errors import NotFound, StoreError, StoreRolledBack, UsageError
+from mailout.base.ids import mailout_id, message_id
+from mailout.insight.retention.archiving import LEASE, Archived, Kept
+from mailout.outbox.delivery.protocol import Attempt
+from mailout.outbox.delivery.recovery import reap
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import actions
+from mailout.outbox.queue.mailout import Status
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.archives import (
@@ -38,7 +38,7 @@ from tests.contract.scenes import Sender, assert_ledger, enqueue, mailout, resul
 from tests.contract.stores import StoreFactory
 from tests.contract.test_events import hear
 from tests.ses_events import ses_event
-from tests.unit.delivery.sending import MemoryJournals
+from tests.unit.outbox.delivery.sending import MemoryJournals
 
 ANN, BOB = "ann@example.org", "bob@example.org"
 
@@ -100,10 +100,10 @@ def plain(value: Any) -> Any:
 def test_many_pages_make_parts_and_nobody_is_missing(
     store: Store, factory: StoreFactory, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mailout.reporting.rows.PAGE", 7)
+    monkeypatch.setattr("mailout.insight.reporting.rows.PAGE", 7)
     monkeypatch.setattr("mailout.adapters.parquet.draft.PART", 10)
-    monkeypatch.setattr("mailout.archive.archiving.CHUNK", 4)
-    monkeypatch.setattr("mailout.archive.archiving.EVENTS", 3)
+    monkeypatch.setattr("mailout.insight.retention.archiving.CHUNK", 4)
+    monkeypatch.setattr("mailout.insight.retention.archiving.EVENTS", 3)
     people = [f"p{number:03}@example.org" for number in range(45)]
     id = mailout(store, *people)
     sender = Sender(store, id)

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.audience.places import FilterError
-from mailout.content.slices import PublishStatus, Slice, assemble, live
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import ARTICLE_RETRIES, Outcome, OutcomeKind
-from mailout.delivery.states import State
-from mailout.errors import NotFound, StoreError, UsageError
-from mailout.intake import articles
-from mailout.intake.article_order import ArticleOrder
-from mailout.intake.articles import BatchUsed
-from mailout.intake.port import Member, SliceCounts
-from mailout.intake.variants import Variants
-from mailout.queue import dead_letters
-from mailout.queue.mailout import Mailout, MailoutOutcome, Status
+from mailout.base.errors import NotFound, StoreError, UsageError
+from mailout.kinds.articles import articles
+from mailout.kinds.articles.articles import BatchUsed
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.kinds.articles.port import Member, SliceCounts
+from mailout.kinds.articles.variants import Variants
+from mailout.letters.audience.places import FilterError
+from mailout.letters.content.slices import PublishStatus, Slice, assemble, live
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import ARTICLE_RETRIES, Outcome, OutcomeKind
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import dead_letters
+from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.articles import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from mailout.delivery.states import Column, State
-from mailout.feedback.port import Received
-from mailout.queue.port import Recipient
+from mailout.outbox.delivery.states import Column, State
+from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, NOWHERE, Sender, enqueue, handed_mailout, mailout, result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mailout.error_log import ErrorRecord
+from mailout.base.error_log import ErrorRecord
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.stores import StoreFactory

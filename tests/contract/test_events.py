@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailout.delivery.protocol import Attempt, Claimed
-from mailout.delivery.states import State
-from mailout.feedback.ingest import ingest, read
-from mailout.feedback.port import Applied, InboxCounts, Reading, Received, StatusChange
-from mailout.ids import uuid_of
-from mailout.queue.mailout import MailoutOutcome
+from mailout.base.ids import uuid_of
+from mailout.outbox.delivery.protocol import Attempt, Claimed
+from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.ingest import ingest, read
+from mailout.outbox.feedback.port import Applied, InboxCounts, Reading, Received, StatusChange
+from mailout.outbox.queue.mailout import MailoutOutcome
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import (

@@ -10,7 +10,7 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
-from mailout.clock import SystemClock
+from mailout.base.clock import SystemClock
 from mailout.store import Store
 from tests.contract.postgres import PostgresRpc, database, migrate
 from tests.contract.scenes import Sender, mailout

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from mailout.errors import StoreUnavailable
-from mailout.feedback.ingest import ingest
-from mailout.feedback.port import Received
-from mailout.ids import message_id, uuid_of
+from mailout.base.errors import StoreUnavailable
+from mailout.base.ids import message_id, uuid_of
+from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.feedback.port import Received
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, assert_ledger, buckets, mailout, result

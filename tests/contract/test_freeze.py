@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailout.content.model import Content
-from mailout.errors import NotFound
-from mailout.ids import message_id
-from mailout.queue.mailout import Status
-from mailout.queue.port import Recipient
+from mailout.base.errors import NotFound
+from mailout.base.ids import message_id
+from mailout.letters.content.model import Content
+from mailout.outbox.queue.mailout import Status
+from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import (

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from mailout.content.model import Content
-from mailout.delivery.protocol import Halt
-from mailout.delivery.single_mails import OURS, SingleMail
-from mailout.delivery.states import State
-from mailout.ids import transactional_id
-from mailout.queue.mailout import DeferReason
+from mailout.base.ids import transactional_id
+from mailout.letters.content.model import Content
+from mailout.outbox.delivery.protocol import Halt
+from mailout.outbox.delivery.single_mails import OURS, SingleMail
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import DeferReason
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mailout.audience.port import SubscriberRow
-from mailout.content.model import Content
-from mailout.content.port import Kind
-from mailout.delivery.states import State
-from mailout.history.port import REFUSALS_KEPT, Act, Refusal, WrittenPage, WrittenPages
-from mailout.ids import transactional_id, uuid_of
-from mailout.intake.notification_port import NewNotification, Reported
-from mailout.queue.mailout import Status
+from mailout.base.ids import transactional_id, uuid_of
+from mailout.insight.history.port import REFUSALS_KEPT, Act, Refusal, WrittenPage, WrittenPages
+from mailout.kinds.notifications.port import NewNotification, Reported
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import Status
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, dead_event, enqueue, mailout, result

@@ -8,11 +8,11 @@ from hashlib import sha256
 
 import pytest
 
-from mailout.audience.port import ImportCounts, SubscriberRow
-from mailout.delivery.states import State
-from mailout.error_log import ErrorRecord
-from mailout.errors import NotFound, StoreError
-from mailout.queue.port import Recipient
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import NotFound, StoreError
+from mailout.letters.audience.port import ImportCounts, SubscriberRow
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (

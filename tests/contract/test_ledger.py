@@ -15,8 +15,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from mailout.delivery.protocol import Attempt, StepReply
-from mailout.delivery.states import State
+from mailout.outbox.delivery.protocol import Attempt, StepReply
+from mailout.outbox.delivery.states import State
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import (
     ACCOUNT,

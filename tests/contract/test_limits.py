@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.delivery.states import State
+from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, GRACE, LEASE, Sender, buckets, mailout, result

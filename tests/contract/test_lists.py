@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mailout.delivery.states import State
+from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.contract.scenes import Sender, enqueue, freeze, states, subscribe
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.journals.files import FileJournals
-from mailout.delivery.options import Ended
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Outcome
-from mailout.delivery.recovery import reap
-from mailout.delivery.states import State
+from mailout.outbox.delivery.options import Ended
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Outcome
+from mailout.outbox.delivery.recovery import reap
+from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.crashes import Machine, Provider, die_sending, new_mailout, people, send

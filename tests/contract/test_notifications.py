@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from mailout import ids
 from mailout.adapters.producer.queue import ProducerSqlite
-from mailout.delivery.protocol import Attempt, Outcome, OutcomeKind
-from mailout.delivery.states import State
-from mailout.errors import SourceUnavailable
-from mailout.feedback.ingest import ingest
-from mailout.feedback.port import Received, StatusChange
-from mailout.intake.notification_port import RowResult
+from mailout.base import ids
+from mailout.base.errors import SourceUnavailable
+from mailout.kinds.notifications.port import RowResult
+from mailout.outbox.delivery.protocol import Attempt, Outcome, OutcomeKind
+from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.feedback.port import Received, StatusChange
 from tests.clocks import NOON
 from tests.contract.scenes import subscribe
 from tests.contract.stores import StoreFactory

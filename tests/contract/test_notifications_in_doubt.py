@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mailout.delivery.options import RunReport
-from mailout.delivery.protocol import Attempt, Claimed, Pace, Step
-from mailout.delivery.states import State
+from mailout.outbox.delivery.options import RunReport
+from mailout.outbox.delivery.protocol import Attempt, Claimed, Pace, Step
+from mailout.outbox.delivery.states import State
 from tests.contract.scenes import ACCOUNT, LEASE, result
 from tests.contract.stores import StoreFactory
 from tests.producer.scene import Scene

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from mailout.delivery.protocol import SLACK
+from mailout.outbox.delivery.protocol import SLACK
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, mailout

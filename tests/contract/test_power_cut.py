@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mailout.delivery.options import Ended
-from mailout.delivery.states import State
+from mailout.outbox.delivery.options import Ended
+from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.contract.crashes import Machine, Provider, die_sending, new_mailout, people, send
 from tests.contract.scenes import assert_ledger, states

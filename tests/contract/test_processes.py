@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from mailout.queue.mailout import MailoutOutcome
+from mailout.outbox.queue.mailout import MailoutOutcome
 from mailout.store import Store
 from tests.contract.scenes import assert_ledger, mailout
 from tests.contract.stores import StoreFactory

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mailout.errors import SourceUnavailable
-from mailout.intake.notification_watch import dispatch
+from mailout.base.errors import SourceUnavailable
+from mailout.kinds.notifications.watch import dispatch
 from tests.clocks import NOON
 from tests.contract.stores import StoreFactory
 from tests.producer.scene import Scene

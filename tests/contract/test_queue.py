@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.content.model import Content
-from mailout.content.port import Kind
-from mailout.delivery.states import State
-from mailout.errors import NotFound, StoreError
-from mailout.ids import mailout_id, uuid_of
-from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, MailoutOutcome, NewMailout, Status
+from mailout.base.errors import NotFound, StoreError
+from mailout.base.ids import mailout_id, uuid_of
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, MailoutOutcome, NewMailout, Status
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (

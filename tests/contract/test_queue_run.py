@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mailout.queue.mailout import DeferReason, MailoutOutcome, Status
+from mailout.outbox.queue.mailout import DeferReason, MailoutOutcome, Status
 from tests.clocks import NOON, FakeClock
 from tests.contract.stores import StoreFactory
-from tests.unit.queue.driving import Drive, drive
+from tests.unit.outbox.queue.driving import Drive, drive
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.content.model import Content, mark
-from mailout.error_log import ErrorRecord
-from mailout.errors import NotFound
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import NotFound
+from mailout.letters.content.model import Content, mark
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import dead_event, enqueue

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mailout.audience.port import SubscriberRow
-from mailout.delivery.protocol import REHEARSED
-from mailout.delivery.states import State
-from mailout.ids import mailout_id, rehearsal_id
+from mailout.base.ids import mailout_id, rehearsal_id
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery.protocol import REHEARSED
+from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, LETTER, Sender, buckets, enqueue, freeze, mailout, result

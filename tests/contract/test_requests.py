@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mailout.queue.port import Request, RequestKind
+from mailout.outbox.queue.port import Request, RequestKind
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.stores import StoreFactory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mailout.delivery.states import State
+from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (

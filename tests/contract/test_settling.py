@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.delivery.protocol import Attempt
-from mailout.delivery.states import State
-from mailout.errors import NotFound, StoreError
-from mailout.queue.mailout import MailoutOutcome, Status
+from mailout.base.errors import NotFound, StoreError
+from mailout.outbox.delivery.protocol import Attempt
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import MailoutOutcome, Status
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (

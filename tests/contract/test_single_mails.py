@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from mailout.content.model import Content
-from mailout.delivery.protocol import Attempt
-from mailout.delivery.single_mails import Category, SingleMail, Verdict
-from mailout.delivery.states import State
-from mailout.errors import NotFound, StoreError
-from mailout.ids import transactional_id, uuid_of
-from mailout.intake.companies import KnownRecipient, Scope, hash_of, new_token, recipient_id
+from mailout.base.errors import NotFound, StoreError
+from mailout.base.ids import transactional_id, uuid_of
+from mailout.kinds.single_mails.companies import KnownRecipient, Scope, hash_of, new_token, recipient_id
+from mailout.letters.content.model import Content
+from mailout.outbox.delivery.protocol import Attempt
+from mailout.outbox.delivery.single_mails import Category, SingleMail, Verdict
+from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import NOWHERE, Sender, buckets, mailout, result, state_of

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailout.feedback.ingest import ingest
-from mailout.feedback.port import Received
-from mailout.ids import uuid_of
+from mailout.base.ids import uuid_of
+from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.feedback.port import Received
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import Sender, mailout, result, subscribe

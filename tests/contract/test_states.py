@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mailout.delivery.protocol import Attempt
-from mailout.delivery.states import COLUMN_OF, DOUBTFUL, TRANSITIONS, WAITING, State, allowed
-from mailout.errors import TransitionRefused
-from mailout.queue.port import Recipient
+from mailout.base.errors import TransitionRefused
+from mailout.outbox.delivery.protocol import Attempt
+from mailout.outbox.delivery.states import COLUMN_OF, DOUBTFUL, TRANSITIONS, WAITING, State, allowed
+from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (

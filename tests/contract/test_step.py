@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.delivery.protocol import Attempt
-from mailout.delivery.states import State
-from mailout.queue.port import Recipient
+from mailout.outbox.delivery.protocol import Attempt
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailout.audience.port import PRIORITY, ImportCounts, SubscriberRow
-from mailout.errors import NotFound
-from mailout.feedback.ingest import ingest
-from mailout.feedback.port import Received
-from mailout.ids import uuid_of
+from mailout.base.errors import NotFound
+from mailout.base.ids import uuid_of
+from mailout.letters.audience.port import PRIORITY, ImportCounts, SubscriberRow
+from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.feedback.port import Received
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import subscribe

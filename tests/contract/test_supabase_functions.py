@@ -16,10 +16,10 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from mailout.adapters.supabase import SupabaseStore
-from mailout.delivery.pacing import PaceState, reserve
-from mailout.delivery.protocol import Bucket, Claimed, Pace, Step
-from mailout.delivery.states import COLUMN_OF, TRANSITIONS, State
-from mailout.ids import uuid_of
+from mailout.base.ids import uuid_of
+from mailout.outbox.delivery.pacing import PaceState, reserve
+from mailout.outbox.delivery.protocol import Bucket, Claimed, Pace, Step
+from mailout.outbox.delivery.states import COLUMN_OF, TRANSITIONS, State
 from tests.clocks import NOON
 from tests.contract.postgres import PostgresRpc, empty, migrated
 from tests.contract.scenes import ACCOUNT, LEASE, enqueue, freeze, mailout, result

@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.rpc import SCHEMA_VERSION
-from mailout.errors import StoreMismatch
+from mailout.base.errors import StoreMismatch
 from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, empty, migrate, migrated
 from tests.contract.scenes import enqueue, freeze, mailout
 
@@ -185,7 +185,7 @@ def test_python_frees_the_rows_whose_domain_needs_punycode(
 def test_an_import_meets_the_rows_that_were_there(
     lived: psycopg.Connection[Any], lived_store: SupabaseStore
 ) -> None:
-    from mailout.audience.port import SubscriberRow
+    from mailout.letters.audience.port import SubscriberRow
 
     (before,) = lived.execute("select count(*) as n from subscribers").fetchall()
     counts = lived_store.import_subscribers(

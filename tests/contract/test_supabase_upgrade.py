@@ -12,7 +12,7 @@ import pytest
 
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.rpc import SCHEMA_VERSION
-from mailout.errors import StoreMismatch
+from mailout.base.errors import StoreMismatch
 from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, migrate
 from tests.contract.scenes import mailout
 

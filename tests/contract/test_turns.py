@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from mailout.content.model import Content
-from mailout.content.port import Kind
-from mailout.delivery.states import State
-from mailout.errors import NotFound
-from mailout.ids import uuid_of
-from mailout.queue.mailout import DeferReason, NewMailout, Status
+from mailout.base.errors import NotFound
+from mailout.base.ids import uuid_of
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import DeferReason, NewMailout, Status
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (

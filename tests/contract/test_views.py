@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mailout.delivery.protocol import Attempt
-from mailout.delivery.states import State
-from mailout.ids import article_id
-from mailout.queue.port import Recipient
+from mailout.base.ids import article_id
+from mailout.outbox.delivery.protocol import Attempt
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, confirmed, handed_mailout, mailout, moment, rejected, result

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.delivery.states import State
-from mailout.feedback.port import StatusChange
-from mailout.ids import transactional_id
+from mailout.base.ids import transactional_id
+from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.port import StatusChange
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import LETTER, Sender, buckets, state_of, subscribe

@@ -17,11 +17,11 @@ import pytest
 
 from gateway.app import create_app
 from gateway.dashboard.desk import Tools
-from mailout import forgetting, notification_wiring
 from mailout.adapters.sqlite import SqliteStore
-from mailout.clock import SystemClock
-from mailout.examination import examine
-from mailout.settings import Settings
+from mailout.app import forgetting, notification_wiring
+from mailout.app.examination import examine
+from mailout.base.clock import SystemClock
+from mailout.base.settings import Settings
 from tests.dashboard.scene import fill, real_forecast
 from tests.gateway.serving import served
 

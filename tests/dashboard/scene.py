@@ -11,21 +11,21 @@ from zoneinfo import ZoneInfo
 from mailout.adapters.markdown_file import read_markdown, read_picture
 from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.sqlite import SqliteStore
-from mailout.audience.port import SubscriberRow
-from mailout.content.footer import Footer
-from mailout.content.layout import render
-from mailout.content.media import keep_media
-from mailout.content.model import Content
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Pace, Result, Step
-from mailout.delivery.states import State
-from mailout.error_log import ErrorRecord
-from mailout.history.counting import day_of
-from mailout.history.port import Act
-from mailout.ids import mailout_id, test_run_id
-from mailout.queue.limits import Limits
-from mailout.queue.mailout import DeferReason, NewMailout
-from mailout.queue.snapshot import QueueForecast
+from mailout.base.error_log import ErrorRecord
+from mailout.base.ids import mailout_id, test_run_id
+from mailout.insight.history.counting import day_of
+from mailout.insight.history.port import Act
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.footer import Footer
+from mailout.letters.content.layout import render
+from mailout.letters.content.media import keep_media
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.protocol import Pace, Result, Step
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.limits import Limits
+from mailout.outbox.queue.mailout import DeferReason, NewMailout
+from mailout.outbox.queue.snapshot import QueueForecast
 from tests.contract.scenes import dead_event
 
 SCRIPT = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\"'"

@@ -24,8 +24,8 @@ from gateway.dashboard.wrong_passwords import (
     SITES_KEPT,
     WrongPasswords,
 )
-from mailout.errors import SettingsError
-from mailout.settings import Settings, load_settings
+from mailout.base.errors import SettingsError
+from mailout.base.settings import Settings, load_settings
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
 from tests.dashboard.scene import real_forecast
 from tests.gateway.serving import served

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gateway.dashboard.imports import KEPT_SECONDS, KeptFiles
-from mailout.audience.port import SubscriberRow
-from mailout.delivery.states import State
-from mailout.history.port import WrittenPage
-from mailout.queue.mailout import Status
-from mailout.queue.port import Request, RequestKind
-from mailout.time_format import spoken
+from mailout.base.time_format import spoken
+from mailout.insight.history.port import WrittenPage
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import Status
+from mailout.outbox.queue.port import Request, RequestKind
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import Site, site
 from tests.dashboard.scene import PAGE, SCRIPT, ZONE

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mailout.errors import StoreError
-from mailout.intake.articles import ArticleIntake
-from mailout.settings import Settings
+from mailout.base.errors import StoreError
+from mailout.base.settings import Settings
+from mailout.kinds.articles.articles import ArticleIntake
 from tests.contract.articles import BATCH, SLICES, US, order, part, settle_in
 from tests.dashboard.conftest import EDITOR, Site, site
 from tests.dashboard.scene import SCRIPT

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from mailout.delivery.states import State
-from mailout.history.port import WrittenPage
-from mailout.queue.mailout import Status
+from mailout.insight.history.port import WrittenPage
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import Status
 from tests.contract.articles import settle_in
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site

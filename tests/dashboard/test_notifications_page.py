@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mailout.content.model import Content
-from mailout.delivery.states import State
-from mailout.ids import uuid_of
-from mailout.intake.notification_port import NewNotification
+from mailout.base.ids import uuid_of
+from mailout.kinds.notifications.port import NewNotification
+from mailout.letters.content.model import Content
+from mailout.outbox.delivery.states import State
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
 from tests.dashboard.scene import SCRIPT

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.audience.port import SubscriberRow
-from mailout.clock import SystemClock
-from mailout.queue.mailout import Mailout
+from mailout.base.clock import SystemClock
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.queue.mailout import Mailout
 from tests.e2e.supabase_lite.server import Lite, running
 from tests.warm_commands import run_command
 

@@ -11,17 +11,17 @@ import pytest
 
 from mailout.adapters.markdown_file import read_markdown, read_picture
 from mailout.adapters.media_folder import MediaFolder
-from mailout.content.document import Document
-from mailout.content.footer import Footer
-from mailout.content.layout import render
-from mailout.content.media import keep_media
-from mailout.content.model import UNSUBSCRIBE_URL
-from mailout.content.notion import Block
-from mailout.content.notion import render as render_page
-from mailout.reporting.rendering import html_report
+from mailout.insight.reporting.rendering import html_report
+from mailout.letters.content.document import Document
+from mailout.letters.content.footer import Footer
+from mailout.letters.content.layout import render
+from mailout.letters.content.media import keep_media
+from mailout.letters.content.model import UNSUBSCRIBE_URL
+from mailout.letters.content.notion import Block
+from mailout.letters.content.notion import render as render_page
 from tests.needs import missing
 from tests.stubs.notion_letter import every_block
-from tests.unit.reporting.scenes import mailout, summary
+from tests.unit.insight.reporting.scenes import mailout, summary
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FOOTER = Footer("The Gardeners", "1 Garden Lane", "https://example.org/unsubscribe")

@@ -17,12 +17,13 @@ import pytest
 import typer
 
 from cli.main import app, main
-from mailout import ids, wiring
-from mailout.content.model import Content
-from mailout.delivery.protocol import Pace, Result, Step
-from mailout.delivery.single_mails import SingleMail
-from mailout.delivery.states import State
-from mailout.settings import load_settings
+from mailout.app import wiring
+from mailout.base import ids
+from mailout.base.settings import load_settings
+from mailout.letters.content.model import Content
+from mailout.outbox.delivery.protocol import Pace, Result, Step
+from mailout.outbox.delivery.single_mails import SingleMail
+from mailout.outbox.delivery.states import State
 from tests.clocks import zone_at_noon
 from tests.contract.scenes import Sender, result
 from tests.e2e.conftest import PROJECT, Commands

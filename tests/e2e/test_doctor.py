@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from cli.commands.doctor import lines
-from mailout.doctor.checks import Check
-from mailout.examination import examine
-from mailout.settings import load_settings
+from mailout.app.examination import examine
+from mailout.base.settings import load_settings
+from mailout.insight.doctor.checks import Check
 from tests.e2e.conftest import Commands
 from tests.environment import SENDER
 from tests.stubs.dns import name_server

@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mailout.content.tokens import Tokens
-from mailout.delivery.protocol import Attempt
-from mailout.feedback.port import Received
+from mailout.letters.content.tokens import Tokens
+from mailout.outbox.delivery.protocol import Attempt
+from mailout.outbox.feedback.port import Received
 from tests.chaos.senders import PATIENCE
 from tests.e2e.conftest import Commands
 from tests.ports import free_port

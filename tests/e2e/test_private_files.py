@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mailout.private_files import close_to_others, open_to_others
+from mailout.base.private_files import close_to_others, open_to_others
 from tests.e2e.conftest import Commands
 
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from mailout.delivery.states import State
+from mailout.outbox.delivery.states import State
 from tests.chaos.senders import PATIENCE, nobody_twice_and_nobody_lost, wait_for
 from tests.contract.postgres import empty
 from tests.e2e.supabase_lite.machines import Machine, machine

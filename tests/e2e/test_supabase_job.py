@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from mailout.delivery.states import State
-from mailout.queue.mailout import MailoutOutcome, Status
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import MailoutOutcome, Status
 from tests.chaos.senders import PATIENCE, end, nobody_twice_and_nobody_lost, wait_for
 from tests.contract.postgres import empty
 from tests.e2e.supabase_lite.machines import Machine, accepted_by, fullest_second, machine

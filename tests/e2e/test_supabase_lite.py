@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from mailout.adapters.supabase import SupabaseStore
-from mailout.audience.port import SubscriberRow
-from mailout.delivery.states import State
-from mailout.errors import StoreMismatch
+from mailout.base.errors import StoreMismatch
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery.states import State
 from tests.contract.postgres import empty
 from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, mailout, result, states
 from tests.e2e.supabase_lite.server import PUBLISHABLE, SECRET, Lite

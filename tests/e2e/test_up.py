@@ -18,10 +18,10 @@ import httpx
 
 from cli.cut_off import found_cut_off
 from cli.processes.prefect_api import headers
-from mailout import wiring
-from mailout.intake.companies import Scope, new_token
-from mailout.queue.mailout import Status
-from mailout.settings import load_settings
+from mailout.app import wiring
+from mailout.base.settings import load_settings
+from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.outbox.queue.mailout import Status
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
 from tests.ports import free_port

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from prefect.testing.utilities import prefect_test_harness
 
-from mailout import wiring
-from mailout.audience.port import SubscriberRow
-from mailout.clock import Clock, SystemClock
-from mailout.engine import Engine
-from mailout.settings import load_settings
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base.clock import Clock, SystemClock
+from mailout.base.settings import load_settings
+from mailout.letters.audience.port import SubscriberRow
 from tasks.logs import OURS, PREFECTS
 from tests.environment import SENDER
 from tests.transports import Delivering

@@ -15,11 +15,11 @@ from flows.queue_actions import pause_everything, pause_mailout
 from flows.reconcile import reconcile
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
-from mailout import ids
-from mailout.alerts.sender import AlertSender
-from mailout.engine import Engine
-from mailout.errors import StoreUnavailable
-from mailout.queue.mailout import DeferReason
+from mailout.app.engine import Engine
+from mailout.base import ids
+from mailout.base.errors import StoreUnavailable
+from mailout.insight.alerts.sender import AlertSender
+from mailout.outbox.queue.mailout import DeferReason
 from tests.flows.test_send_mailout import Build, run
 from tests.prefect_server import wait_for
 
@@ -104,7 +104,7 @@ def test_resumed_and_refused_again_by_the_next_run_is_told_again(
     run(send_mailout, copied)
     run(run_queue)
     engine.store.resume(COPY)
-    monkeypatch.setattr("mailout.queue.deferrals.may_be_a_duplicate", lambda mailout: True)
+    monkeypatch.setattr("mailout.outbox.queue.deferrals.may_be_a_duplicate", lambda mailout: True)
     run(run_queue)
     assert engine.store.mailout(COPY).defer_reason is DeferReason.DUPLICATE_CONTENT
     assert len(letters(engine)) == 2

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from flows.archive import archive
-from mailout.engine import Engine
+from mailout.app.engine import Engine
 
 
 def test_old_mailouts_are_archived_and_the_run_says_how_many(

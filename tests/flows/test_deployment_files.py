@@ -19,7 +19,7 @@ import yaml
 
 from cli.commands.up import SENDERS_SECONDS, STOP_SECONDS
 from cli.main import app
-from mailout.settings import Settings
+from mailout.base.settings import Settings
 from tests.prefect_server import ROOT
 
 FOLDER = ROOT / "deployments"

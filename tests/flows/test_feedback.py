@@ -15,10 +15,11 @@ from flows.ingest_ses_events import ingest_ses_events
 from flows.reconcile import reconcile
 from flows.send_mailout import send_mailout
 from gateway.prefect_events import Emitter
-from mailout import ids, wiring
-from mailout.engine import Engine
-from mailout.feedback.ingest import QueueMessage
-from mailout.feedback.port import Received
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base import ids
+from mailout.outbox.feedback.ingest import QueueMessage
+from mailout.outbox.feedback.port import Received
 from tests.prefect_server import wait_for
 from tests.ses_events import ses_event
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flows.dispatch_notifications import dispatch_notifications
-from mailout.engine import Engine
+from mailout.app.engine import Engine
 from tests.producer.database import ProducerDatabase
 
 

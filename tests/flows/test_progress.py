@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from mailout.delivery.protocol import Ledger
+from mailout.outbox.delivery.protocol import Ledger
 from tasks import delivery
 
 

@@ -20,12 +20,12 @@ from prefect.states import Cancelling
 from flows import queue_actions
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
-from mailout import ids
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Outcome
-from mailout.engine import Engine
-from mailout.queue.actions import Verdict
-from mailout.queue.mailout import DeferReason, Status
+from mailout.app.engine import Engine
+from mailout.base import ids
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Outcome
+from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.mailout import DeferReason, Status
 from tests.clocks import FromNoon
 from tests.transports import Delivering
 

@@ -41,11 +41,12 @@ import tasks
 from flows.queue_actions import pause_mailout
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
-from mailout import ids, wiring
-from mailout.delivery.port import Allowance, Mail
-from mailout.delivery.protocol import Outcome, OutcomeKind
-from mailout.engine import Engine
-from mailout.errors import NotFound
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base import ids
+from mailout.base.errors import NotFound
+from mailout.outbox.delivery.port import Allowance, Mail
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 from tests.prefect_server import wait_for
 from tests.transports import Delivering
 
@@ -216,9 +217,9 @@ def test_an_error_keeps_its_type_and_its_remedy(chatty: Build) -> None:
 
 RUN = """
 import sys
-from mailout import wiring
+from mailout.app import wiring
 from tests.transports import Delivering, delivering
-from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 from flows.send_mailout import send_mailout
 
 accept = Delivering.send

@@ -8,9 +8,9 @@ import pytest
 
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
-from mailout import ids
-from mailout.intake import requests
-from mailout.queue.port import Request
+from mailout.base import ids
+from mailout.kinds.mailouts import requests
+from mailout.outbox.queue.port import Request
 from tests.flows.test_send_mailout import LETTER as FILE
 from tests.flows.test_send_mailout import Build, mails, run
 from tests.stubs.notion import TOKEN

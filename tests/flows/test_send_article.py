@@ -12,9 +12,9 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
 from flows.run_queue import run_queue
 from flows.send_article import send_article
-from mailout.engine import Engine
-from mailout.intake.article_order import ArticleOrder
-from mailout.queue.port import Request, RequestKind
+from mailout.app.engine import Engine
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.outbox.queue.port import Request, RequestKind
 from tests.clocks import FakeClock, FromNoon
 from tests.contract.articles import CLEO, UNA, order, settle_in
 from tests.flows.test_steps import STEPS, kinds, name_of, needed_by, steps_of

@@ -17,12 +17,12 @@ from cli.commands.send import run_flow
 from cli.processes import prefect_home
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
-from mailout import ids
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Outcome, OutcomeKind
-from mailout.engine import Engine
-from mailout.errors import Abort, AbortCode
-from mailout.queue.mailout import DeferReason, Status
+from mailout.app.engine import Engine
+from mailout.base import ids
+from mailout.base.errors import Abort, AbortCode
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
+from mailout.outbox.queue.mailout import DeferReason, Status
 from tests.clocks import FromNoon
 from tests.transports import Delivering
 
@@ -116,9 +116,9 @@ def test_after_a_kill_the_queue_goes_on_and_nobody_gets_it_twice(engine_with: Bu
 
 SENDER = """
 import sys
-from mailout import wiring
-from mailout.clock import SystemClock
-from mailout.settings import load_settings
+from mailout.app import wiring
+from mailout.base.clock import SystemClock
+from mailout.base.settings import load_settings
 from tests.transports import delivering
 home, letter = sys.argv[1:]
 env = {"MAILOUT_HOME": home, "FROM_EMAIL": "news@example.org", "ORG_NAME": "Org", "ORG_ADDRESS": "1 Quay"}

@@ -26,10 +26,10 @@ import tasks
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from flows.send_queued import QueuedMailouts
-from mailout.engine import Engine
-from mailout.errors import SettingsError, SourceUnavailable
-from mailout.intake import requests
-from mailout.queue.port import Request
+from mailout.app.engine import Engine
+from mailout.base.errors import SettingsError, SourceUnavailable
+from mailout.kinds.mailouts import requests
+from mailout.outbox.queue.port import Request
 from tests.clocks import FromNoon
 from tests.prefect_server import wait_for
 

@@ -14,10 +14,10 @@ from httpx import Client
 from gateway.app import create_app
 from gateway.edge import ANSWER_SECONDS
 from gateway.server import Limits
-from mailout import wiring
 from mailout.adapters.sqlite import SqliteStore
-from mailout.feedback.sns import public_key
-from mailout.settings import Settings
+from mailout.app import wiring
+from mailout.base.settings import Settings
+from mailout.outbox.feedback.sns import public_key
 from tests.clocks import NOON, FakeClock
 from tests.gateway.serving import served
 from tests.sns_messages import CERTIFICATE_URL, TOPIC, signer

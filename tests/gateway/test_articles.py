@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from gateway.dashboard.wrong_passwords import MOST_FROM_ONE
-from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
-from mailout.intake.article_order import ArticleOrder
-from mailout.queue.port import RequestKind
+from mailout.base import ids
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.outbox.queue.port import RequestKind
 from tests.contract.articles import BATCH, settle_in
 from tests.gateway.conftest import Open
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mailout import ids
+from mailout.base import ids
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.articles import BATCH, settle_in

@@ -22,7 +22,7 @@ from gateway.access import WRONG_A_MINUTE
 from gateway.refusals import LINES, RefusalLog
 from gateway.server import FILES_FOR_OURSELVES, MOST_HEADER_BYTES, LimitedProtocol, Limits, site_of
 from mailout.adapters.sqlite import SqliteStore
-from mailout.queue.port import Request
+from mailout.outbox.queue.port import Request
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.ports import free_port

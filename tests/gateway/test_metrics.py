@@ -6,11 +6,11 @@ import pytest
 from httpx import Client
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.delivery.protocol import Pace, Result, Step
-from mailout.delivery.states import State
-from mailout.errors import StoreUnavailable
-from mailout.feedback.port import Received
-from mailout.metrics.counted import counted
+from mailout.base.errors import StoreUnavailable
+from mailout.insight.metrics.counted import counted
+from mailout.outbox.delivery.protocol import Pace, Result, Step
+from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.port import Received
 from tests.clocks import FakeClock
 from tests.contract.scenes import mailout
 from tests.gateway.conftest import Open

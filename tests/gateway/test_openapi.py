@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.intake.companies import Scope, new_token
+from mailout.kinds.single_mails.companies import Scope, new_token
 from tests.gateway.conftest import Open
 
 CHECKS = [

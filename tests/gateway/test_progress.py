@@ -16,17 +16,17 @@ from httpx import Client
 from gateway import progress
 from gateway.access import WrongTokens
 from gateway.stream import Stream
-from mailout import wiring
 from mailout.adapters.sqlite import SqliteStore
-from mailout.audience.port import SubscriberRow
-from mailout.content.model import Content
-from mailout.content.port import Kind
-from mailout.delivery.protocol import Pace, Result, Step
-from mailout.delivery.states import State
-from mailout.errors import StoreUnavailable
-from mailout.ids import mailout_id
-from mailout.queue.mailout import DeferReason, NewMailout, Status
-from mailout.settings import Settings
+from mailout.app import wiring
+from mailout.base.errors import StoreUnavailable
+from mailout.base.ids import mailout_id
+from mailout.base.settings import Settings
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.protocol import Pace, Result, Step
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import DeferReason, NewMailout, Status
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import NOWHERE
 from tests.gateway.conftest import Open

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from gateway.access import same
-from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
-from mailout.content.port import Kind
-from mailout.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
-from mailout.queue.mailout import NewMailout
-from mailout.queue.port import Request, RequestKind
+from mailout.base import ids
+from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
+from mailout.letters.content.port import Kind
+from mailout.outbox.queue.mailout import NewMailout
+from mailout.outbox.queue.port import Request, RequestKind
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.test_prefect_events import Prefect

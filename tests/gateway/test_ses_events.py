@@ -12,8 +12,8 @@ import pytest
 from httpx import Client
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.errors import MailoutError, StoreUnavailable
-from mailout.feedback.ingest import ingest
+from mailout.base.errors import MailoutError, StoreUnavailable
+from mailout.outbox.feedback.ingest import ingest
 from tests.gateway.conftest import OneCertificate, Open
 from tests.ses_events import ses_event
 from tests.sns_messages import CERTIFICATE_URL, TOPIC, Signer, Topic

@@ -11,10 +11,10 @@ import pytest
 
 from gateway.looks import needs_a_sender
 from mailout.adapters.sqlite import SqliteStore
-from mailout.delivery.single_mails import SingleMailsWaiting
-from mailout.delivery.states import State
-from mailout.ids import uuid_of
-from mailout.intake.companies import Scope, new_token
+from mailout.base.ids import uuid_of
+from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.outbox.delivery.single_mails import SingleMailsWaiting
+from mailout.outbox.delivery.states import State
 from tests.contract.scenes import Sender, result
 from tests.gateway.conftest import Open
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from httpx import Client
 
-from mailout import ids
 from mailout.adapters.sqlite import SqliteStore
-from mailout.audience.port import SubscriberRow
-from mailout.content.tokens import Tokens
-from mailout.errors import NotFound
-from mailout.feedback.ingest import ingest
-from mailout.feedback.port import Received
+from mailout.base import ids
+from mailout.base.errors import NotFound
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.tokens import Tokens
+from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.feedback.port import Received
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, mailout, result
 from tests.gateway.conftest import SECRET, Open

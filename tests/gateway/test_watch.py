@@ -12,18 +12,18 @@ import pytest
 from gateway import watch
 from gateway.looks import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT, START_SECONDS, looks
 from gateway.watch import AT_MOST_EVERY, FIRST_REPEAT, LAST_REPEAT, Attention, Found, Look, Watch
-from mailout import wiring
 from mailout.adapters.sqlite import SqliteStore
-from mailout.content.port import Kind
-from mailout.errors import StoreUnavailable
-from mailout.feedback.ingest import QueueMessage
-from mailout.feedback.port import Received
-from mailout.intake.companies import Scope, new_token
-from mailout.intake.requests import EVENT_SECONDS
-from mailout.queue.mailout import DeferReason, NewMailout
-from mailout.queue.port import Request
-from mailout.queue.unattended import JUST_ASKED, ONE_TURN
-from mailout.settings import Settings
+from mailout.app import wiring
+from mailout.base.errors import StoreUnavailable
+from mailout.base.settings import Settings
+from mailout.kinds.mailouts.requests import EVENT_SECONDS
+from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.letters.content.port import Kind
+from mailout.outbox.feedback.ingest import QueueMessage
+from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue.mailout import DeferReason, NewMailout
+from mailout.outbox.queue.port import Request
+from mailout.outbox.queue.unattended import JUST_ASKED, ONE_TURN
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender
 from tests.gateway.conftest import Open
@@ -147,7 +147,7 @@ def test_a_mailout_that_goes_slower_than_it_may_gets_help(
     monkeypatch.setattr("gateway.looks.rate_of", lambda begun, now: 1.0)  # of five that are allowed
     store.start(queue_up(store), "somebody")
     assert watched.events() == []  # nothing is left to share
-    monkeypatch.setattr("mailout.queue.unattended.would_help", lambda speed, rate, _: speed < rate)
+    monkeypatch.setattr("mailout.outbox.queue.unattended.would_help", lambda speed, rate, _: speed < rate)
     assert watched.events() == [QUEUE_EVENT]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from mailout.delivery.states import State
+from mailout.outbox.delivery.states import State
 from tests.model.world import ALL_RULES, Rules, World, beginning, canonical, successors
 
 

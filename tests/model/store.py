@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mailout.delivery.states import COLUMN_OF, DOUBTFUL, TRANSITIONS, WAITING, Column, State
+from mailout.outbox.delivery.states import COLUMN_OF, DOUBTFUL, TRANSITIONS, WAITING, Column, State
 
 
 class Attempt(NamedTuple):

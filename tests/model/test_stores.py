@@ -16,8 +16,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from mailout.delivery import protocol
-from mailout.delivery.states import State
+from mailout.outbox.delivery import protocol
+from mailout.outbox.delivery.states import State
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import GRACE, LEASE, Sender, assert_ledger, mailout
 from tests.contract.stores import StoreFactory

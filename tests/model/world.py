@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from mailout.delivery.states import DOUBTFUL, WAITING, State
+from mailout.outbox.delivery.states import DOUBTFUL, WAITING, State
 from tests.model import store as st
 from tests.model.store import Attempt, Result, Session, Store
 

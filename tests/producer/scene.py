@@ -9,22 +9,22 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.producer.queue import ProducerSqlite
-from mailout.content.footer import Footer
-from mailout.content.notification_templates import NotificationTemplates
-from mailout.delivery.compose import SingleComposer
-from mailout.delivery.options import RunReport, SenderOptions
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Claimed, Outcome, OutcomeKind, Timing
-from mailout.delivery.sender import Sender
-from mailout.intake.notification_job import JobOptions
-from mailout.intake.notification_messages import WorkerOptions
-from mailout.intake.notification_port import Counts
-from mailout.intake.notifications import NotificationWorker
+from mailout.kinds.notifications.job import JobOptions
+from mailout.kinds.notifications.messages import WorkerOptions
+from mailout.kinds.notifications.notifications import NotificationWorker
+from mailout.kinds.notifications.port import Counts
+from mailout.letters.content.footer import Footer
+from mailout.letters.content.notification_templates import NotificationTemplates
+from mailout.outbox.delivery.compose import SingleComposer
+from mailout.outbox.delivery.options import RunReport, SenderOptions
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Claimed, Outcome, OutcomeKind, Timing
+from mailout.outbox.delivery.sender import Sender
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.stores import StoreFactory
 from tests.producer.database import ProducerDatabase
-from tests.unit.delivery.sending import BUCKETS, ListTransport, MemoryJournals
+from tests.unit.outbox.delivery.sending import BUCKETS, ListTransport, MemoryJournals
 
 TRANSIENT = Outcome(
     OutcomeKind.TRANSIENT, code="SES_SERVICE_UNAVAILABLE", category="TRANSIENT_ERROR", message="try later"

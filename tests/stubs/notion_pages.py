@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from mailout.content.notion import Block
+from mailout.letters.content.notion import Block
 
 Json = dict[str, Any]
 

@@ -14,10 +14,10 @@ from typer.main import get_command
 from cli.main import COMMANDS, app
 from docs.reference import pages
 from mailout.adapters.ses.checks import NEEDED_EVENTS
-from mailout.delivery.error_codes import ANSWERS
-from mailout.doctor.event_path import lets_write
-from mailout.reporting.codes import MESSAGES, NOTES, STOPPED, WAITING
-from mailout.settings import Settings
+from mailout.base.settings import Settings
+from mailout.insight.doctor.event_path import lets_write
+from mailout.insight.reporting.codes import MESSAGES, NOTES, STOPPED, WAITING
+from mailout.outbox.delivery.error_codes import ANSWERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.name: text for path, text in pages().items()}

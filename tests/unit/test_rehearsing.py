@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mailout import ids, wiring
-from mailout.audience.port import SubscriberRow
-from mailout.engine import Engine
-from mailout.errors import Abort, AbortCode, UsageError
-from mailout.queue.mailout import DeferReason, Status
-from mailout.queue_run import QueueRun
-from mailout.settings import load_settings
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.app.queue_run import QueueRun
+from mailout.base import ids
+from mailout.base.errors import Abort, AbortCode, UsageError
+from mailout.base.settings import load_settings
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.queue.mailout import DeferReason, Status
 from tests.clocks import FakeClock
 from tests.environment import SENDER
 from tests.transports import delivering
-from tests.unit.queue.driving import Quiet
+from tests.unit.outbox.queue.driving import Quiet
 
 Build = Callable[..., Engine]
 

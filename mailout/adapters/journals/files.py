@@ -22,9 +22,9 @@ from stat import S_ISREG
 
 from mailout.adapters.journals import lines as lines
 from mailout.adapters.journals.lines import STEP
-from mailout.delivery.port import DeadJournal
-from mailout.delivery.protocol import Attempt
-from mailout.errors import HomeUnwritable, StoreError
+from mailout.base.errors import HomeUnwritable, StoreError
+from mailout.outbox.delivery.port import DeadJournal
+from mailout.outbox.delivery.protocol import Attempt
 
 log = logging.getLogger("mailout.journal")
 

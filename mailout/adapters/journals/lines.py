@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import stat_result
 from urllib.parse import quote, unquote
 
-from mailout.delivery.port import DeadJournal
-from mailout.delivery.protocol import Attempt
+from mailout.outbox.delivery.port import DeadJournal
+from mailout.outbox.delivery.protocol import Attempt
 
 STEP = 64 * 1024
 """A journal grows by so much at a time: a full disk is met there, and not in the middle of a line."""

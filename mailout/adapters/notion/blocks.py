@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from mailout.adapters.notion.calls import Json, NotionCalls
-from mailout.content.notion.blocks import MAX_BLOCKS, Block, as_mapping, walk
-from mailout.content.notion.links import page_id_of
-from mailout.content.notion.page import text_of, title_of
-from mailout.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
+from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
+from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, as_mapping, walk
+from mailout.letters.content.notion.page import text_of, title_of
+from mailout.letters.content.refs import page_id_of
 
 MAX_READ_DEPTH = 100
 """Deeper than people write, and well within the stack."""

@@ -12,15 +12,15 @@ from notion_client import Client
 from notion_client.errors import HTTPResponseError, InvalidPathParameterError, NotionClientErrorBase
 
 from mailout.adapters.notion.config import NotionConfig
-from mailout.clock import Clock
-from mailout.errors import (
+from mailout.base.clock import Clock
+from mailout.base.errors import (
     SettingsError,
     SourceError,
     SourceNotFound,
     SourceRefused,
     SourceUnavailable,
 )
-from mailout.retries import retried, retry_after_seconds
+from mailout.base.retries import retried, retry_after_seconds
 
 log = logging.getLogger(__name__)
 

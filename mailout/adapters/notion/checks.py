@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from mailout.adapters.notion.error_rows import ERROR_PROPERTIES
-from mailout.content.notion.page import KINDS, OPTIONAL, PropertyNames, StatusNames, title_of
-from mailout.doctor.checks import Check
+from mailout.insight.doctor.checks import Check
+from mailout.letters.content.notion.page import KINDS, OPTIONAL, PropertyNames, StatusNames, title_of
 
 
 def mailouts_checks(schema: Mapping[str, Any], names: PropertyNames, statuses: StatusNames) -> list[Check]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
-from mailout.content.notion.page import PropertyNames, StatusNames
-from mailout.settings import Settings
+from mailout.base.settings import Settings
+from mailout.letters.content.notion.page import PropertyNames, StatusNames
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from mailout.adapters.notion.calls import NotionCalls
 from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.error_rows import ERROR_PROPERTIES
 from mailout.adapters.notion.notes import STATUS_NOTE
-from mailout.clock import Clock
-from mailout.content.notion.links import page_id_of
-from mailout.content.notion.page import KINDS, PropertyNames, StatusNames
-from mailout.errors import SourceUnavailable, UsageError
+from mailout.base.clock import Clock
+from mailout.base.errors import SourceUnavailable, UsageError
+from mailout.letters.content.notion.page import KINDS, PropertyNames, StatusNames
+from mailout.letters.content.refs import page_id_of
 
 PERCENT = frozenset({"bounce_rate", "unsub_rate"})
 COLOURS = {"draft": "gray", "ready": "yellow", "sending": "blue", "send": "green", "failed": "red"}

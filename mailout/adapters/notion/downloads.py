@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 
-from mailout.clock import Clock
-from mailout.retries import retried
+from mailout.base.clock import Clock
+from mailout.base.retries import retried
 
 MAX_BYTES = 50 * 1024 * 1024
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)

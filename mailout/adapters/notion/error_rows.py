@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from mailout.adapters.notion.calls import Json
-from mailout.content.notion.page import Value, property_value
-from mailout.error_log import ErrorRecord
+from mailout.base.error_log import ErrorRecord
+from mailout.letters.content.notion.page import Value, property_value
 
 ERROR_PROPERTIES = ("timestamp", "mailout", "stage", "provider", "email", "code", "message", "attempts")
 """The errors database's properties beside its title."""

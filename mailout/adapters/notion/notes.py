@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mailout.adapters.notion.calls import Json, NotionCalls
-from mailout.content.notion.page import TEXT_LIMIT, property_value, text_items
-from mailout.errors import SourceRefused
+from mailout.base.errors import SourceRefused
+from mailout.letters.content.notion.page import TEXT_LIMIT, property_value, text_items
 
 STATUS_NOTE = "status_note"
 """The text property that takes the note where the integration may not comment."""

@@ -11,15 +11,15 @@ from mailout.adapters.notion.calls import Json
 from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.downloads import download
 from mailout.adapters.notion.source import NotionSource
-from mailout.clock import Clock
-from mailout.content.notion import page_id_of, render
-from mailout.content.notion.page import NotionPage, Value
-from mailout.content.port import Kind, SourceMailout
-from mailout.doctor.checks import Check
-from mailout.error_log import ErrorRecord
-from mailout.errors import SourceNotFound, UsageError
-from mailout.history.port import WrittenPage
-from mailout.page_status.state import WAITS, PageState, PageStatus
+from mailout.base.clock import Clock
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import SourceNotFound, UsageError
+from mailout.insight.doctor.checks import Check
+from mailout.insight.history.port import WrittenPage
+from mailout.insight.page_status.state import WAITS, PageState, PageStatus
+from mailout.letters.content.notion import page_id_of, render
+from mailout.letters.content.notion.page import NotionPage, Value
+from mailout.letters.content.port import Kind, SourceMailout
 
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
 """Of a page's state, what is not written under its own name."""

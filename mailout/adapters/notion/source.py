@@ -12,10 +12,13 @@ from mailout.adapters.notion.checks import errors_checks, mailouts_checks
 from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.error_rows import ERROR_PROPERTIES, error_properties
 from mailout.adapters.notion.notes import NotionNotes
-from mailout.clock import Clock, timestamp_of
-from mailout.content.notion.blocks import Block
-from mailout.content.notion.links import page_id_of
-from mailout.content.notion.page import (
+from mailout.base.clock import Clock, timestamp_of
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import SettingsError, SourceError, SourceNotFound
+from mailout.insight.doctor.checks import Check
+from mailout.insight.history.port import WrittenPage
+from mailout.letters.content.notion.blocks import Block
+from mailout.letters.content.notion.page import (
     KINDS,
     NotionPage,
     Value,
@@ -23,10 +26,7 @@ from mailout.content.notion.page import (
     page_of,
     property_value,
 )
-from mailout.doctor.checks import Check
-from mailout.error_log import ErrorRecord
-from mailout.errors import SettingsError, SourceError, SourceNotFound
-from mailout.history.port import WrittenPage
+from mailout.letters.content.refs import page_id_of
 
 log = logging.getLogger(__name__)
 

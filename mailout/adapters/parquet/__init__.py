@@ -20,8 +20,8 @@ import polars as pl
 
 from mailout.adapters.parquet.draft import ParquetDraft, parts, readable, sync, tally_of
 from mailout.adapters.parquet.erase import erase
-from mailout.archive.port import Tally
-from mailout.errors import SettingsError, UsageError
+from mailout.base.errors import SettingsError, UsageError
+from mailout.insight.retention.port import Tally
 
 
 class ParquetArchive:

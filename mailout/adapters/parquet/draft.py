@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from mailout.adapters.parquet.tables import CONTENTS, EVENTS, MAILOUT, MESSAGES, frame_of
-from mailout.archive.port import Table, Tally
-from mailout.errors import StoreError
+from mailout.base.errors import StoreError
+from mailout.insight.retention.port import Table, Tally
 
 PART = 50_000
 NOTHING_LOST = "Look at the disk, then run it again: the store still has what is not in an archive."

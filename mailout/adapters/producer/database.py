@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mailout.errors import SourceUnavailable
-from mailout.intake.notification_port import ProducerQueue, QueuedNotification
+from mailout.base.errors import SourceUnavailable
+from mailout.kinds.notifications.port import ProducerQueue, QueuedNotification
 
 NEEDED = {
     "open_event_notifications": (

@@ -10,9 +10,9 @@ from typing import Any
 
 from mailout.adapters.producer.database import TIMES, checked_columns, form_of, iso, translated
 from mailout.adapters.producer.rows import RowReader
-from mailout.clock import Clock
-from mailout.errors import NotFound
-from mailout.intake.notification_port import ProducerRow, RowResult
+from mailout.base.clock import Clock
+from mailout.base.errors import NotFound
+from mailout.kinds.notifications.port import ProducerRow, RowResult
 
 BUSY_SECONDS = 5.0
 AT_ONCE = 25

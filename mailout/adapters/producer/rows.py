@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mailout.intake.notification_port import ProducerRow
+from mailout.kinds.notifications.port import ProducerRow
 
 
 class RowReader:

@@ -9,11 +9,11 @@ from botocore.exceptions import ClientError
 
 from mailout.adapters.ses import error_map
 from mailout.adapters.ses.answers import answered, plain
-from mailout.clock import Clock
-from mailout.delivery import error_codes
-from mailout.delivery.port import Allowance
-from mailout.errors import MailoutError, Unseen
-from mailout.retries import retried
+from mailout.base.clock import Clock
+from mailout.base.errors import MailoutError, Unseen
+from mailout.base.retries import retried
+from mailout.outbox.delivery import error_codes
+from mailout.outbox.delivery.port import Allowance
 
 UNLIMITED = -1.0
 ASK_AGAIN = (1.0, 2.0)

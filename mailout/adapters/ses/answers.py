@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 from mailout.adapters.ses.connections import FAILED_TO_REACH, Call
 from mailout.adapters.ses.error_map import TABLE, classify
 from mailout.adapters.ses.headers import one_line
-from mailout.delivery.protocol import Outcome, OutcomeKind
-from mailout.retries import retry_after_seconds
+from mailout.base.retries import retry_after_seconds
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 
 MOST = 500  # characters of what was said: a proxy may answer with a whole page
 PASSING = (OutcomeKind.THROTTLED, OutcomeKind.TRANSIENT)

@@ -9,10 +9,10 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.adapters.ses.account import Account, no_answer, read
-from mailout.delivery import error_codes
-from mailout.doctor.checks import Check, checked
-from mailout.doctor.mail_domain import MailDomain, Names, domain_checks, with_parents
-from mailout.errors import MailoutError, Unseen
+from mailout.base.errors import MailoutError, Unseen
+from mailout.insight.doctor.checks import Check, checked
+from mailout.insight.doctor.mail_domain import MailDomain, Names, domain_checks, with_parents
+from mailout.outbox.delivery import error_codes
 
 NEEDED_EVENTS = frozenset({"SEND", "DELIVERY", "BOUNCE", "COMPLAINT", "REJECT", "RENDERING_FAILURE"})
 PROVIDER = "amazonses.com"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mailout.delivery import error_codes as codes
-from mailout.delivery.error_codes import Row
-from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.outbox.delivery import error_codes as codes
+from mailout.outbox.delivery.error_codes import Row
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 
 TABLE: Mapping[str, Row] = {
     # SES v2, and the v1 names that still turn up

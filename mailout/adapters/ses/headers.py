@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import idna
 
-from mailout.audience.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
-from mailout.delivery.mime import display_name, leave_by_mail, unstructured
-from mailout.delivery.port import Mail
+from mailout.base.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
+from mailout.outbox.delivery.mime import display_name, leave_by_mail, unstructured
+from mailout.outbox.delivery.port import Mail
 
 MAX_HEADER_VALUE = 995  # SES refuses more
 MAX_HEADERS = 15  # and more than so many

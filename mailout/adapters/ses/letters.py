@@ -9,11 +9,11 @@ from functools import cached_property
 
 from mailout.adapters.ses import error_map, headers
 from mailout.adapters.ses.prepared import Prepared, prepare
-from mailout.audience.addresses import Dropped, checked
-from mailout.delivery import error_codes
-from mailout.delivery.mime import Envelope
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.base.addresses import Dropped, checked
+from mailout.outbox.delivery import error_codes
+from mailout.outbox.delivery.mime import Envelope
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 
 BULK_ENTRIES = 50
 BULK_BYTES = 900_000  # SES takes 1 MB of template and values in a call

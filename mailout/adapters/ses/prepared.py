@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from mailout.adapters.ses.headers import one_line
-from mailout.content.model import Content, Segments
+from mailout.letters.content.model import Content, Segments
 
 _BRACES = re.compile(r"[{}\\]+")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mailout.clock import Clock
-from mailout.errors import MailoutError
-from mailout.feedback.port import StatusChange
-from mailout.feedback.suppression import Reason
+from mailout.base.clock import Clock
+from mailout.base.errors import MailoutError
+from mailout.outbox.feedback.port import StatusChange
+from mailout.outbox.feedback.suppression import Reason
 
 PAGE = 1000
 PAUSE = 1.0

@@ -22,12 +22,12 @@ from mailout.adapters.ses import error_map
 from mailout.adapters.ses.answers import accepted, bulk_entries, refused, unanswered
 from mailout.adapters.ses.connections import Connections, session_opener
 from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
-from mailout.clock import SystemClock
-from mailout.delivery import error_codes
-from mailout.delivery.port import Allowance, Mail
-from mailout.delivery.protocol import Outcome, OutcomeKind, Timing
-from mailout.errors import SettingsError
-from mailout.settings import Settings
+from mailout.base.clock import SystemClock
+from mailout.base.errors import SettingsError
+from mailout.base.settings import Settings
+from mailout.outbox.delivery import error_codes
+from mailout.outbox.delivery.port import Allowance, Mail
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind, Timing
 
 HALTING = (OutcomeKind.STOP, OutcomeKind.QUOTA, OutcomeKind.THROTTLED)
 """The account's word, not a mail's: the next call would hear the same."""

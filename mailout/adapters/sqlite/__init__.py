@@ -21,8 +21,8 @@ from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
 from mailout.adapters.sqlite.single_mails import SqliteSingleMails
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
-from mailout.clock import Clock
-from mailout.doctor.checks import Check
+from mailout.base.clock import Clock
+from mailout.insight.doctor.checks import Check
 
 WAL_RESET_MENDED = (3, 51, 3)
 

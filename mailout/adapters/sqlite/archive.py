@@ -11,7 +11,7 @@ from typing import Any
 from mailout.adapters.sqlite.database import Database, dicts
 from mailout.adapters.sqlite.monitoring import living_senders
 from mailout.adapters.sqlite.queue import mailout_of
-from mailout.queue.mailout import Mailout
+from mailout.outbox.queue.mailout import Mailout
 
 _IS_OVER = (
     "status IN ('COMPLETED', 'CANCELLED') AND pending + in_flight + unknown = 0 AND archived_at IS NULL"

@@ -10,10 +10,10 @@ from typing import Any
 from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.queue import get_mailout, insert_mailout
-from mailout.content.slices import Slice
-from mailout.errors import NotFound
-from mailout.intake.port import ArticleBatch, Member, SliceCounts
-from mailout.queue.mailout import Mailout, NewMailout
+from mailout.base.errors import NotFound
+from mailout.kinds.articles.port import ArticleBatch, Member, SliceCounts
+from mailout.letters.content.slices import Slice
+from mailout.outbox.queue.mailout import Mailout, NewMailout
 
 _COLUMNS = [field.name for field in fields(Slice)]
 _KEPT = ("id", "article_key", "section_order", "scope_ocd_id", "sort_index")

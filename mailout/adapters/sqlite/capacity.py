@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from mailout.adapters.sqlite.ledger import Charges, minute_key
-from mailout.delivery.pacing import PaceState, reserve
-from mailout.delivery.protocol import Bucket, Pace, Step
+from mailout.outbox.delivery.pacing import PaceState, reserve
+from mailout.outbox.delivery.protocol import Bucket, Pace, Step
 
 
 def capacity_left(

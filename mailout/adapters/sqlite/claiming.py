@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from mailout.adapters.sqlite.capacity import bucket_key
 from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.delivery.protocol import Attempt, Claimed, Step
-from mailout.delivery.states import State
+from mailout.outbox.delivery.protocol import Attempt, Claimed, Step
+from mailout.outbox.delivery.states import State
 
 LEFT = """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
 LEFT_LIST = f"NOT ({on_list('o.email')})"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from mailout.adapters.sqlite.database import Database
-from mailout.errors import NotFound
-from mailout.intake.companies import Company, KnownRecipient, Scope, Token
+from mailout.base.errors import NotFound
+from mailout.kinds.single_mails.companies import Company, KnownRecipient, Scope, Token
 
 _COMPANY = "id, limit_per_hour, limit_per_day, created_at"
 _KNOWN = "id, company_id, token_hash, scopes, limit_per_minute, created_at, revoked_at"

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from mailout.clock import Clock
-from mailout.delivery.states import TRANSITIONS
-from mailout.errors import HomeUnwritable, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
-from mailout.ids import message_id
+from mailout.base.clock import Clock
+from mailout.base.errors import HomeUnwritable, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
+from mailout.base.ids import message_id
+from mailout.outbox.delivery.states import TRANSITIONS
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 BUSY_SECONDS = 30.0

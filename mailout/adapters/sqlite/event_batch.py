@@ -10,9 +10,9 @@ from typing import Any
 
 from mailout.adapters.sqlite.subscriber_state import change_status, count_soft_bounces
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.delivery.states import DOUBTFUL, WAITING, State
-from mailout.feedback.port import Applied, Effect, EventType, Reading
-from mailout.ids import uuid_of
+from mailout.base.ids import uuid_of
+from mailout.outbox.delivery.states import DOUBTFUL, WAITING, State
+from mailout.outbox.feedback.port import Applied, Effect, EventType, Reading
 
 NOT_YET_SENT = (*WAITING, *DOUBTFUL)
 """States in which an event may know more than we do."""

@@ -8,7 +8,7 @@ from typing import Any
 from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.event_batch import EventBatch
 from mailout.adapters.sqlite.subscriber_state import change_status
-from mailout.feedback.port import (
+from mailout.outbox.feedback.port import (
     Applied,
     Doubts,
     Drift,

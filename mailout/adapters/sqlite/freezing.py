@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.queue import get_mailout, only_row
-from mailout.ids import message_id
-from mailout.queue.mailout import Mailout, Status
-from mailout.queue.port import Freezing, Recipient
+from mailout.base.ids import message_id
+from mailout.outbox.queue.mailout import Mailout, Status
+from mailout.outbox.queue.port import Freezing, Recipient
 
 _CHUNK = f"""SELECT s.email_norm, s.from_name, s.attributes FROM subscribers s
     WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began

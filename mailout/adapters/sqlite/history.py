@@ -9,9 +9,8 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.queue import mailout_of
-from mailout.content.port import Kind
-from mailout.history.counting import spread
-from mailout.history.port import (
+from mailout.insight.history.counting import spread
+from mailout.insight.history.port import (
     EVENTS_COME_FOR,
     LISTED,
     REFUSALS_KEPT,
@@ -20,7 +19,8 @@ from mailout.history.port import (
     WrittenPage,
     WrittenPages,
 )
-from mailout.queue.mailout import Mailout, Status
+from mailout.letters.content.port import Kind
+from mailout.outbox.queue.mailout import Mailout, Status
 
 _LETTERS = """
 SELECT * FROM campaign_queue q

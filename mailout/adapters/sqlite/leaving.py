@@ -12,10 +12,10 @@ from mailout.adapters.sqlite.archive import drop_claims
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.event_batch import EventBatch, count
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.delivery.states import WAITING, State
-from mailout.errors import StoreError
-from mailout.feedback.port import METRIC_OF, Effect, EventType, Forgotten
-from mailout.ids import uuid_of
+from mailout.base.errors import StoreError
+from mailout.base.ids import uuid_of
+from mailout.outbox.delivery.states import WAITING, State
+from mailout.outbox.feedback.port import METRIC_OF, Effect, EventType, Forgotten
 
 
 class SqliteLeaving:

@@ -6,8 +6,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 
-from mailout.delivery.protocol import REHEARSED
-from mailout.delivery.states import COLUMN_OF, Column, State
+from mailout.outbox.delivery.protocol import REHEARSED
+from mailout.outbox.delivery.states import COLUMN_OF, Column, State
 
 Charges = Counter[tuple[str, str, str]]
 """By scope, kind and key: how many attempts were charged, or (below none) given back."""

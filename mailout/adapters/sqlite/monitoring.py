@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.capacity import read_pace
 from mailout.adapters.sqlite.database import Database
-from mailout.alerts.port import Known, Signs
-from mailout.delivery.states import Column
-from mailout.metrics.port import Sample, Vitals
+from mailout.insight.alerts.port import Known, Signs
+from mailout.insight.metrics.port import Sample, Vitals
+from mailout.outbox.delivery.states import Column
 
 _OPEN = (
     "SELECT status, count(*) AS mailouts, sum(pending) AS pending, sum(in_flight) AS in_flight,"

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.delivery.states import WAITING, State
-from mailout.intake.notification_port import Known, KnownMessage, NewNotification, Reported
+from mailout.kinds.notifications.port import Known, KnownMessage, NewNotification, Reported
+from mailout.outbox.delivery.states import WAITING, State
 
 _KEYS = "key IN (SELECT value FROM json_each(?))"
 

@@ -14,10 +14,10 @@ from mailout.adapters.sqlite.ledger import minute_key
 from mailout.adapters.sqlite.queue import get_mailout
 from mailout.adapters.sqlite.step import take_step
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.delivery.port import QUOTA_OVERLAP
-from mailout.delivery.protocol import Attempt, Step, StepReply
-from mailout.delivery.states import State
-from mailout.errors import NotFound, StoreError
+from mailout.base.errors import NotFound, StoreError
+from mailout.outbox.delivery.port import QUOTA_OVERLAP
+from mailout.outbox.delivery.protocol import Attempt, Step, StepReply
+from mailout.outbox.delivery.states import State
 
 
 class SqliteOutbox:

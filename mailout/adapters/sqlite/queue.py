@@ -10,9 +10,9 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.errors import NotFound, StoreError
-from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
-from mailout.queue.port import Request, RequestKind
+from mailout.base.errors import NotFound, StoreError
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
+from mailout.outbox.queue.port import Request, RequestKind
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
 _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state

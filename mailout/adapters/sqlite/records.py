@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database, with_json
-from mailout.content.model import Content
-from mailout.error_log import ErrorRecord
-from mailout.errors import NotFound
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import NotFound
+from mailout.letters.content.model import Content
 
 
 class SqliteRecords:

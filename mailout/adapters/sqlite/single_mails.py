@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.delivery.port import REHEARSING
-from mailout.delivery.single_mails import OURS, Acceptance, SingleMail, SingleMailsWaiting, Verdict
-from mailout.delivery.states import State
-from mailout.intake.companies import recipient_id
+from mailout.kinds.single_mails.companies import recipient_id
+from mailout.outbox.delivery.port import REHEARSING
+from mailout.outbox.delivery.single_mails import OURS, Acceptance, SingleMail, SingleMailsWaiting, Verdict
+from mailout.outbox.delivery.states import State
 
 DUE = """FROM email_outbox i INDEXED BY email_outbox_single_due
     WHERE i.campaign_id IS NULL AND i.state IN ('PENDING', 'RETRY_SCHEDULED')"""

@@ -19,17 +19,17 @@ from mailout.adapters.sqlite.claiming import begin, claimed, full_companies, nex
 from mailout.adapters.sqlite.ledger import Charges
 from mailout.adapters.sqlite.single_mails import all_but_ours, due_in_turn, had_turn, holds_ours, is_served
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.delivery.pacing import reserve
-from mailout.delivery.port import REHEARSING
-from mailout.delivery.protocol import (
+from mailout.base.ids import uuid_of
+from mailout.outbox.delivery.pacing import reserve
+from mailout.outbox.delivery.port import REHEARSING
+from mailout.outbox.delivery.protocol import (
     Attempt,
     Halt,
     Ledger,
     Step,
     StepReply,
 )
-from mailout.delivery.states import DOUBTFUL, State
-from mailout.ids import uuid_of
+from mailout.outbox.delivery.states import DOUBTFUL, State
 
 MOVED = "seq, id, epoch, state, campaign_id, attempt_at"
 """All that nearly every result needs of its row: reading the others, too, would take most of the time."""

@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import astuple
 
-from mailout.feedback.port import StatusChange
-from mailout.feedback.subscriber_state import SOFT_BOUNCES, SubscriberState, after, with_soft
+from mailout.outbox.feedback.port import StatusChange
+from mailout.outbox.feedback.subscriber_state import SOFT_BOUNCES, SubscriberState, after, with_soft
 
 _SOFT_END = """
 WITH soft AS (

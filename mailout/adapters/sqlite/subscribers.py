@@ -10,9 +10,9 @@ from typing import Any
 from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.database import Database, with_json
 from mailout.adapters.sqlite.lists import on_list
-from mailout.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
-from mailout.errors import NotFound
-from mailout.ids import uuid_of
+from mailout.base.errors import NotFound
+from mailout.base.ids import uuid_of
+from mailout.letters.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
 
 _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type, bounce_subtype,
         status_updated_at, from_name, ocd_ids, attributes, created_at)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.sqlite.ledger import Charges, LedgerChanges
-from mailout.delivery.protocol import Attempt, Result
-from mailout.delivery.states import State, allowed
-from mailout.errors import TransitionRefused
+from mailout.base.errors import TransitionRefused
+from mailout.outbox.delivery.protocol import Attempt, Result
+from mailout.outbox.delivery.states import State, allowed
 
 _REMEMBER = "history = json_insert(coalesce(history, '[]'), '$[#]', json(:entry))"
 _NO_ERROR = {"error_code": None, "error_category": None, "error_message": None, "original_code": None}

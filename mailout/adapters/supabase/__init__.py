@@ -18,7 +18,7 @@ from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.rpc import Rpc, check_version
 from mailout.adapters.supabase.single_mails import SupabaseSingleMails
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
-from mailout.doctor.checks import Check
+from mailout.insight.doctor.checks import Check
 
 
 class SupabaseStore(

@@ -7,7 +7,7 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.queue.mailout import Mailout
+from mailout.outbox.queue.mailout import Mailout
 
 
 class SupabaseArchives:

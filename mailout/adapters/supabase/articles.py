@@ -8,10 +8,10 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc, by_pages
-from mailout.content.slices import Slice
-from mailout.errors import NotFound
-from mailout.intake.port import ArticleBatch, Member, SliceCounts
-from mailout.queue.mailout import Mailout, NewMailout
+from mailout.base.errors import NotFound
+from mailout.kinds.articles.port import ArticleBatch, Member, SliceCounts
+from mailout.letters.content.slices import Slice
+from mailout.outbox.queue.mailout import Mailout, NewMailout
 
 _PART = 5_000
 

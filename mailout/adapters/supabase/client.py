@@ -10,7 +10,7 @@ from postgrest.exceptions import APIError
 from supabase import Client, ClientOptions
 
 from mailout.adapters.supabase.rpc import OUR_CODES, error_of
-from mailout.errors import SettingsError, StoreUnavailable
+from mailout.base.errors import SettingsError, StoreUnavailable
 
 TIMEOUT = httpx.Timeout(15.0, connect=5.0)
 """Longer than the database's own 8 s, so that it is the database that gives up first."""

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from mailout.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, Step, StepReply
-from mailout.queue.mailout import Mailout
+from mailout.outbox.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, Step, StepReply
+from mailout.outbox.queue.mailout import Mailout
 
 
 def row(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.errors import NotFound
-from mailout.intake.companies import Company, KnownRecipient, Scope, Token
+from mailout.base.errors import NotFound
+from mailout.kinds.single_mails.companies import Company, KnownRecipient, Scope, Token
 
 
 class SupabaseCompanies:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.feedback.port import (
+from mailout.outbox.feedback.port import (
     Applied,
     Doubts,
     Drift,
@@ -20,7 +20,7 @@ from mailout.feedback.port import (
     StatusChange,
     Waiting,
 )
-from mailout.feedback.subscriber_state import SOFT_BOUNCES
+from mailout.outbox.feedback.subscriber_state import SOFT_BOUNCES
 
 
 class SupabaseFeedback:

@@ -8,9 +8,8 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.content.port import Kind
-from mailout.history.counting import spread
-from mailout.history.port import (
+from mailout.insight.history.counting import spread
+from mailout.insight.history.port import (
     EVENTS_COME_FOR,
     LISTED,
     REFUSALS_KEPT,
@@ -19,7 +18,8 @@ from mailout.history.port import (
     WrittenPage,
     WrittenPages,
 )
-from mailout.queue.mailout import Mailout, Status
+from mailout.letters.content.port import Kind
+from mailout.outbox.queue.mailout import Mailout, Status
 
 _PAGES = "written_pages"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.alerts.port import Known, Signs
-from mailout.delivery.pacing import PaceState
-from mailout.metrics.port import Sample, Vitals
+from mailout.insight.alerts.port import Known, Signs
+from mailout.insight.metrics.port import Sample, Vitals
+from mailout.outbox.delivery.pacing import PaceState
 
 
 class SupabaseMonitoring:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.delivery.states import State
-from mailout.intake.notification_port import Known, KnownMessage, NewNotification, Reported
+from mailout.kinds.notifications.port import Known, KnownMessage, NewNotification, Reported
+from mailout.outbox.delivery.states import State
 
 
 class SupabaseNotifications:

@@ -7,10 +7,10 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc, by_pages
-from mailout.delivery.port import QUOTA_OVERLAP
-from mailout.delivery.protocol import Attempt, Step, StepReply
-from mailout.delivery.states import State
-from mailout.errors import NotFound, StoreError
+from mailout.base.errors import NotFound, StoreError
+from mailout.outbox.delivery.port import QUOTA_OVERLAP
+from mailout.outbox.delivery.protocol import Attempt, Step, StepReply
+from mailout.outbox.delivery.states import State
 
 PART = 10_000
 """How much one call moves or asks for: far within the database's time for a statement."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.errors import StoreError
-from mailout.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
-from mailout.queue.port import Freezing, Recipient, Request, RequestKind
+from mailout.base.errors import StoreError
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
+from mailout.outbox.queue.port import Freezing, Recipient, Request, RequestKind
 
 _HELD = sorted(reason.value for reason in WAITS_FOR_A_PERSON)
 _AUDIENCE_PART = 5_000

@@ -8,9 +8,9 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.content.model import Content
-from mailout.error_log import ErrorRecord
-from mailout.errors import NotFound
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import NotFound
+from mailout.letters.content.model import Content
 
 
 class SupabaseRecords:

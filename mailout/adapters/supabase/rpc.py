@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from mailout.errors import NotFound, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
+from mailout.base.errors import NotFound, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
 
 SCHEMA_VERSION = 9
 """What `mailout_schema_version()` must answer."""

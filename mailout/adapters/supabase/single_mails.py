@@ -8,9 +8,9 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.delivery.single_mails import Acceptance, SingleMail, SingleMailsWaiting, Verdict
-from mailout.delivery.states import State
-from mailout.intake.companies import recipient_id
+from mailout.kinds.single_mails.companies import recipient_id
+from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, SingleMailsWaiting, Verdict
+from mailout.outbox.delivery.states import State
 
 
 class SupabaseSingleMails:

@@ -8,9 +8,9 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc, by_pages
-from mailout.audience.addresses import Dropped, normalise
-from mailout.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
-from mailout.errors import NotFound
+from mailout.base.addresses import Dropped, normalise
+from mailout.base.errors import NotFound
+from mailout.letters.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
 
 _PART = 5_000
 

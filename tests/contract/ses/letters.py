@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Attempt, Outcome
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Attempt, Outcome
 
 CONTENT = Content(
     subject="News for " + mark("name"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.delivery.protocol import OutcomeKind
-from mailout.errors import MailoutError, Unseen
+from mailout.base.errors import MailoutError, Unseen
+from mailout.outbox.delivery.protocol import OutcomeKind
 from tests.contract.ses.letters import mail
 from tests.ports import free_port
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from mailout import wiring
 from mailout.adapters.ses import SesMode
 from mailout.adapters.sqlite import SqliteStore
-from mailout.alerts.conditions import EVENTS_UNHEARD
-from mailout.alerts.port import Alert, AlertKind
-from mailout.alerts.sender import AlertSender
-from mailout.delivery.provider_limits import ASK_EVERY
-from mailout.feedback.port import Received
-from mailout.queue.mailout import DeferReason
-from mailout.settings import Settings, load_settings
-from mailout.single_mail_run import send_what_waits
+from mailout.app import wiring
+from mailout.app.single_mail_run import send_what_waits
+from mailout.base.settings import Settings, load_settings
+from mailout.insight.alerts.conditions import EVENTS_UNHEARD
+from mailout.insight.alerts.port import Alert, AlertKind
+from mailout.insight.alerts.sender import AlertSender
+from mailout.outbox.delivery.provider_limits import ASK_EVERY
+from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue.mailout import DeferReason
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, enqueue, mailout, result
 

@@ -7,14 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from mailout import wiring
 from mailout.adapters.ses import SesTransport
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Outcome
-from mailout.delivery.states import State
-from mailout.queue import dead_letters
-from mailout.queue.mailout import MailoutOutcome
-from mailout.settings import Settings
+from mailout.app import wiring
+from mailout.base.settings import Settings
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Outcome
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import dead_letters
+from mailout.outbox.queue.mailout import MailoutOutcome
 from tests.clocks import FakeClock
 from tests.contract.articles import BATCH, CLEO, UNA, order, settle_in
 from tests.contract.scenes import states
@@ -22,7 +22,7 @@ from tests.contract.ses.conftest import Open
 from tests.contract.stores import StoreFactory
 from tests.producer.scene import Scene
 from tests.stubs.ses_control import SesStub
-from tests.unit.delivery.sending import MemoryJournals
+from tests.unit.outbox.delivery.sending import MemoryJournals
 
 UNAVAILABLE = {"do": "answer", "status": 503, "code": "ServiceUnavailableException", "message": "try later"}
 

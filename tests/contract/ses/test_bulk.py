@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mailout.adapters.ses import SesMode
-from mailout.content.model import UNSUBSCRIBE_URL, Content
-from mailout.delivery.protocol import OutcomeKind
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
+from mailout.outbox.delivery.protocol import OutcomeKind
 from tests.contract.ses.letters import mail
 
 BOTH = pytest.mark.parametrize("mode", list(SesMode))

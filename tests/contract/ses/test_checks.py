@@ -9,8 +9,8 @@ import pytest
 
 from mailout.adapters.aws import AwsAccess
 from mailout.adapters.ses.checks import examine
-from mailout.delivery.error_codes import remedy_for
-from mailout.doctor.checks import Check
+from mailout.insight.doctor.checks import Check
+from mailout.outbox.delivery.error_codes import remedy_for
 from tests.stubs.dns import name_server
 from tests.stubs.ses import EVERY_EVENT, TOPIC
 from tests.stubs.ses_control import SesStub

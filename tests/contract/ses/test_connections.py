@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from mailout.adapters.ses import SesMode
-from mailout.delivery.error_codes import remedy_for
-from mailout.delivery.protocol import OutcomeKind
-from mailout.errors import MailoutError, SettingsError
+from mailout.base.errors import MailoutError, SettingsError
+from mailout.outbox.delivery.error_codes import remedy_for
+from mailout.outbox.delivery.protocol import OutcomeKind
 from tests.contract.ses.letters import mail, one
 from tests.ports import free_port
 

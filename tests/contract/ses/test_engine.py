@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from mailout import wiring
 from mailout.adapters.ses import account
-from mailout.delivery.options import Ended
-from mailout.delivery.provider_limits import ASK_EVERY
-from mailout.engine import Engine
-from mailout.errors import MailoutError
-from mailout.settings import load_settings
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base.errors import MailoutError
+from mailout.base.settings import load_settings
+from mailout.outbox.delivery.options import Ended
+from mailout.outbox.delivery.provider_limits import ASK_EVERY
 from tests.clocks import FakeClock
 from tests.contract.scenes import mailout
 from tests.stubs.ses_control import SesStub

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mailout.adapters.ses import SesMode
-from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
-from mailout.delivery.protocol import OutcomeKind
-from mailout.reporting.codes import remedy_of
+from mailout.insight.reporting.codes import remedy_of
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.outbox.delivery.protocol import OutcomeKind
 from tests.contract.ses.letters import mail, one
 
 BOTH = pytest.mark.parametrize("mode", list(SesMode))

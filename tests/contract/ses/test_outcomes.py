@@ -9,7 +9,7 @@ import pytest
 
 from mailout.adapters.ses import SesMode
 from mailout.adapters.ses.error_map import TABLE
-from mailout.delivery.protocol import Outcome, OutcomeKind
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 from tests.contract.ses.letters import mail, one
 
 BOTH = pytest.mark.parametrize("mode", list(SesMode))

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mailout import wiring
 from mailout.adapters.ses import SesMode
-from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
-from mailout.delivery.single_mails import Category, SingleMail
-from mailout.engine import Engine
-from mailout.ids import transactional_id
-from mailout.settings import load_settings
-from mailout.single_mail_run import send_what_waits
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.app.single_mail_run import send_what_waits
+from mailout.base.ids import transactional_id
+from mailout.base.settings import load_settings
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.outbox.delivery.single_mails import Category, SingleMail
 from tests.clocks import FakeClock
 from tests.contract.ses.conftest import Open
 from tests.stubs.ses_control import SesStub

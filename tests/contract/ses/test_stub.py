@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from mailout.adapters.ses import SesMode
-from mailout.delivery.protocol import OutcomeKind
+from mailout.outbox.delivery.protocol import OutcomeKind
 from tests.contract.ses.letters import mail, one
 
 BOTH = pytest.mark.parametrize("mode", list(SesMode))

@@ -19,7 +19,7 @@ from cli.deploy import automate, deploy
 from cli.processes.prefect_api import ask, client
 from flows.heartbeats import HEARTBEAT
 from gateway.looks import looks
-from mailout.settings import Settings
+from mailout.base.settings import Settings
 from tests.prefect_server import ROOT, PrefectServer
 
 PREFECT = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))

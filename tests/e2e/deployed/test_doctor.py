@@ -15,7 +15,7 @@ import pytest
 
 from cli.processes.prefect_api import environment, headers
 from cli.processes.prefect_checks import prefect_checks
-from mailout.doctor.checks import checked
+from mailout.insight.doctor.checks import checked
 from tests.ports import free_port
 from tests.prefect_server import PrefectServer
 

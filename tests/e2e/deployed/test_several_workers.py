@@ -17,12 +17,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from mailout import ids
-from mailout.delivery.protocol import Attempt
-from mailout.delivery.states import State
-from mailout.feedback.ingest import ingest
-from mailout.feedback.port import Received
-from mailout.queue.mailout import MailoutOutcome, Status
+from mailout.base import ids
+from mailout.outbox.delivery.protocol import Attempt
+from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue.mailout import MailoutOutcome, Status
 from tests.chaos.senders import nobody_twice_and_nobody_lost
 from tests.contract.postgres import empty
 from tests.e2e.supabase_lite.machines import Machine, machine

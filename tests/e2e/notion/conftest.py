@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from mailout import wiring
-from mailout.audience.port import SubscriberRow
-from mailout.clock import SystemClock
-from mailout.delivery.port import Mail, Transport
-from mailout.delivery.protocol import Outcome, OutcomeKind
-from mailout.engine import Engine
-from mailout.settings import load_settings
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base.clock import SystemClock
+from mailout.base.settings import load_settings
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery.port import Mail, Transport
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 from tests.e2e.conftest import Commands
 from tests.environment import SENDER
 from tests.stubs.notion import TOKEN

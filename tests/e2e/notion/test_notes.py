@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mailout.engine import Engine
-from mailout.intake.requests import enqueue_ready
-from mailout.queue import actions
+from mailout.app.engine import Engine
+from mailout.kinds.mailouts.requests import enqueue_ready
+from mailout.outbox.queue import actions
 from tests.e2e.notion.conftest import PAGE, Build, Notion, plain
 from tests.e2e.notion.test_queue import run_queue
 from tests.stubs.notion_pages import p

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mailout import ids
-from mailout.delivery.states import State
-from mailout.engine import Engine
-from mailout.intake.requests import enqueue_ready
-from mailout.queue.mailout import MailoutOutcome, Status
+from mailout.app.engine import Engine
+from mailout.base import ids
+from mailout.kinds.mailouts.requests import enqueue_ready
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import MailoutOutcome, Status
 from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails
 from tests.stubs.notion_pages import id_of, p, words
 from tests.stubs.notion_workspace import mailout_page, workspace

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.engine import Engine
-from mailout.error_log import ErrorRecord
-from mailout.errors import SettingsError, SourceUnavailable
-from mailout.intake.requests import answer
-from mailout.queue.port import Request, RequestKind
+from mailout.app.engine import Engine
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import SettingsError, SourceUnavailable
+from mailout.kinds.mailouts.requests import answer
+from mailout.outbox.queue.port import Request, RequestKind
 from tests.e2e.notion.conftest import PAGE, Build, Notion
 from tests.stubs.notion_pages import id_of
 from tests.stubs.notion_workspace import ERRORS, mailout_page, schema, workspace

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mailout import wiring
-from mailout.intake.requests import enqueue_ready
-from mailout.settings import load_settings
+from mailout.app import wiring
+from mailout.base.settings import load_settings
+from mailout.kinds.mailouts.requests import enqueue_ready
 from tests.e2e.conftest import Commands
 from tests.e2e.notion.conftest import PAGE, Notion
 from tests.stubs.notion_letter import every_block

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mailout.adapters.supabase import SupabaseStore
-from mailout.audience.port import SubscriberRow
+from mailout.letters.audience.port import SubscriberRow
 from tests.chaos.senders import LETTER, Home
 from tests.contract.postgres import PostgresRpc
 from tests.e2e.conftest import Ended

@@ -13,11 +13,11 @@ from botocore.stub import Stubber
 from mailout.adapters.ses.suppression import SesSuppression
 from mailout.adapters.sns_topics import SnsTopics
 from mailout.adapters.sqs import LOOKED_AT, SqsQueue
-from mailout.doctor.event_path import QueueLook, Subscription
-from mailout.errors import MailoutError, Unseen
-from mailout.feedback.ingest import QueueMessage
-from mailout.feedback.port import StatusChange
-from mailout.feedback.suppression import Reason
+from mailout.base.errors import MailoutError, Unseen
+from mailout.insight.doctor.event_path import QueueLook, Subscription
+from mailout.outbox.feedback.ingest import QueueMessage
+from mailout.outbox.feedback.port import StatusChange
+from mailout.outbox.feedback.suppression import Reason
 from tests.clocks import NOON, FakeClock
 from tests.sns_messages import TOPIC
 

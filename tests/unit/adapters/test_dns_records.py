@@ -9,7 +9,7 @@ import dns.resolver
 import pytest
 
 from mailout.adapters.dns_records import DnsRecords
-from mailout.errors import Unseen
+from mailout.base.errors import Unseen
 from tests.stubs.dns import name_server
 
 LONG = "v=DKIM1; k=rsa; p=" + "A" * 600

@@ -9,10 +9,10 @@ from email.policy import default
 import pytest
 
 from mailout.adapters.folder import FolderTransport, mails_to, safe_name
-from mailout.clock import SystemClock
-from mailout.content.model import Content, mark
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Attempt, OutcomeKind
+from mailout.base.clock import SystemClock
+from mailout.letters.content.model import Content, mark
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Attempt, OutcomeKind
 
 MAIL = Mail(
     attempt=Attempt("8f14e45f-ceea-867a-9a36-dedd4bea2543", 1),

@@ -10,11 +10,11 @@ from PIL import Image
 
 from mailout.adapters.markdown_file import read_markdown, read_picture
 from mailout.adapters.media_folder import MediaFolder
-from mailout.content.checks import check_content
-from mailout.content.footer import Footer
-from mailout.content.layout import render
-from mailout.content.media import keep_media
-from mailout.errors import Abort, AbortCode, UsageError
+from mailout.base.errors import Abort, AbortCode, UsageError
+from mailout.letters.content.checks import check_content
+from mailout.letters.content.footer import Footer
+from mailout.letters.content.layout import render
+from mailout.letters.content.media import keep_media
 
 
 def picture(kind: str = "PNG") -> bytes:

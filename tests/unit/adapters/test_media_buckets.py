@@ -12,7 +12,7 @@ import pytest
 from mailout.adapters.aws import AwsAccess
 from mailout.adapters.media_s3 import MediaBucket
 from mailout.adapters.media_supabase import MediaSupabase
-from mailout.content.port import MediaStore
+from mailout.letters.content.port import MediaStore
 from tests.stubs.process import start_stub
 
 PNG = b"\x89PNG and so on"

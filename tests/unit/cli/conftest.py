@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli import main
-from mailout.settings import Settings
+from mailout.base.settings import Settings
 
 
 @dataclass(frozen=True)

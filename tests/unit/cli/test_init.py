@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cli.commands import init as command
 from cli.env_file import quoted, write_settings
-from mailout.settings import load_settings
+from mailout.base.settings import load_settings
 from tests.unit.cli.conftest import Run
 
 ANSWERS = (

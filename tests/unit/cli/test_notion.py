@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.commands import notion as command
-from mailout.settings import load_settings
+from mailout.base.settings import load_settings
 from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import id_of
 from tests.stubs.notion_workspace import LETTER, workspace

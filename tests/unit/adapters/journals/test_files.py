@@ -16,9 +16,9 @@ import pytest
 from mailout.adapters.journals import files
 from mailout.adapters.journals.files import KEEP_CLOSED, FileJournals, this_boot
 from mailout.adapters.journals.lines import STEP
-from mailout.delivery.port import DeadJournal
-from mailout.delivery.protocol import Attempt
-from mailout.errors import HomeUnwritable, StoreError
+from mailout.base.errors import HomeUnwritable, StoreError
+from mailout.outbox.delivery.port import DeadJournal
+from mailout.outbox.delivery.protocol import Attempt
 
 SESSION = str(uuid.UUID(int=1))
 ANN, BOB, CAT = (Attempt(str(uuid.UUID(int=100 + number)), 1) for number in range(3))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mailout.adapters.notion import NotionConfig, NotionSource
-from mailout.error_log import ErrorRecord
-from mailout.errors import (
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import (
     SettingsError,
     SourceError,
     SourceNotFound,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from mailout.adapters.notion import NotionConfig, NotionDatabases, NotionSource
-from mailout.content.notion.page import PropertyNames, StatusNames
-from mailout.error_log import ErrorRecord
-from mailout.errors import SourceNotFound, SourceUnavailable, UsageError
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import SourceNotFound, SourceUnavailable, UsageError
+from mailout.letters.content.notion.page import PropertyNames, StatusNames
 from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import id_of
 from tests.stubs.notion_workspace import LETTER, workspace

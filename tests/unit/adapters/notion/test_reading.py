@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from mailout.content.notion import Block, render
-from mailout.content.notion.blocks import walk
-from mailout.errors import SourceNotFound
+from mailout.base.errors import SourceNotFound
+from mailout.letters.content.notion import Block, render
+from mailout.letters.content.notion.blocks import walk
 from tests.stubs.notion_letter import every_block
 from tests.stubs.notion_pages import Json, block, blocks, id_of, p, rich, words
 from tests.stubs.notion_workspace import LETTER, MAILOUTS, mailout_page, workspace

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from mailout.content.notion.page import PropertyNames
-from mailout.error_log import ErrorRecord
-from mailout.errors import SettingsError, SourceError
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import SettingsError, SourceError
+from mailout.letters.content.notion.page import PropertyNames
 from tests.stubs.notion_pages import id_of
 from tests.stubs.notion_workspace import ERRORS, LETTER, MAILOUTS, schema, workspace
 from tests.unit.adapters.notion.conftest import NOW, Notion, Start

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from mailout.adapters.ses.answers import refused
 from mailout.adapters.ses.connections import Call, Connections
-from mailout.delivery.protocol import OutcomeKind
+from mailout.outbox.delivery.protocol import OutcomeKind
 
 
 def from_sts(status: int, code: str) -> ClientError:

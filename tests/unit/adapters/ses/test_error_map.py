@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.adapters.ses.error_map import TABLE, TEXTS, classify
-from mailout.delivery import error_codes
-from mailout.delivery.error_codes import remedy_for
-from mailout.delivery.protocol import OutcomeKind
+from mailout.outbox.delivery import error_codes
+from mailout.outbox.delivery.error_codes import remedy_for
+from mailout.outbox.delivery.protocol import OutcomeKind
 
 SURELY_NOT_ACCEPTED = {OutcomeKind.TRANSIENT, OutcomeKind.THROTTLED, OutcomeKind.QUOTA}
 

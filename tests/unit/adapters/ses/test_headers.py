@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.adapters.ses.headers import address, list_headers, one_line, own_headers, sender, tags
-from mailout.content.model import Content
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Attempt
+from mailout.letters.content.model import Content
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Attempt
 
 MAIL = Mail(
     Attempt("m", 1),

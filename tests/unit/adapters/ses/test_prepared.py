@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mailout.adapters.ses.prepared import prepare
-from mailout.content.model import Content, mark
+from mailout.letters.content.model import Content, mark
 from tests.stubs.ses_mail import render
 
 NAMES = ["name", "unsubscribe_url", "a.b", "with space"]

@@ -11,9 +11,9 @@ from botocore.serialize import create_serializer
 from mailout.adapters.aws import AwsAccess
 from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.adapters.ses.letters import Letter, letter_of
-from mailout.content.model import UNSUBSCRIBE_URL, Content, mark
-from mailout.delivery.port import Mail
-from mailout.delivery.protocol import Attempt
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Attempt
 
 LINK = "https://example.org/leave?token=ä{{v0}}"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore, database
-from mailout.audience.port import SubscriberRow
-from mailout.errors import HomeUnwritable, StoreMismatch, StoreUnavailable
+from mailout.base.errors import HomeUnwritable, StoreMismatch, StoreUnavailable
+from mailout.letters.audience.port import SubscriberRow
 from tests.clocks import FakeClock
 
 ROOT = Path(__file__).parents[4]
@@ -70,7 +70,7 @@ def test_processes_that_open_a_fresh_file_at_once_all_succeed(tmp_path: Path) ->
     """`mailout up` starts the gateway and a sender together, on a machine that has no store yet."""
     script = (
         "import sys; from pathlib import Path; from mailout.adapters.sqlite import SqliteStore;"
-        "from mailout.clock import SystemClock; print('ready', flush=True); sys.stdin.readline();"
+        "from mailout.base.clock import SystemClock; print('ready', flush=True); sys.stdin.readline();"
         "[SqliteStore(Path(name), SystemClock()).check() for name in sys.argv[1:]]"
     )
     paths = [str(tmp_path / f"{number}" / "mailout.db") for number in range(15)]

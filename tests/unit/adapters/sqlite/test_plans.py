@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.delivery.states import State
+from mailout.outbox.delivery.states import State
 from tests.clocks import FakeClock
 from tests.contract.scenes import GRACE, Sender, buckets, mailout, result
 

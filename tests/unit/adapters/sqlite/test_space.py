@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.queue.port import Recipient
+from mailout.outbox.queue.port import Recipient
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import LEASE, enqueue
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore, database
-from mailout.errors import StoreMismatch, StoreUnavailable
+from mailout.base.errors import StoreMismatch, StoreUnavailable
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, mailout, result
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from mailout.adapters.supabase.client import SupabaseRpc
-from mailout.errors import (
+from mailout.base.errors import (
     NotFound,
     SettingsError,
     StoreError,

@@ -1,0 +1,1 @@
+"""Composes the rest: which parts there are, and how they run."""

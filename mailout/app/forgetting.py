@@ -1,0 +1,68 @@
+"""Erasing a person everywhere on this machine: the store, the reports, the archives. Counts stay."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from mailout.app import wiring
+from mailout.app.engine import Engine
+from mailout.base.errors import NotFound
+from mailout.base.settings import Settings
+from mailout.outbox.feedback.port import Forgotten
+from mailout.outbox.queue.mailout import Status
+
+ALL = 100_000
+
+
+@dataclass
+class Erased:
+    """What was touched, and what is still out of reach."""
+
+    done: Forgotten
+    mail_files: list[Path] = field(default_factory=list)  # of the folder transport: they are left alone
+    archives: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)  # archives on other machines
+
+    @property
+    def out_of_reach(self) -> str:
+        if not self.missing:
+            return ""
+        return f"Archives that are not on this machine were not looked into: {', '.join(self.missing)}."
+
+
+def forget(engine: Engine, address: str) -> Erased:
+    """NotFound: nothing was known of this (normalised) address."""
+    instead = f"forgotten:{sha256(address.encode()).hexdigest()[:32]}"
+    erased = Erased(engine.store.forget(address, instead))
+    _in_archives(engine, erased, address, instead)
+    done = erased.done
+    if not (done.subscribers or done.messages or done.events or done.errors or erased.archives):
+        raise NotFound(f"Nothing is known of {address}.", remedy=erased.out_of_reach or None)
+    for mailout in done.mailouts:
+        engine.report(mailout)
+    erased.mail_files = wiring.mail_files(engine.settings, address)
+    return erased
+
+
+def forget_here(settings: Settings, address: str) -> Erased:
+    """The same for a process that has no engine: the gateway."""
+    engine = wiring.build(settings)
+    with closing(engine.store):
+        return forget(engine, address)
+
+
+def _in_archives(engine: Engine, erased: Erased, address: str, instead: str) -> None:
+    """After the store: what is archived from now on has nothing of them any more."""
+    folder = wiring.archive_folder(engine.settings)
+    for mailout in engine.store.mailouts(statuses=(Status.COMPLETED, Status.CANCELLED), limit=ALL):
+        if mailout.archived_to is None:
+            continue
+        changed = folder.forget(mailout.archived_to, address, instead)
+        if changed is None:
+            erased.missing.append(mailout.archived_to)
+        elif any(changed):
+            erased.archives.append(mailout.archived_to)
+            engine.reporting.forget(mailout.id, address, instead)

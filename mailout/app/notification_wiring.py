@@ -1,0 +1,102 @@
+"""Chooses the parts that send a producer's notifications, around an engine."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+from mailout.adapters.folder import safe_name
+from mailout.adapters.producer.database import copy_database, read_producer_queue
+from mailout.adapters.producer.queue import ProducerSqlite
+from mailout.app.engine import Engine
+from mailout.base.clock import SystemClock
+from mailout.base.errors import SettingsError
+from mailout.base.private_files import make_home
+from mailout.base.settings import Settings
+from mailout.kinds.notifications.job import LOCK_SECONDS, JobOptions
+from mailout.kinds.notifications.messages import WorkerOptions
+from mailout.kinds.notifications.notifications import NotificationWorker
+from mailout.kinds.notifications.port import ProducerQueue
+from mailout.letters.content.notification_templates import NotificationTemplates
+from mailout.outbox.delivery.protocol import Timing
+
+
+def notification_worker(
+    engine: Engine, db: Path | None = None, *, in_place: bool = False, leave_other_channels: bool = False
+) -> NotificationWorker:
+    """For one producer's database. A rehearsal works on a copy of it, unless it is told not to."""
+    settings = engine.settings
+    source, base_url = require_notify(settings)
+    path = _database(settings, db)
+    on_a_copy = engine.rehearses and not in_place
+    if on_a_copy:
+        path = copy_database(path, make_home(settings.mailout_home) / "notify" / f"{safe_name(source)}.db")
+    rate, zone = engine.sending.rate(), ZoneInfo(settings.send_timezone)
+    return NotificationWorker(
+        producer=ProducerSqlite(
+            path,
+            worker=f"{engine.sending.worker}-{uuid4().hex[:8]}",
+            clock=engine.clock,
+            lock_seconds=LOCK_SECONDS,
+            update_subscriptions=settings.notify_update_subscriptions,
+        ),
+        store=engine.store,
+        templates=NotificationTemplates(
+            make_home(settings.mailout_home) / "templates",
+            zone,
+            settings.org_name or settings.from_name or "",
+        ),
+        send=partial(engine.sending.send_single_mails, until_idle=True),
+        clock=engine.clock,
+        options=WorkerOptions(
+            source=source,
+            provider=settings.mailout_transport,
+            zone=zone,
+            job=JobOptions(base_url, settings.notify_locale, settings.notify_template_version),
+            batch=min(100, max(1, int(rate * 10))) if rate else 100,
+            lost_after=Timing.of(settings.lock_seconds).settle_wait,
+            rehearsal=engine.rehearses,
+            on_a_copy=on_a_copy,
+            leave_other_channels=leave_other_channels,
+        ),
+    )
+
+
+def requeue_notification(settings: Settings, id: int, db: Path | None = None) -> None:
+    path = _database(settings, db)
+    with closing(ProducerSqlite(path, worker="requeue", clock=SystemClock())) as producer:
+        producer.requeue(id)
+
+
+def require_notify(settings: Settings) -> tuple[str, str]:
+    """The producer's name and site; without them no worker starts."""
+    if not settings.notify_source:
+        raise SettingsError(
+            "NOTIFY_SOURCE: is missing.",
+            remedy="Give the producer a name and keep it: by it, nothing is sent again when its file moves.",
+        )
+    if not settings.notify_base_url:
+        raise SettingsError(
+            "NOTIFY_BASE_URL: is missing.",
+            remedy="Set it to the producer's site: mails link to /subscriptions/… and /unsubscribe there.",
+        )
+    return settings.notify_source, settings.notify_base_url
+
+
+def _database(settings: Settings, db: Path | None) -> Path:
+    path = db or settings.notify_db
+    if path is None:
+        raise SettingsError(
+            "NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file, or use --db."
+        )
+    return path
+
+
+def producer_queue(settings: Settings, status: str | None = None) -> ProducerQueue:
+    """How the queue in NOTIFY_DB stands; nothing is changed."""
+    if settings.notify_db is None:
+        raise SettingsError("NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file.")
+    return read_producer_queue(settings.notify_db, status=status)

@@ -1,0 +1,282 @@
+"""Chooses the parts: in the core only it, the other wiring modules and `examination` know the adapters."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from mailout.adapters.folder import FolderTransport, mails_to
+from mailout.adapters.journals.files import FileJournals
+from mailout.adapters.markdown_file import MarkdownFiles
+from mailout.adapters.sqlite import SqliteStore
+from mailout.app.engine import Engine
+from mailout.app.media_wiring import media_store
+from mailout.app.sending import Sending
+from mailout.base.clock import Clock, SystemClock
+from mailout.base.errors import SettingsError, UsageError
+from mailout.base.private_files import keep_private, make_home
+from mailout.base.settings import Settings, load_settings
+from mailout.insight.alerts.sender import AlertSender
+from mailout.insight.metrics.counted import counted
+from mailout.insight.page_status.updates import PageReports
+from mailout.insight.reporting.reports import Reporting
+from mailout.insight.retention.archiving import Archiving
+from mailout.kinds.mailouts.mailouts import MailoutIntake
+from mailout.kinds.mailouts.readiness import EmailsForTests
+from mailout.letters.content.port import Source
+from mailout.letters.content.refs import names_a_file, page_id_of
+from mailout.outbox.delivery.port import REHEARSING, Journals, Transport
+from mailout.outbox.feedback.suppression import SuppressionList
+from mailout.outbox.queue.deferrals import Deferrals
+from mailout.outbox.queue.limits import Limits
+from mailout.outbox.queue.snapshot import QueueForecast
+from mailout.store import Store
+
+if TYPE_CHECKING:
+    from mailout.adapters.notion import NotionDatabases, NotionPages
+    from mailout.adapters.parquet import ParquetArchive
+    from mailout.adapters.sns_certificates import SnsCertificates
+    from mailout.adapters.sns_topics import SnsTopics
+    from mailout.adapters.sqs import SqsQueue
+
+
+def build(
+    settings: Settings,
+    clock: Clock | None = None,
+    *,
+    store: Store | None = None,
+    transport: Transport | None = None,
+    journals: Journals | None = None,
+    source_of: Callable[[str], Source] | None = None,
+    worker: str | None = None,
+    inline: bool = False,
+) -> Engine:
+    """Everything that sends, from the settings; a part that is handed in takes the place of its own."""
+    clock = clock or SystemClock()
+    home = make_home(settings.mailout_home)
+    store = store or open_store(settings, clock)
+    transport = transport or make_transport(settings, clock)
+    notion = notion_pages(settings, clock)
+    pages = PageReports(store, notion, clock, transport.name)
+    rehearses = transport.name == REHEARSING
+    forecast = _queue_forecast(settings, store, transport.scope, rehearses=rehearses)
+    limits, test_emails = limits_of(settings), EmailsForTests(settings)
+    sources = source_of or partial(_source_of, notion)
+    intake = MailoutIntake(
+        settings, store, pages, media_store(settings), sources, test_emails, rehearses=rehearses
+    )
+    sending = Sending(
+        settings=settings,
+        store=store,
+        transport=transport,
+        journals=journals or FileJournals(home / "journal" / _place(settings)),
+        clock=clock,
+        limits=limits,
+        worker=worker or f"{socket.gethostname()}-{os.getpid()}",
+        pages=pages,
+        queue_forecast=forecast,
+        deferrals=Deferrals(store, limits, settings),
+        test_emails=test_emails,
+        render_again=intake.render_again,
+        csv_folder=home / "reports",
+        inline=inline,
+    )
+    reporting = Reporting(
+        *(store, pages, forecast, home / "reports", limits.timezone, transport.name),
+        census=lambda id: store.article_batch(id).census,
+    )
+    alert_sender = AlertSender(store, transport, settings, limits.timezone)
+    return Engine(settings, store, clock, limits, pages, forecast, intake, sending, reporting, alert_sender)
+
+
+def open_store(settings: Settings, clock: Clock | None = None) -> Store:
+    """Where everything is kept: Supabase if it is set, else the SQLite file in `MAILOUT_HOME`."""
+    clock = clock or SystemClock()
+    if settings.supabase_url and settings.supabase_service_role_key:
+        from mailout.adapters.supabase import SupabaseStore  # a second to import: only for whoever uses it
+
+        store = SupabaseStore.connect(
+            settings.supabase_url, settings.supabase_service_role_key.get_secret_value()
+        )
+        store.check()
+        return counted(store, clock)
+    return counted(SqliteStore(make_home(settings.mailout_home) / "mailout.db", clock), clock)
+
+
+def _place(settings: Settings) -> str:
+    """Which store the journals speak of: another one would not know their sessions."""
+    return urlsplit(settings.supabase_url).netloc if settings.supabase_url else "sqlite"
+
+
+def limits_of(settings: Settings) -> Limits:
+    return Limits(
+        timezone=ZoneInfo(settings.send_timezone),
+        per_hour=settings.limit_per_hour,
+        per_day=settings.limit_per_day,
+        window=settings.send_window,
+        days=settings.send_days,
+        warmup=settings.warmup,
+    )
+
+
+def queue_forecast(settings: Settings, store: Store) -> QueueForecast:
+    """How the queue will go on, for whoever does not send."""
+    rehearses = settings.mailout_transport == "folder"
+    return _queue_forecast(settings, store, _scope(settings), rehearses=rehearses)
+
+
+def _queue_forecast(settings: Settings, store: Store, scope: str, *, rehearses: bool) -> QueueForecast:
+    rate = settings.send_rate_per_sec
+    return QueueForecast(store, limits_of(settings), rate=rate, scope=scope, rehearses=rehearses)
+
+
+def _scope(settings: Settings) -> str:
+    """As the transport's own, without making one."""
+    if settings.mailout_transport == "ses":
+        from mailout.adapters.aws import AwsAccess
+        from mailout.adapters.ses import scope_of
+
+        return scope_of(AwsAccess.of(settings).region_name)
+    return FolderTransport.scope
+
+
+def make_transport(settings: Settings, clock: Clock) -> Transport:
+    """Nothing leaves the machine unless `MAILOUT_TRANSPORT=ses`."""
+    if settings.mailout_transport == "ses":
+        # boto3 takes a quarter of a second to import: only for whoever uses it.
+        from mailout.adapters.ses import SesConfig, SesTransport
+
+        return SesTransport(SesConfig.of(settings))
+    return FolderTransport(settings.mailout_home / "outbox", clock)
+
+
+def mail_files(settings: Settings, email: str) -> list[Path]:
+    """What the folder transport has written to an address."""
+    return mails_to(settings.mailout_home / "outbox", email)
+
+
+def _source_of(notion: NotionPages | None, ref: str) -> Source:
+    if page_id_of(ref):
+        if notion is None:
+            raise SettingsError(
+                "NOTION_TOKEN: is missing, and this is a Notion page.",
+                remedy="Make an integration in Notion, share the page with it, and set its token.",
+            )
+        return notion
+    if names_a_file(ref):
+        return MarkdownFiles()
+    raise UsageError(
+        f"{ref} is neither a Notion page nor a Markdown file.",
+        remedy="Give a page's id or address, or the path of a file that is there.",
+    )
+
+
+def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
+    """Where mailouts are written, and where it is shown what became of them; None: nobody gave us a token."""
+    if settings.notion_token is None:
+        return None
+    from mailout.adapters.notion import NotionConfig, NotionPages
+
+    return NotionPages(NotionConfig.of(settings), clock)
+
+
+def notion_databases(settings: Settings, clock: Clock | None = None) -> NotionDatabases:
+    """Makes the databases to write in."""
+    from mailout.adapters.notion import NotionConfig, NotionDatabases
+
+    return NotionDatabases(NotionConfig.of(settings), clock or SystemClock())
+
+
+def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str], object] | None:
+    """Reads one page, for somebody who waits: one try, a few seconds. SourceNotFound: it is not there."""
+    if settings.notion_token is None:
+        return None
+    from mailout.adapters.notion import NotionConfig, NotionSource
+
+    config = replace(NotionConfig.of(settings), timeout=5.0, attempts=1)
+    return NotionSource(config, clock or SystemClock()).load_page
+
+
+# ── Retention ────────────────────────────────────────────────────────────────────────────────────
+
+
+def archive_folder(settings: Settings, out: Path | None = None) -> ParquetArchive:
+    """`MAILOUT_HOME/archive`, or another folder."""
+    from mailout.adapters.parquet import ParquetArchive  # polars takes a quarter of a second to import
+
+    home = make_home(settings.mailout_home)
+    return ParquetArchive(out or home / "archive", home)
+
+
+def archiving(engine: Engine, out: Path | None = None) -> Archiving:
+    return Archiving(
+        engine.store,
+        archive_folder(engine.settings, out),
+        report=engine.reporting.keep,
+        # Without Notion there is nothing to update.
+        waits_for_page=lambda: set(engine.store.due_reports() if engine.pages.reporter else ()),
+    )
+
+
+# ── What comes back ──────────────────────────────────────────────────────────────────────────────
+
+
+def sns_certificates(settings: Settings, clock: Clock | None = None) -> SnsCertificates:
+    from mailout.adapters.sns_certificates import SnsCertificates
+
+    return SnsCertificates(make_home(settings.mailout_home) / "certs", clock or SystemClock())
+
+
+def sns_topics(settings: Settings) -> SnsTopics:
+    """A topic is spoken to in its own region; the client is made when one has to be."""
+    from mailout.adapters.aws import AwsAccess
+    from mailout.adapters.sns_topics import SnsTopics
+
+    access, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_sns
+    return SnsTopics(lambda region: access.client("sns", region=region, endpoint_url=endpoint))
+
+
+def event_queue(settings: Settings) -> SqsQueue | None:
+    """The SQS queue, if there is one."""
+    if settings.sqs_queue_url is None:
+        return None
+    from mailout.adapters.aws import AwsAccess
+    from mailout.adapters.sqs import SqsQueue
+
+    client = AwsAccess.of(settings).client("sqs", endpoint_url=settings.aws_endpoint_url_sqs)
+    return SqsQueue(client, settings.sqs_queue_url)
+
+
+def suppression_list(settings: Settings) -> SuppressionList:
+    from mailout.adapters.aws import AwsAccess
+    from mailout.adapters.ses.suppression import SesSuppression
+
+    client = AwsAccess.of(settings).client("sesv2", endpoint_url=settings.aws_endpoint_url_sesv2)
+    return SesSuppression(client, SystemClock())
+
+
+# ── The engine of this process ───────────────────────────────────────────────────────────────────
+
+_engine: Engine | None = None
+
+
+def engine() -> Engine:
+    """The process's own engine, built on first use from the environment: what Prefect's tasks work with."""
+    global _engine
+    if _engine is None:
+        keep_private()  # a worker that Prefect itself has started does not
+        _engine = build(load_settings())
+    return _engine
+
+
+def use(other: Engine | None) -> None:
+    """Let this process work with another engine (the demo's, a test's)."""
+    global _engine
+    _engine = other

@@ -1,0 +1,1 @@
+"""What everybody may import: time, errors, ids, settings, logs, addresses."""

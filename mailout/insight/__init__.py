@@ -1,0 +1,1 @@
+"""What people see of it: reports, history, metrics, alerts, checks, retention."""

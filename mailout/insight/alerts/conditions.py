@@ -1,0 +1,209 @@
+"""What deserves an alert, and in which words: a pure decision over what was seen.
+
+No subscriber's address gets into one: mail to an administrator is copied, forwarded and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+
+from mailout.base.redact import redact_text
+from mailout.base.time_format import lasting, spoken
+from mailout.insight.alerts.port import Alert, AlertKind, Facts
+from mailout.insight.reporting.phrases import NextStep, count, headline, resuming, settling, waiting
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
+
+DAY = 86_400.0
+QUOTA_TELL, QUOTA_OVER = 0.10, 0.20
+"""Told when a tenth is left: early enough for the alert itself to leave, and to shift a mailout to tomorrow.
+Over when a fifth is: the window slides, and an account that is near the line would be reported all day."""
+DOUBT_GRACE = 900.0
+"""An event settles most doubts within minutes; and before a quarter of an hour nobody may send them again."""
+EVENTS_WAIT = 600.0
+"""They are applied within seconds."""
+EVENTS_UNHEARD = 1800.0
+"""SES reports a message within seconds, rarely within minutes."""
+
+
+def alerts(facts: Facts, zone: tzinfo) -> Sequence[Alert]:
+    """Whatever holds now; `sender` says when an alert of it is due."""
+    found = [
+        *(alert for mailout in facts.mailouts for alert in _of_mailout(mailout, facts, zone)),
+        *_quota(facts),
+        *_events_waiting(facts),
+        *_events_unheard(facts, zone),
+    ]
+    return [_without_addresses(alert) for alert in found]
+
+
+def _without_addresses(alert: Alert) -> Alert:
+    """A provider's message, quoted as the reason of a wait, may name one."""
+    subject, text, name = (redact_text(words) for words in (alert.subject, alert.text, alert.name))
+    return replace(alert, subject=subject, text=text, name=name)
+
+
+# ── A mailout ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_mailout(mailout: Mailout, facts: Facts, zone: tzinfo) -> Iterator[Alert]:
+    reason = mailout.defer_reason
+    if mailout.status is Status.PENDING and reason in WAITS_FOR_A_PERSON:
+        yield _deferred(mailout, reason, zone)
+    if mailout.ledger.unknown:
+        yield _unknown(mailout, facts.expects_events)
+
+
+def _deferred(mailout: Mailout, reason: DeferReason, zone: tzinfo) -> Alert:
+    """Whoever paused it knows; that it is still paused a day later may be forgotten. Told once."""
+    by_hand = reason is DeferReason.PAUSED
+    back = NextStep("Or take it back; what has left has left:", f"mailout queue cancel {mailout.id}")
+    return Alert(
+        key=f"deferred {mailout.id} {reason}",
+        kind=AlertKind.DEFERRED,
+        subject=f"{'Still paused' if by_hand else 'Waits for you'}: {_title(mailout)}",
+        text=_lines(
+            f"{_title(mailout)} does not go on by itself.",
+            waiting(mailout, zone) or "",
+            headline(mailout),
+            *_steps([*resuming(mailout), back]),
+            *_where(mailout),
+        ),
+        about=f"mailout.{mailout.id}",
+        name=_title(mailout),
+        mailout=mailout.id,
+        reason=reason,
+        grace=DAY if by_hand else 0.0,
+        remind=not by_hand,
+    )
+
+
+def _unknown(mailout: Mailout, expects_events: bool) -> Alert:
+    n = mailout.ledger.unknown
+    by_event = " An event from SES would settle them; none has come so far." if expects_events else ""
+    return Alert(
+        key=f"unknown {mailout.id}",
+        kind=AlertKind.UNKNOWN,
+        subject=f"{count(n, 'message')} in doubt: {_title(mailout)}",
+        text=_lines(
+            f"{count(n, 'message')} of {_title(mailout)} {'was' if n == 1 else 'were'} handed over, and no"
+            f" answer came back. Until the last is settled, the mailout counts as failed.{by_event}",
+            headline(mailout),
+            *_steps(settling(mailout)),
+            *_where(mailout),
+        ),
+        about=f"mailout.{mailout.id}",
+        name=_title(mailout),
+        mailout=mailout.id,
+        grace=DOUBT_GRACE,
+    )
+
+
+def _title(mailout: Mailout) -> str:
+    return f"“{mailout.subject}”" if mailout.subject else f"the mailout from {mailout.ref}"
+
+
+def _where(mailout: Mailout) -> Sequence[str]:
+    return (
+        "Everything about it:",
+        f"  mailout queue show {mailout.id}",
+        f"Mailout {mailout.id}, from {mailout.ref}.",
+    )
+
+
+# ── The provider ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _quota(facts: Facts) -> Iterator[Alert]:
+    left, most = facts.quota_left, facts.signs.quota_most
+    key = f"quota {facts.scope}"
+    if left is None or not most:
+        return
+    line = QUOTA_OVER if key in facts.signs.holding else QUOTA_TELL
+    if left > line * most:
+        return
+    left = max(0, left)
+    yield Alert(
+        key=key,
+        kind=AlertKind.QUOTA,
+        subject="The provider's quota is nearly spent" if left else "The provider's quota is spent",
+        text=_lines(
+            f"{left:,} of the {count(most, 'message')} that the provider ({facts.scope}) takes in 24 hours"
+            f" {'is' if left == 1 else 'are'} left.",
+            "Nothing is lost: a mailout that does not fit waits (quota_exhausted) and goes on by itself as"
+            " the 24 hours pass. When each will be done:",
+            "  mailout status",
+            "If that is too late, ask AWS for a higher sending quota (Service Quotas, Amazon SES).",
+        ),
+        about=f"quota.{facts.scope}",
+        name=f"the quota of {facts.scope}",
+    )
+
+
+# ── What comes back ──────────────────────────────────────────────────────────────────────────────
+
+UNAPPLIED = (
+    "Meanwhile bounces and complaints change nothing, messages in doubt stay in doubt, and the counts stand"
+    " still."
+)
+
+
+def _events_waiting(facts: Facts) -> Iterator[Alert]:
+    since, now = facts.signs.events_waiting_since, facts.signs.now
+    if since is None or now - since < EVENTS_WAIT:
+        return
+    n = facts.signs.events_waiting
+    yield Alert(
+        key="events waiting",
+        kind=AlertKind.EVENTS,
+        subject="SES events wait to be applied",
+        text=_lines(
+            f"{count(n, 'SES event')} {'waits' if n == 1 else 'wait'} in the inbox, the oldest for"
+            f" {lasting(now - since)}. {UNAPPLIED}",
+            "To apply them now:",
+            "  mailout events",
+            "The flow ingest_ses_events does it within seconds. Why it did not is on Prefect's pages; whether"
+            " it is deployed and a worker runs:",
+            "  mailout doctor",
+        ),
+        about="events",
+        name="SES events",
+    )
+
+
+def _events_unheard(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
+    since, now = facts.signs.unheard_since, facts.signs.now
+    if not facts.expects_events or since is None or now - since < EVENTS_UNHEARD:
+        return
+    yield Alert(
+        key="events unheard",
+        kind=AlertKind.EVENTS,
+        subject="No SES events come back",
+        text=_lines(
+            f"Mail has left through SES since {spoken(since, zone)}, and not one event has come back in"
+            f" {lasting(now - since)}. {UNAPPLIED}",
+            "Whether the configuration set publishes its events:",
+            "  mailout doctor",
+            "Then, on their way here: the SNS subscription of the gateway's /ses-events is confirmed, or that"
+            " of the queue in SQS_QUEUE_URL; the topic stands in SNS_TOPIC_ARNS; the gateway runs, and its"
+            " log refuses nothing.",
+        ),
+        about="events",
+        name="SES events",
+    )
+
+
+# ── On paper ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _steps(steps: Sequence[NextStep]) -> Iterator[str]:
+    for step in steps:
+        yield step.advice
+        yield f"  {step.command}"
+
+
+def _lines(*parts: str) -> str:
+    """A paragraph each; a command stands indented under what it is for."""
+    text = "\n\n".join(part for part in parts if part)
+    return text.replace("\n\n  ", "\n  ")

@@ -1,0 +1,98 @@
+"""The words of alerts (what is looked at, what is said, what was said), and what they need of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from mailout.outbox.delivery.port import Outbox
+from mailout.outbox.delivery.single_mails import SingleMails
+from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import Queue
+
+
+class AlertKind(StrEnum):
+    """What an alert is about; `mailout.alert.<kind>` is the event that Prefect gets."""
+
+    DEFERRED = "deferred"  # a mailout waits for a person
+    UNKNOWN = "unknown"  # a mailout has messages in doubt
+    QUOTA = "quota"  # the provider's quota is nearly spent
+    EVENTS = "events"  # SES events are not applied, or do not come
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What the store shows besides its mailouts."""
+
+    now: float  # the store's time, before anything else was looked at
+    quota_most: int | None = None  # what the provider allows in 24 hours; None: no limit, or never asked
+    events_waiting: int = 0  # in the inbox
+    events_waiting_since: float | None = None
+    unheard_since: float | None = None  # mail left through SES, and no event has come since; None: one has
+    holding: frozenset[str] = frozenset()  # keys of what was seen the last time
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that alerts are decided on."""
+
+    signs: Signs
+    mailouts: Sequence[Mailout] = ()  # those that need a person
+    scope: str = ""  # whose quota it is
+    quota_left: int | None = None  # the effective one; None: no limit
+    expects_events: bool = False  # SES, with a configuration set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """Something that a person should know. The same key is the same thing, for as long as it lasts."""
+
+    key: str
+    kind: AlertKind
+    subject: str
+    text: str
+    about: str  # `mailout.<id>`, `quota.<account>` or `events`: the event's resource
+    name: str  # the same for people
+    mailout: str | None = None  # its id
+    reason: str | None = None  # why a mailout waits
+    grace: float = 0.0  # it may pass by itself: sent once it has lasted so many seconds
+    remind: bool = True  # sent again each day, for a week
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Something that lasts, and which alerts of it were sent."""
+
+    key: str
+    since: float
+    tries: int = 0  # to send it, ever
+    failed: int = 0  # since it was last sent
+    tried_at: float | None = None
+    told_at: float | None = None
+
+
+class Alerts(Protocol):
+    """Which alerts were sent, so that two workers, or the next minute, do not repeat one."""
+
+    def alert_signs(self, scope: str) -> Signs:
+        """What there is to see besides the mailouts that need a person."""
+        ...
+
+    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
+        """These hold, and no others, as was seen then; what is known of each.
+
+        Whoever looked earlier and comes late neither ends nor revives what another has seen since.
+        """
+        ...
+
+    def claim_alert(self, known: Known) -> bool:
+        """Whether it is ours to send: nobody has tried since. Until it is sent, the try has failed."""
+        ...
+
+    def alert_sent(self, key: str) -> None: ...
+
+
+class AlertStore(Alerts, SingleMails, Outbox, Queue, Protocol):
+    """What alerts are decided from."""

@@ -1,0 +1,106 @@
+"""Finds what is due and sends it: in the log, to whoever listens (Prefect), and by mail to `ADMIN_EMAIL`.
+
+The mail is a single mail like others, in the outbox: paced, counted, tried again. A provider that refuses
+everything refuses this too; until it leaves, the log and the event are what there is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from mailout.base import ids
+from mailout.base.addresses import normalise
+from mailout.base.settings import Settings
+from mailout.insight.alerts.conditions import alerts
+from mailout.insight.alerts.letter import MOST, letter
+from mailout.insight.alerts.port import Alert, AlertStore, Facts, Known
+from mailout.outbox.delivery.port import REHEARSING, Transport
+from mailout.outbox.delivery.single_mails import OURS, SingleMail
+
+log = logging.getLogger("mailout.alerts")
+
+Announce = Callable[[Alert], None]
+
+REMIND_EVERY = 86_400.0
+REMIND_FOR = 7 * 86_400.0
+"""Whoever has not acted after a week has decided."""
+RETRY_AFTER = (60.0, 300.0, 1800.0, 3600.0)
+"""After one that did not get into the outbox: the store was away, or a process was killed. The last one again
+and again."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AlertSender:
+    """Any number of them may look at one store: each alert is sent by one."""
+
+    store: AlertStore
+    transport: Transport
+    settings: Settings
+    zone: tzinfo
+
+    def look(self) -> Sequence[tuple[Alert, Known]]:
+        """What is due. What has ended is noted: should it come back, it is sent again."""
+        facts = self._facts()
+        found = {alert.key: alert for alert in alerts(facts, self.zone)}
+        known = self.store.alerts_hold(list(found), facts.signs.now)
+        return [
+            (found[one.key], one)
+            for one in sorted(known, key=lambda one: one.since)
+            if is_due(found[one.key], one, facts.signs.now)
+        ]
+
+    def send_alerts(self, announce: Announce) -> Sequence[Alert]:
+        """Send what is due; what was sent, by mail or otherwise."""
+        mine = [(alert, known) for alert, known in self.look()[:MOST] if self.store.claim_alert(known)]
+        for alert, known in mine:
+            if not known.failed:  # else it was said before, and only the mail is not in the outbox
+                log.warning("%s: %s", alert.subject, " ".join(alert.text.split()))
+                announce(alert)
+        due = [alert for alert, _ in mine]
+        if due:
+            self._hand_in(due, mine[0][1])
+        for alert in due:
+            self.store.alert_sent(alert.key)
+        return due
+
+    def _facts(self) -> Facts:
+        scope = self.transport.scope
+        signs = self.store.alert_signs(scope)  # first: its time is before all that is seen
+        return Facts(
+            signs=signs,
+            mailouts=self.store.needing_a_person(),
+            scope=scope,
+            quota_left=self.store.quota(scope),
+            expects_events=self.transport.name == "ses" and bool(self.settings.ses_configuration_set),
+        )
+
+    def _hand_in(self, alerts: Sequence[Alert], first: Known) -> None:
+        """Into the outbox, if there is somebody to send it to: from there it leaves like every mail."""
+        to = self.settings.admin_email
+        if not to or not self.settings.from_email:
+            log.info("ADMIN_EMAIL or FROM_EMAIL is not set: no mail about it")
+            return
+        id = ids.uuid_of("alert", first.key, str(first.since), str(first.tries))
+        mail = SingleMail(
+            id=id,
+            company_id=OURS,
+            request_id=id,
+            email=str(normalise(to)),
+            content=letter(alerts),
+            from_name="mailout",
+            is_rehearsal=self.transport.name == REHEARSING,
+        )
+        self.store.accept_single_mails([mail])
+
+
+def is_due(alert: Alert, known: Known, now: float) -> bool:
+    """Once while it lasts, again each day for a week, and sooner if the mail failed."""
+    if known.failed and known.tried_at is not None:
+        return now >= known.tried_at + RETRY_AFTER[min(known.failed, len(RETRY_AFTER)) - 1]
+    if known.told_at is not None:
+        old = now - known.since >= REMIND_FOR
+        return alert.remind and not old and now >= known.told_at + REMIND_EVERY
+    return now >= known.since + alert.grace

@@ -1,0 +1,123 @@
+"""What `mailout doctor` finds: one check a line, each with what to do about it.
+
+The parts check themselves (the store, SES, Notion); what is here needs the settings alone. `mail_domain`
+and `event_path` check what takes more than one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mailout.base.addresses import LEFT_OUT, parse_address_list
+from mailout.base.setting_values import is_of_this_machine
+from mailout.base.settings import Settings
+from mailout.insight.doctor.checks import Check, Level
+
+CLOCK_SECONDS = 2.0
+DISK_BYTES = 1_000_000_000
+SECRET_LENGTH = 16
+
+
+def settings_checks(settings: Settings) -> Iterator[Check]:
+    """What a mailout would stop at, known before anybody is asked."""
+    for warning in settings.warnings:
+        yield Check("settings", "warn", warning, "Correct or remove it.")
+    needed = {
+        "FROM_EMAIL": (settings.from_email, "the address that letters come from"),
+        "ORG_NAME": (settings.org_name, "your organisation's name: it stands in the footer"),
+        "ORG_ADDRESS": (settings.org_address, "your postal address: the law asks for it in the footer"),
+        "UNSUBSCRIBE_BASE_URL": (settings.unsubscribe_base_url, "where the gateway's /unsubscribe is"),
+        "UNSUBSCRIBE_SECRET": (settings.unsubscribe_secret, "a long random text, and keep it"),
+    }
+    weak = {check.name: check for check in _unsubscribing(settings)}
+    for name, (value, what) in needed.items():
+        if value:
+            yield weak.get(name) or Check(name, "ok", "is set")
+        else:
+            yield Check(name, "fail", "is missing; no mail leaves without it", f"Set it to {what}.")
+    yield _test_emails(settings)
+    yield _admin_email(settings)
+    yield _media(settings)
+
+
+def _unsubscribing(settings: Settings) -> Iterator[Check]:
+    """Set, and yet not good enough for real readers."""
+    url, secret = settings.unsubscribe_base_url, settings.unsubscribe_secret
+    if url and settings.mailout_transport == "ses" and is_of_this_machine(url):
+        message = "is an address of this machine: nobody who gets a letter could leave"
+        remedy = "Set it to the gateway's /unsubscribe, as the world reaches it (docs/feedback.md)."
+        yield Check("UNSUBSCRIBE_BASE_URL", "fail", message, remedy)
+    elif url and settings.mailout_transport == "ses" and not url.lower().startswith("https://"):
+        message = "is not https, and mail programs show their unsubscribe button for https alone"
+        yield Check(
+            "UNSUBSCRIBE_BASE_URL", "warn", message, "Put the gateway behind TLS; docs/feedback.md says how."
+        )
+    if secret and len(secret.get_secret_value()) < SECRET_LENGTH:
+        remedy = "Set a long random one before the first mail: openssl rand -hex 32"
+        yield Check("UNSUBSCRIBE_SECRET", "warn", "is short: whoever guesses it can sign links", remedy)
+
+
+def _test_emails(settings: Settings) -> Check:
+    parsed = parse_address_list(settings.test_emails)
+    if not parsed.addresses:
+        remedy = "Set it to one or more addresses, separated by commas."
+        return Check("TEST_EMAILS", "warn", "holds no valid address; test runs stop at it", remedy)
+    if parsed.rejected:
+        wrong = ", ".join(written for written, _ in parsed.rejected)
+        return Check("TEST_EMAILS", "warn", f"left out: {wrong}", "Correct or remove them.")
+    n = len(parsed.addresses)
+    return Check("TEST_EMAILS", "ok", f"tests go to {'1 address' if n == 1 else f'{n} addresses'}")
+
+
+def _admin_email(settings: Settings) -> Check:
+    if settings.admin_email:
+        return Check("ADMIN_EMAIL", "ok", "gets what waits for a person")
+    remedy = "Set it to the address of whoever looks after mailout."
+    return Check("ADMIN_EMAIL", "warn", "is missing; nobody learns when a mailout waits for a person", remedy)
+
+
+def _media(settings: Settings) -> Check:
+    if settings.media_bucket or settings.media_supabase_bucket:
+        bucket = settings.media_bucket or settings.media_supabase_bucket
+        return Check("media", "ok", f"kept in the bucket {bucket}")
+    if settings.media_base_url or settings.public_url:
+        return Check("media", "ok", f"served from {settings.media_base_url or settings.public_url}")
+    level: Level = "fail" if settings.mailout_transport == "ses" else "warn"
+    remedy = "Set PUBLIC_URL (the gateway's address), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET."
+    return Check("media", level, "pictures can be seen on this machine alone", remedy)
+
+
+def clock_check(difference: float) -> Check:
+    """Slots and limits go by the store's time; what people read in logs goes by this machine's."""
+    if abs(difference) <= CLOCK_SECONDS:
+        return Check("clock", "ok", f"{abs(difference):.1f} s from the store's")
+    way = "behind" if difference > 0 else "ahead of"
+    remedy = "Let this machine set its clock from the network (NTP)."
+    return Check("clock", "warn", f"{abs(difference):.0f} s {way} the store's", remedy)
+
+
+def disk_check(free: int) -> Check:
+    """A journal that cannot be written stops the sending; a report that cannot be written is missed later."""
+    if free >= DISK_BYTES:
+        return Check("disk", "ok", f"{free / 1e9:,.1f} GB free in MAILOUT_HOME")
+    level: Level = "warn" if free >= DISK_BYTES / 10 else "fail"
+    return Check(
+        "disk", level, f"{free / 1e6:,.0f} MB free in MAILOUT_HOME", "Make room, or move MAILOUT_HOME."
+    )
+
+
+def people_checks(active: int, left_out: Mapping[str, int]) -> Iterator[Check]:
+    """Is there anybody to write to, and who is there in vain?"""
+    if active:
+        yield Check("subscribers", "ok", f"{active:,} {'is' if active == 1 else 'are'} active")
+    else:
+        remedy = "Import some: mailout subscribers import FILE.csv"
+        yield Check("subscribers", "warn", "nobody is on the list yet", remedy)
+    for reason, n in left_out.items():
+        remedy = "Look at `email_problem` in the table subscribers, and correct the address."
+        yield Check(
+            "subscribers",
+            "warn",
+            f"{n:,} active {'one gets' if n == 1 else 'ones get'} no mail: {LEFT_OUT[reason]}",
+            remedy,
+        )

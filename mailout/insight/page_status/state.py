@@ -1,0 +1,87 @@
+"""What the page of a mailout says of it: read from the queue alone, so that it can be updated at any time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mailout.insight.reporting.phrases import NextStep, headline, next_steps, resuming, why
+from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
+
+WAITS = "Waits for a person: "
+"""How a note begins that is out of date once the mailout goes on."""
+
+
+class PageStatus(StrEnum):
+    """What a page's status can be; an adapter knows what a workspace calls them."""
+
+    DRAFT = "draft"  # being written; a test run returns to it
+    READY = "ready"  # asks to be sent
+    SENDING = "sending"  # its content is frozen
+    SEND = "send"  # done
+    FAILED = "failed"  # done, not for everybody; or stopped before it began
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageState:
+    """None: as it is."""
+
+    status: PageStatus
+    is_test: bool = False
+    is_rehearsal: bool = False
+    note: str | None = None  # a line for whoever reads the page
+    sent_at: float | None = None
+    sent_count: int | None = None
+    failed_count: int | None = None
+    delivered_count: int | None = None
+    bounce_rate: float | None = None
+    unsub_rate: float | None = None
+
+
+def page_state(mailout: Mailout) -> PageState:
+    """Tests and rehearsals leave no trace; a real one that is over has its `sent_at`, also if it failed."""
+    over = mailout.status in (Status.COMPLETED, Status.CANCELLED)
+    if mailout.is_test:
+        return PageState(status=PageStatus.DRAFT if over else PageStatus.SENDING, is_test=True)
+    if mailout.is_rehearsal:
+        return _rehearsal(mailout) if over else PageState(status=PageStatus.SENDING, is_rehearsal=True)
+    if not over:
+        return PageState(status=PageStatus.SENDING, note=_waiting(mailout))
+    sent = mailout.outcome is MailoutOutcome.SENT
+    ledger, came_back = mailout.ledger, mailout.metrics
+    return PageState(
+        status=PageStatus.SEND if sent else PageStatus.FAILED,
+        note=None if sent else " ".join((headline(mailout), *map(_in_words, next_steps(mailout)))),
+        # Taken back before anybody got it: it has not been sent.
+        sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
+        sent_count=ledger.sent,
+        failed_count=ledger.failed,
+        delivered_count=came_back.get("delivered", 0) if came_back else None,
+        bounce_rate=_share(mailout, "bounced") if came_back else None,
+        unsub_rate=_share(mailout, "unsubscribed") if came_back else None,
+    )
+
+
+def _share(mailout: Mailout, metric: str) -> float:
+    """Of what was sent. Nothing sent: nothing to divide by."""
+    sent = mailout.ledger.sent
+    return round(mailout.metrics.get(metric, 0) / sent, 4) if sent else 0.0
+
+
+def _waiting(mailout: Mailout) -> str | None:
+    """What it waits for and how it goes on, if that takes a person: whoever writes reads the page alone."""
+    reason = why(mailout)
+    if mailout.status is not Status.PENDING or reason is None or mailout.deferred_until is not None:
+        return None
+    return " ".join((f"{WAITS}{reason}", *map(_in_words, resuming(mailout))))
+
+
+def _in_words(step: NextStep) -> str:
+    return f"{step.advice} {step.command}"
+
+
+def _rehearsal(mailout: Mailout) -> PageState:
+    n = mailout.ledger.sent
+    written = "1 letter was" if n == 1 else f"{n:,} letters were"
+    note = f"Rehearsed: {written} written to a folder."
+    return PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=note)

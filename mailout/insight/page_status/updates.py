@@ -1,0 +1,215 @@
+"""Keeps the pages of mailouts, and the errors database, up to date.
+
+What is to be written is noted in the store before it is tried: a page that cannot be written now is written
+later, and a finished mailout never fails because Notion is away.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mailout.base import ids
+from mailout.base.clock import Clock
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import (
+    MailoutError,
+    SourceError,
+    SourceNotFound,
+    SourceRefused,
+    SourceUnavailable,
+    StoreError,
+)
+from mailout.insight.page_status.failures import grouped, new_failures
+from mailout.insight.page_status.port import PageReporter, PageStore
+from mailout.insight.page_status.state import PageState, PageStatus, page_state
+from mailout.letters.content.document import Problem, problem_line
+from mailout.letters.content.port import Kind
+from mailout.letters.content.refs import page_id_of
+from mailout.outbox.queue.mailout import Mailout, Status
+from mailout.outbox.queue.port import mailout_or_none
+
+log = logging.getLogger("mailout.reporting")
+
+DOWN_SECONDS = 60.0
+"""After a failure nothing is tried for so long: whoever waits for us need not wait for Notion as well."""
+ERRORS_AT_ONCE = 100
+ERRORS_OF = 7 * 86_400.0
+"""Errors older than a week are not reported any more: an errors database may be set up late."""
+RATES_CHANGE_FOR = 30 * 86_400.0
+ALL = 100_000
+"""Mailouts: more than anybody has."""
+UNCHANGED = "Rehearsed before, and not changed since: nothing was written."
+
+
+class PageReports:
+    """Without a reporter it does nothing."""
+
+    def __init__(self, store: PageStore, reporter: PageReporter | None, clock: Clock, provider: str) -> None:
+        self.reporter = reporter
+        self._store = store
+        self._clock = clock
+        self._provider = provider
+        self._pages = _Line(clock, "a page")
+        self._errors = _Line(clock, "the errors database")
+
+    @property
+    def away(self) -> bool:
+        """Whether telling a page failed just now: then nothing is tried for a while."""
+        return self._pages.is_down
+
+    def update(self, id: str) -> bool:
+        """Show on its page how the mailout stands, or later. False: the page could not be written now."""
+        if self.reporter is None:
+            return True
+        mailout = self._store.mailout(id)
+        if mailout.kind is not Kind.NOTION:  # it has no page, but it may have errors
+            self._report_errors_of(mailout)
+            return True
+        self._store.ask_report(id)
+        asked = self._store.due_reports().get(id, 0)
+        # Read after it was asked for: what is written is at least as new as what is ticked off.
+        return self._tell(self._store.mailout(id), asked)
+
+    def update_later(self, mailout: Mailout) -> None:
+        """Whoever updates what is due next updates this, too."""
+        if self.reporter is not None and mailout.kind is Kind.NOTION:
+            self._store.ask_report(mailout.id)
+
+    def update_due(self) -> None:
+        """Everything that could not be written before, and how those stand that are being sent."""
+        if self.reporter is None:
+            return
+        for id, asked in self._store.due_reports().items():
+            self._tell(self._store.mailout(id), asked)
+        self.report_errors()
+
+    def refresh(self) -> None:
+        """Counts and rates of the last weeks' mailouts: deliveries and bounces come in late."""
+        since = self._store.now() - RATES_CHANGE_FOR
+        for mailout in self._store.mailouts(statuses=(Status.COMPLETED,), limit=ALL) if self.reporter else ():
+            recent = mailout.completed_at is not None and mailout.completed_at >= since
+            leaves_a_trace = not (mailout.is_test or mailout.is_rehearsal)
+            if mailout.kind is Kind.NOTION and leaves_a_trace and mailout.metrics and recent:
+                self._store.ask_report(mailout.id)
+        self.update_due()
+
+    def refuse(self, ref: str, why: str, *, already_sent: bool = False, rehearsed: bool = False) -> None:
+        """A page that cannot be sent asks no more: a person corrects it and asks again.
+
+        It gets no `sent_at`: nothing was sent. One that was sent before goes back to how that ended, one that
+        was only rehearsed to being a draft.
+        """
+        self.report_errors()
+        real = mailout_or_none(self._store, ids.mailout_id(ref))
+        status = PageStatus.SEND if already_sent else PageStatus.FAILED
+        state = replace(page_state(real) if real else PageState(status=status), note=why)
+        if rehearsed:
+            state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
+        self._show(ref, state, if_ready=True)
+
+    def show_findings(self, ref: str, problems: Sequence[Problem]) -> None:
+        """On the page, for its author. Not repeated later: the next run looks again."""
+        lines = [problem_line(problem) for problem in problems]
+        self._write_page(lambda reporter: reporter.show_findings(ref, lines))
+
+    def report_errors(self) -> None:
+        """New errors, each once. One whose answer was lost may be reported again: better twice than never."""
+        reporter = self.reporter
+        if reporter is None or not reporter.keeps_errors:
+            return
+        since = self._store.now() - ERRORS_OF
+        while errors := self._store.unreported_errors(since, ERRORS_AT_ONCE):
+            for error, numbers in grouped(errors):
+                if not self._record(reporter, error):
+                    return
+                self._store.errors_reported(numbers)
+
+    def _tell(self, mailout: Mailout, asked: int) -> bool:
+        """Due until its end was written: a process that dies in between leaves it to the next one."""
+        # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
+        tried_out = mailout.is_test or mailout.is_rehearsal
+        real = mailout_or_none(self._store, ids.mailout_id(mailout.ref)) if tried_out else None
+        written = self._show(mailout.ref, page_state(real or mailout))
+        if written and mailout.status in (Status.COMPLETED, Status.CANCELLED):
+            self._store.report_made(mailout.id, asked)
+        self._report_errors_of(mailout)
+        return written
+
+    def _show(self, ref: str, state: PageState, *, if_ready: bool = False) -> bool:
+        return self._write_page(lambda reporter: reporter.show(ref, state, if_ready=if_ready))
+
+    def _write_page(self, write: Callable[[PageReporter], None]) -> bool:
+        reporter = self.reporter
+        if reporter is None:
+            return False
+        try:
+            return self._pages.attempt(lambda: write(reporter))
+        except SourceNotFound as error:
+            log.warning("There is no page to update any more: %s", error.message)
+            return True
+
+    def _report_errors_of(self, mailout: Mailout) -> None:
+        if self.reporter is not None and self.reporter.keeps_errors and mailout.status != Status.PROCESSING:
+            failures = new_failures(self._store, mailout, self._provider)
+            if failures:
+                self._store.record_errors(failures)
+        self.report_errors()
+
+    def _record(self, reporter: PageReporter, error: ErrorRecord) -> bool:
+        """With its mailout in words; it belongs to the mailout's page."""
+        page = page_id_of(error.mailout or "")  # of one that stopped before it was a mailout
+        subject = None
+        if error.mailout and (mailout := mailout_or_none(self._store, error.mailout)):
+            page = mailout.ref if mailout.kind is Kind.NOTION else None
+            subject = mailout.subject
+            error = replace(error, mailout=f"{mailout.subject} ({mailout.id})")
+        try:
+            return self._errors.attempt(lambda: _record_somehow(reporter, error, page, subject))
+        except SourceNotFound as missing:
+            log.warning("The errors database cannot be found: %s", missing)
+            return False
+
+
+def _record_somehow(
+    reporter: PageReporter, error: ErrorRecord, page: str | None, subject: str | None
+) -> None:
+    """A record that Notion will never take must not hold back those behind it."""
+    for where in dict.fromkeys((page, None)):  # the page may be of a database that cannot be pointed to
+        try:
+            reporter.record(error, where, subject)
+        except (SourceUnavailable, SourceRefused, SourceNotFound):
+            raise
+        except SourceError as refused:
+            said = refused.message
+        else:
+            return
+    log.warning("Notion: an error is in the store alone, because its record is refused: %s", said)
+
+
+class _Line:
+    """The way to one place in Notion. After a failure it is down for a while."""
+
+    def __init__(self, clock: Clock, place: str) -> None:
+        self._clock = clock
+        self._place = place
+        self._up_at = clock.monotonic()
+
+    @property
+    def is_down(self) -> bool:
+        return self._clock.monotonic() < self._up_at
+
+    def attempt(self, write: Callable[[], None]) -> bool:
+        """False: not written. The store knows that it is due, so this is no error of the mailout's."""
+        if self.is_down:
+            return False
+        try:
+            write()
+        except (StoreError, SourceNotFound):
+            raise
+        except MailoutError as error:
+            log.warning("Notion: %s could not be updated and will be updated later: %s", self._place, error)
+            self._up_at = self._clock.monotonic() + DOWN_SECONDS
+            return False
+        return True

@@ -1,0 +1,190 @@
+"""What to do about a code, for all of them: `status` tells it, and docs/errors.md is made from it.
+
+What the codes of an enum mean is said beside its members; what SES's mean for a message, in `error_codes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mailout.base.errors import AbortCode
+from mailout.outbox.delivery.error_codes import ANSWERS
+from mailout.outbox.delivery.protocol import OutcomeKind
+from mailout.outbox.queue.mailout import DeferReason
+
+
+class Code(NamedTuple):
+    meaning: str
+    remedy: str
+
+
+_RESUME = "then `mailout queue resume ID`."
+_SETTLE = "SES's event settles it; else look whether it arrived: `mailout queue settle ID --as …`."
+
+WAITING: Mapping[DeferReason, str] = {
+    DeferReason.RATE_PER_HOUR: "Nothing: it goes on at the next full hour. Or raise `LIMIT_PER_HOUR`.",
+    DeferReason.DAILY_LIMIT: "Nothing: it goes on the next day. Or raise `LIMIT_PER_DAY` or `WARMUP`.",
+    DeferReason.OUTSIDE_HOURS: "Nothing: it goes on when `SEND_WINDOW` opens on one of `SEND_DAYS`.",
+    DeferReason.QUOTA_EXHAUSTED: "Nothing: it goes on when the quota frees. Or ask AWS for more.",
+    DeferReason.TRANSIENT_ERRORS: "Nothing: it tries again by itself. If it lasts, see `mailout doctor`.",
+    DeferReason.PAUSED: "When it may go on, `mailout queue resume ID`.",
+    DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
+    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: fix it, {_RESUME}",
+    DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
+    DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`; then it goes on.",
+}
+
+STOPPED: Mapping[AbortCode, str] = {
+    AbortCode.SUBJECT_REQUIRED: "Give it a subject: the page's title, or `subject:` in the file.",
+    AbortCode.EMPTY_BODY: "Write something.",
+    AbortCode.TEST_EMAILS_EMPTY: "Set `TEST_EMAILS` to one or more valid addresses.",
+    AbortCode.MAILOUT_ALREADY_SENT: "For those who failed: `mailout queue retry ID`."
+    " Another letter needs another page, or another `id:` in the file.",
+    AbortCode.FOOTER_ENV_MISSING: "Set `ORG_NAME`, `ORG_ADDRESS`, `UNSUBSCRIBE_BASE_URL` and"
+    " `UNSUBSCRIBE_SECRET`.",
+    AbortCode.MEDIA_UNAVAILABLE: "Put the picture where the text says, or give it an https address; see that"
+    " `PUBLIC_URL` or the bucket is right; then send again.",
+    AbortCode.VARIABLE_MISSING: "Give the variable a fallback, `{{ first_name | friend }}`, or import the"
+    " values: `mailout subscribers import`.",
+    AbortCode.INVALID_TEMPLATE: "At most 512 KB and a subject of 150 characters; no script, no `javascript:`"
+    " address, no event handler. Take it out, then send again.",
+}
+
+MESSAGES: Mapping[str, Code] = {
+    "INVALID_EMAIL": Code("the address cannot be written to", "Correct the address in the subscribers list."),
+    "INVALID_PAYLOAD": Code(
+        "the message cannot be put together",
+        "Shorten or correct UNSUBSCRIBE_BASE_URL: its links must fit into a header.",
+    ),
+    "INVALID_TEMPLATE": Code(
+        "a variable of the content has no value for this recipient",
+        "Give the recipient a value for every variable of the content.",
+    ),
+    "RECIPIENT_NOT_FOUND": Code(
+        "the recipient is not there, was deleted, or is another company's",
+        "Correct the recipient's id, or add them to `recipients`.",
+    ),
+    "FOLDER_FULL": Code("the disk has no room for another file", "Free some space: it goes on by itself."),
+    "FOLDER_UNWRITABLE": Code(
+        "the outbox folder takes no file", "Let this user write to `MAILOUT_HOME`/outbox, then send again."
+    ),
+    "SENDER_DIED": Code("its sender died during the call", _SETTLE),
+    "OUTCOME_UNKNOWN": Code("it was handed over and no answer came back", _SETTLE),
+    "MESSAGE_REJECTED": Code(
+        "SES took the message and then rejected it: it found a virus in it",
+        "Look at the files and links of the letter; send another one.",
+    ),
+    "RENDERING_FAILURE": Code(
+        "SES could not fill the message's template",
+        "Set `SES_MODE=single`, `mailout queue retry ID`, and report this.",
+    ),
+    "NO_CODE": Code(
+        "it failed, and nobody said why", "`mailout status --message ID` shows every step it took."
+    ),
+}
+"""Of single messages, beside SES's own."""
+
+NOTES: Mapping[str, Code] = {
+    "content_block_unsupported": Code(
+        "a block of the page has no form in mail; its words are there, if it has any",
+        "Look at `mailout preview`; write it with another kind of block.",
+    ),
+    "content_too_long": Code("only the first blocks of the page are in the mail", "Shorten the page."),
+    "headline_missing": Code(
+        "people whose slices of an article have no title were skipped",
+        "Give one of their slices a title; `mailout article census` counts them.",
+    ),
+    "html_clipped": Code("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),
+    "link_dropped": Code(
+        "a link leads nowhere in a mail; its words are there",
+        "Write the whole address, with `https://`, or `mailto:`.",
+    ),
+    "picture_dropped": Code(
+        "a picture lies where mail cannot reach it",
+        "Put the file beside the letter, or give its whole `https://` address.",
+    ),
+    "picture_without_alt": Code(
+        "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."
+    ),
+    "set_to_done_by_hand": Code(
+        "a page was set to `Send` by hand and has never been sent",
+        "`Send` means done; to send it, set `Ready`.",
+    ),
+    "subject_long": Code(
+        "a subject is over 60 characters", "Say the most important first, or make it shorter."
+    ),
+    "link_private": Code(
+        "a link leads into a private Notion workspace", "Publish the page and link to that, or take it out."
+    ),
+    "link_without_scheme": Code("an address is written without `https://`", "Write it whole."),
+    "pictures_without_text": Code(
+        "a letter has pictures and hardly any words", "Say the essential in words too."
+    ),
+    "placeholder_text": Code(
+        "`TK`, `TODO` or lorem ipsum is still in a letter", "Write what was meant, or take it out."
+    ),
+    "variable_unfilled": Code(
+        "something between `{{` and `}}` is no variable and goes out as it stands",
+        "Write `{{ name }}` in one style; `\\{{` is a brace that is meant.",
+    ),
+    "contrast_low": Code(
+        "coloured words have a contrast under 4.5", "Choose another colour for them or for what is behind."
+    ),
+    "cannot_be_sent": Code(
+        "a mailout that was asked for was refused", "The message says why; fix it, then ask again."
+    ),
+    "event_unreadable": Code(
+        "something in the inbox is no event of SES", "See who else writes to the topic or the queue."
+    ),
+    "event_refused": Code(
+        "the store refused an event; it is among the dead letters", "Report it with the text of the message."
+    ),
+    "unknown_event_type": Code(
+        "SES reported something that this version does not know; nothing was changed", "Nothing; or upgrade."
+    ),
+    "sns_subscription_ended": Code(
+        "somebody ended the topic's subscription: no more events come",
+        "Subscribe it again, if that was not meant.",
+    ),
+    "usage_drift": Code(
+        "a counter says less than the messages charged to it, which cannot be",
+        "Report it; limits may be overstepped by the difference until the hour or day ends.",
+    ),
+}
+"""In the errors database and in `mailout status`. They stop nothing that was not stopped already."""
+
+DOES: Mapping[OutcomeKind, str] = {
+    OutcomeKind.PERMANENT: "the message has failed",
+    OutcomeKind.TRANSIENT: "the message is tried again, up to `MAX_ATTEMPTS`",
+    OutcomeKind.THROTTLED: (
+        "sending slows down; it costs no attempt, unless the message alone is throttled: then every fifth"
+        " time. After a minute of nothing else the mailout waits: `transient_errors`"
+    ),
+    OutcomeKind.QUOTA: "the mailout waits: `quota_exhausted`",
+    OutcomeKind.STOP: "the mailout waits: `configuration_error`",
+    OutcomeKind.UNKNOWN: "the message is unknown, and never sent again by itself",
+}
+"""What mailout does about an answer of SES."""
+
+_TRIED_AGAIN = (OutcomeKind.TRANSIENT, OutcomeKind.THROTTLED)
+_BY_ITSELF: Mapping[OutcomeKind, str] = {
+    OutcomeKind.TRANSIENT: "Nothing: it is tried again by itself.",
+    OutcomeKind.THROTTLED: "Nothing; if it happens often, lower `SEND_RATE_PER_SEC`.",
+    OutcomeKind.UNKNOWN: _SETTLE,
+}
+
+
+def remedy_of(code: str, *, failed: bool = False) -> str:
+    """What a person can do about a message's code; empty for one that we do not know.
+
+    `failed`: it was the message's last attempt, so nothing happens by itself any more.
+    """
+    if code in MESSAGES:
+        return MESSAGES[code].remedy
+    row = ANSWERS.get(code)
+    if row is None:
+        return ""
+    if failed and row.kind in _TRIED_AGAIN:
+        return "All its attempts are spent: when the cause is gone, `mailout queue retry` sends it again."
+    return row.remedy or _BY_ITSELF.get(row.kind, "")

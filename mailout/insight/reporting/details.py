@@ -1,0 +1,50 @@
+"""The small print of a mailout, as pairs of a label and a text: the same in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from mailout.base.time_format import lasting, spoken
+from mailout.insight.reporting.census import census_lines, census_table
+from mailout.insight.reporting.phrases import CAME_BACK, count, forecast_text, mode
+from mailout.insight.reporting.summary import Summary
+
+
+def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
+    """Only what there is to say."""
+    mailout = summary.mailout
+    yield "mode", mode(mailout)
+    if mailout.list_key is not None:
+        yield "list", mailout.list_key
+    if mailout.started_at is not None and summary.duration is not None:
+        yield "started", spoken(mailout.started_at, zone)
+        yield ("took" if mailout.completed_at else "so far"), lasting(summary.duration)
+    if summary.rate is not None:
+        yield "rate", f"{summary.rate:,.1f} messages a second"
+    if summary.forecast is not None:
+        yield "forecast", forecast_text(summary.forecast, zone)
+    if summary.note is not None:
+        yield "to look at", summary.note
+    if summary.transport is not None:
+        yield "sent through", summary.transport
+    for reason, n in summary.suppressed.items():
+        yield "suppressed", f"{count(n, 'person', 'people')}: {reason}"
+    if summary.census is not None:
+        for line in census_lines(summary.census):
+            yield "census", line
+        for row in census_table(summary.census):
+            people, size = count(row["recipients"], "person", "people"), row["bytes"] / 1000
+            yield "variant", f"{people}, {size:.1f} KB: {row['subject']} ({row['slices']})"
+    for event, n in sorted(mailout.metrics.items()):
+        if event not in CAME_BACK:
+            yield event, f"{n:,}"
+
+
+def identifiers(summary: Summary) -> Iterator[tuple[str, str]]:
+    """What machines and support need, and nobody else reads."""
+    mailout = summary.mailout
+    yield "mailout", mailout.id
+    yield "written in", f"{mailout.kind.value}: {mailout.ref}"
+    if mailout.content_hash is not None:
+        yield "content", mailout.content_hash

@@ -1,0 +1,52 @@
+"""Where reports lie, and how a whole file takes the place of another at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from mailout.base.errors import HomeUnwritable
+
+
+def csv_path(reports: Path, mailout_id: str) -> Path:
+    return reports / f"{mailout_id}.csv"
+
+
+def html_path(reports: Path, mailout_id: str) -> Path:
+    return reports / f"{mailout_id}.html"
+
+
+def parts_directory(reports: Path, mailout_id: str) -> Path:
+    return reports / mailout_id
+
+
+def replace_address(path: Path, address: str, instead: str) -> None:
+    """Wherever it stands by itself, line by line; a longer one that ends or begins with it is another's."""
+    alone = re.compile(rf"(?<![\w.+-]){re.escape(address)}(?![\w-]|\.\w)")
+    with replacing(path) as file, path.open(encoding="utf-8", newline="") as old:
+        file.writelines(alone.sub(instead, line) for line in old)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """Write beside `path`, then step into its place: a reader sees the old file or the new one, whole.
+
+    HomeUnwritable: the old one is still there.
+    """
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("x", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise HomeUnwritable.because(path, error) from error
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,158 @@
+"""The CSV of a mailout: one line a recipient.
+
+While a mailout is sent, each worker appends what is final to a part of its own; afterwards the whole file is
+made again from the store, because unknown messages are settled later and only the store knows.
+
+The file is safe to open in a spreadsheet: a value that begins like a formula (`=`, `+`, `-`, `@`, a tab or a
+carriage return, also behind `'`) gets a `'` in front. Addresses may begin with `+`, `-` or `=` too; a program
+that reads the file back takes that `'` away again, as the import of subscribers does.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mailout.base.clock import Clock
+from mailout.base.time_format import iso
+from mailout.insight.reporting.files import parts_directory, replacing
+from mailout.outbox.delivery.port import Outbox
+from mailout.outbox.delivery.protocol import Claimed, Ledger, Result
+from mailout.outbox.delivery.states import COLUMN_OF, Column, State
+from mailout.outbox.queue.port import QueueStore
+
+log = logging.getLogger("mailout.reporting")
+
+COLUMNS = ("email", "status", "error_message", "message_id", "sent_at")
+PAGE = 5_000
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FINAL = frozenset({Column.SENT, Column.FAILED, Column.UNKNOWN})
+
+
+def pages(
+    store: Outbox, mailout_id: str, states: Sequence[State] = ()
+) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """All messages of a mailout (in these states) by `seq`. A short page need not be the last: stores may
+    cap pages."""
+    after = 0
+    while page := store.messages(mailout_id, after=after, limit=PAGE, states=states):
+        yield page
+        after = page[-1]["seq"]
+
+
+def write_csv(store: QueueStore, mailout_id: str, path: Path) -> int:
+    """Make `reports/<mailout id>.csv` again from the store; how many lines.
+
+    Once nothing is pending or in flight it says everything that the workers' parts said: they go.
+    """
+    over = store.mailout(mailout_id).ledger.settled
+    lines = 0
+    with replacing(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for page in pages(store, mailout_id):
+            writer.writerows(_line_of(row) for row in page)
+            lines += len(page)
+    if over:
+        _remove_parts(parts_directory(path.parent, mailout_id))
+    return lines
+
+
+def csv_lines(store: Outbox, mailout_id: str) -> Iterator[str]:
+    """The same file as text, a page of messages at a time, for whoever waits for it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for page in pages(store, mailout_id):
+        writer.writerows(_line_of(row) for row in page)
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue()
+
+
+class CsvPart:
+    """Told of every result once it is durable (an `Observer`): one worker's part of the CSV.
+
+    The part is opened again for each call, so that one which was cleared away meanwhile begins again, and so
+    that all of it is in the file when the call returns. A full disk costs the part, never the mailout.
+    """
+
+    def __init__(self, directory: Path, worker: str, clock: Clock) -> None:
+        self._directory = directory
+        self._name = f"{_as_file_name(worker)}.part.csv"
+        self._clock = clock
+
+    def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
+        moment = self._clock.now()
+        lines: dict[str, list[Sequence[str]]] = {}
+        for claimed, result in results:
+            if claimed.mailout_id is not None and COLUMN_OF[result.state] in _FINAL:
+                lines.setdefault(claimed.mailout_id, []).append(_line_now(claimed, result, moment))
+        for mailout_id, new in lines.items():
+            try:
+                self._append(parts_directory(self._directory, mailout_id) / self._name, new)
+            except OSError as error:
+                log.warning("the CSV part of mailout %s misses %d lines: %s", mailout_id, len(new), error)
+
+    def _append(self, path: Path, lines: Sequence[Sequence[str]]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        with path.open("a", encoding="utf-8", newline="") as file:
+            if file.tell() == 0:
+                writer.writerow(COLUMNS)
+            writer.writerows(lines)
+            file.write(text.getvalue())
+
+
+def status_of(state: State) -> str:
+    """The ledger's word for it; what is in flight is still pending to whoever reads a file."""
+    column = COLUMN_OF[state]
+    return Column.PENDING.value if column is Column.IN_FLIGHT else column.value
+
+
+def safe(value: str | None) -> str:
+    """A value that no spreadsheet takes for a formula."""
+    if not value:
+        return ""
+    return f"'{value}" if value.lstrip("'").startswith(_FORMULA) else value
+
+
+def _line_of(row: Mapping[str, Any]) -> Sequence[str]:
+    state = State(row["state"])
+    sent_at = row["sent_at"] if state is State.SENT else None
+    return _line(row["email"], state, row["error_message"], row["ses_message_id"], sent_at)
+
+
+def _line_now(claimed: Claimed, result: Result, moment: float) -> Sequence[str]:
+    sent_at = moment - result.age if result.state is State.SENT else None
+    return _line(claimed.email, result.state, result.message, result.provider_message_id, sent_at)
+
+
+def _line(
+    email: str, state: State, error: str | None, provider_message_id: str | None, sent_at: float | None
+) -> Sequence[str]:
+    error = None if state is State.SENT else error
+    return safe(email), status_of(state), safe(error), safe(provider_message_id), iso(sent_at) or ""
+
+
+def _remove_parts(directory: Path) -> None:
+    if not directory.is_dir():
+        return
+    for part in directory.glob("*.part.csv"):
+        part.unlink(missing_ok=True)
+    with suppress(OSError):  # a sender has begun another part, or another run was faster
+        directory.rmdir()
+
+
+def _as_file_name(worker: str) -> str:
+    """A worker's name (`host:4711`) as a file name: nothing in it can leave the directory."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", worker).strip("-") or "worker"

@@ -1,0 +1,228 @@
+"""What became of one mailout, gathered once and shown in many ways."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from mailout.base.redact import redact_text
+from mailout.base.time_format import iso
+from mailout.insight.reporting.phrases import next_steps
+from mailout.insight.reporting.queue_json import mailout_dict
+from mailout.insight.reporting.rows import pages
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.states import COLUMN_OF, Column, State
+from mailout.outbox.queue.forecast import Forecast
+from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import QueueStore
+
+if TYPE_CHECKING:
+    import polars as pl
+
+BUCKETS = 60
+FIRST_ADDRESSES = 5
+PAUSE = 300.0
+"""No message for longer than this: it was not being sent, so the time does not count against the rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Failures with the same code."""
+
+    code: str
+    count: int
+    message: str  # the first one's
+    addresses: tuple[str, ...]  # the first few
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Messages sent in equal parts of the time from the first to the last."""
+
+    start: float
+    end: float
+    counts: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    def edges(self) -> Iterator[tuple[float, int]]:
+        """(moment, sent until then), from the start with none to the end with all."""
+        width = (self.end - self.start) / len(self.counts)
+        yield self.start, 0
+        for index, sent in enumerate(accumulate(self.counts), start=1):
+            yield self.start + index * width, sent
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One mailout as it stands at `as_of`."""
+
+    mailout: Mailout
+    as_of: float
+    transport: str | None = None
+    failures: tuple[FailureGroup, ...] = ()  # the most frequent first
+    unknown_addresses: tuple[str, ...] = ()  # the first few
+    suppressed: Mapping[str, int] = field(default_factory=dict)  # by reason
+    timeline: Timeline | None = None  # None: nothing sent
+    census: Mapping[str, Any] | None = None  # of an article: its variants, and who was left out
+    rate: float | None = None  # messages a second while it was being sent; None: too few to say
+    forecast: Forecast | None = None  # None: it is over, or nobody asked
+    note: str | None = None  # what whoever sent it has to say besides
+    goes_on_by: float | None = None  # nobody sends it any more: when the queue goes on at the latest
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds from its start to its end, or until now; waits included."""
+        started = self.mailout.started_at
+        return None if started is None else max(0.0, (self.mailout.completed_at or self.as_of) - started)
+
+    def redacted(self, hide: Callable[[str], str] = redact_text) -> Summary:
+        """The same with addresses hidden, for places that more people can read."""
+        mailout = self.mailout
+        note, defer_note = (hide(said) if said else said for said in (self.note, mailout.defer_note))
+        return replace(
+            self,
+            mailout=replace(mailout, subject=hide(mailout.subject), defer_note=defer_note),
+            failures=tuple(
+                replace(
+                    group,
+                    message=hide(group.message),
+                    addresses=tuple(map(hide, group.addresses)),
+                )
+                for group in self.failures
+            ),
+            unknown_addresses=tuple(map(hide, self.unknown_addresses)),
+            suppressed={hide(reason): n for reason, n in self.suppressed.items()},
+            note=note,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: times in ISO 8601, UTC."""
+        timeline = self.timeline
+        return {
+            **mailout_dict(self.mailout, self.forecast),
+            "as_of": iso(self.as_of),
+            "first_sent_at": iso(timeline.start) if timeline else None,
+            "last_sent_at": iso(timeline.end) if timeline else None,
+            "duration_seconds": self.duration,
+            "rate_per_second": self.rate,
+            "transport": self.transport,
+            "goes_on_by": iso(self.goes_on_by),
+            "failures": [asdict(group) for group in self.failures],
+            "unknown_addresses": list(self.unknown_addresses),
+            "suppressed": dict(self.suppressed),
+            "census": self.census,
+            "sent_over_time": list(timeline.counts) if timeline else [],
+            "note": self.note,
+            "next_steps": [asdict(step) for step in next_steps(self.mailout)],
+        }
+
+
+def summarise(
+    store: QueueStore,
+    mailout_id: str,
+    *,
+    transport: str | None = None,
+    forecast: Forecast | None = None,
+    note: str | None = None,
+    census: Callable[[str], Mapping[str, Any]] | None = None,
+) -> Summary:
+    """Read a mailout once, page by page.
+
+    `transport`, `forecast` and `note` are known to whoever sends; `census` reads an article's.
+    Of every message only its time is kept (8 bytes), so a million of them take little room.
+    """
+    mailout = store.mailout(mailout_id)
+    tally = _Tally()
+    for page in pages(store, mailout_id):
+        tally.add(page)
+    import polars as pl  # a quarter of a second: only for whoever counts
+
+    moments = pl.Series("at", tally.sent_at, dtype=pl.Float64)
+    return Summary(
+        mailout=mailout,
+        as_of=store.now(),
+        transport=transport,
+        failures=tally.failures(),
+        unknown_addresses=tuple(tally.unknown),
+        suppressed=dict(sorted(tally.suppressed.items())),
+        census=census(mailout_id) if census and mailout.kind is Kind.ARTICLE else None,
+        timeline=timeline_of(moments),
+        rate=rate_of(moments),
+        forecast=forecast,
+        note=note,
+    )
+
+
+class _Tally:
+    """What is remembered of the messages that have been read."""
+
+    def __init__(self) -> None:
+        self.sent_at: array[float] = array("d")
+        self.unknown: list[str] = []
+        self.suppressed: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._first: dict[str, list[Mapping[str, Any]]] = {}
+
+    def add(self, page: Sequence[Mapping[str, Any]]) -> None:
+        for row in page:
+            column = COLUMN_OF[State(row["state"])]
+            if column is Column.SENT:
+                self.sent_at.append(row["sent_at"])
+            elif column is Column.FAILED:
+                self._fail(row)
+            elif column is Column.UNKNOWN and len(self.unknown) < FIRST_ADDRESSES:
+                self.unknown.append(row["email"])
+            elif column is Column.SUPPRESSED:
+                self.suppressed[row["error_message"] or "left in the meantime"] += 1
+
+    def _fail(self, row: Mapping[str, Any]) -> None:
+        code = row["error_code"] or "NO_CODE"
+        self._failed[code] += 1
+        first = self._first.setdefault(code, [])
+        if len(first) < FIRST_ADDRESSES:
+            first.append({"email": row["email"], "message": row["error_message"]})
+
+    def failures(self) -> tuple[FailureGroup, ...]:
+        return tuple(
+            FailureGroup(
+                code=code,
+                count=count,
+                message=self._first[code][0]["message"] or "",
+                addresses=tuple(row["email"] for row in self._first[code]),
+            )
+            for code, count in sorted(self._failed.items(), key=lambda item: (-item[1], item[0]))
+        )
+
+
+def timeline_of(moments: pl.Series, buckets: int = BUCKETS) -> Timeline | None:
+    """Equal parts from the first moment to the last; one part if all are the same."""
+    if moments.is_empty():
+        return None
+    ordered = moments.sort()
+    start, end = float(ordered[0]), float(ordered[-1])
+    if start == end:
+        return Timeline(start, end, (len(ordered),))
+    places = ((ordered - start) / (end - start) * buckets).floor().clip(0, buckets - 1).cast(int)
+    counts = [0] * buckets
+    for place, count in places.value_counts().iter_rows():
+        counts[place] = count
+    return Timeline(start, end, tuple(counts))
+
+
+def rate_of(moments: pl.Series) -> float | None:
+    """Messages a second between the moments at which some were recorded, without the pauses.
+
+    Those recorded first are left out: when their sending began is not known.
+    """
+    batches = moments.value_counts().sort("at")
+    batches = batches.with_columns(gap=batches["at"].diff())
+    working = batches.filter(batches["gap"] <= PAUSE)
+    seconds, messages = float(working["gap"].sum()), int(working["count"].sum())
+    return messages / seconds if seconds else None

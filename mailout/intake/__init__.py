@@ -1,1 +1,0 @@
-"""From a request to a mailout in the queue."""

@@ -1,0 +1,1 @@
+"""An article: a text for each reader, from slices."""

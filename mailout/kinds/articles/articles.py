@@ -1,0 +1,235 @@
+"""Intake of an article: from slices and an audience to variants, a census, and rows in the outbox."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from mailout.base import ids
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import Abort, AbortCode, UsageError
+from mailout.base.settings import Settings
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
+from mailout.kinds.articles.variants import Census, Variants, counted, problems
+from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
+from mailout.letters.content.article import document_of
+from mailout.letters.content.from_settings import footer_of, from_email_of
+from mailout.letters.content.layout import render
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import Kind
+from mailout.letters.content.slices import Article, Missing, Slice, live
+from mailout.outbox.delivery.protocol import ARTICLE_RETRIES
+from mailout.outbox.queue.mailout import Mailout, NewMailout
+from mailout.outbox.queue.port import Recipient, mailout_or_none
+
+log = logging.getLogger("mailout.articles")
+
+CHUNK = 20_000
+
+
+class ArticleIntake:
+    """What `MailoutIntake` is for letters: whatever would stop a batch stops it before the queue."""
+
+    def __init__(self, settings: Settings, store: IntakeStore, *, rehearses: bool) -> None:
+        self._settings = settings
+        self._store = store
+        self._rehearses = rehearses  # what is sent is written to a folder and reaches nobody
+
+    def live_slices(self, article_key: str) -> list[Slice]:
+        """Those that would be sent now, in the order of the body; there is one at least."""
+        slices = self._store.slices(article_key)
+        found = live(slices, self._store.now())
+        if not found:
+            why = (
+                "is none at all" if not slices else "are only drafts, archived ones, or ones for another time"
+            )
+            raise UsageError(
+                f"No slice of the article {article_key} is published now: there {why}.",
+                remedy="Import some: mailout article import FILE.csv",
+            )
+        return found
+
+    def census(self, article_key: str, audience_filter: Mapping[str, str]) -> Census:
+        """Nothing is written."""
+        audience = self.read_filter(audience_filter)
+        return self._census(article_key, audience, self.live_slices(article_key), keep=lambda content: None)
+
+    def read_filter(self, written: Mapping[str, str]) -> AudienceFilter:
+        audience = read_filter(written, self._store.anybody_has)
+        if audience.list_key != GENERAL and not self._store.anybody_on(audience.list_key):
+            raise FilterError(
+                "list",
+                f"Nobody is on the list {audience.list_key}.",
+                remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
+            )
+        return audience
+
+    def anybody(self, slices: Sequence[Slice], audience: AudienceFilter) -> bool:
+        """Whether somebody would get the article: known as soon as the first one is found."""
+        variants = Variants(slices)
+        verdicts: dict[str, bool] = {}
+        for members in self._members(audience):
+            for key in variants.keys(members).unique():
+                if key not in verdicts:
+                    verdicts[key] = isinstance(variants.article(key), Article)
+                if verdicts[key]:
+                    return True
+        return False
+
+    def enqueue(self, order: ArticleOrder) -> Mailout | None:
+        """Write it into the queue, or find it: a batch is one mailout, however often it is asked for. None:
+        nobody would get it, and nothing was written."""
+        known = self.known(order)
+        if known is not None:
+            return known
+        from_email_of(self._settings)
+        self._store.normalise_addresses()
+        audience = self.read_filter(order.audience_filter)
+        slices = self.live_slices(order.article_key)
+        id = self.id_of(order, slices)
+        try:
+            census = self._census(order.article_key, audience, slices, keep=self._store.put_content)
+        except Abort as abort:
+            self._store.record_errors([ErrorRecord(abort.code, abort.message, "content", mailout=id)])
+            raise
+        if not census.recipients:
+            return None
+        batch = ArticleBatch(
+            article_key=order.article_key,
+            audience=audience.written,
+            as_of=self._store.now(),
+            slices=slices,
+            contents={one.key: one.content_hash for one in census.variants},
+            census=census.to_dict(),
+        )
+        mailout = self._store.enqueue_article(self._new(id, order, audience, census), batch)
+        self._store.record_errors(list(problems(census, id)))
+        return mailout
+
+    def known(self, order: ArticleOrder) -> Mailout | None:
+        """The batch as it was asked for before. Another article under its id is refused."""
+        mailout = mailout_or_none(self._store, self.id_of(order))
+        if mailout is None:
+            return None
+        batch = self._store.article_batch(mailout.id)
+        if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
+            shown = ", ".join(f"{key}={value}" for key, value in batch.audience.items()) or "(none)"
+            raise BatchUsed(
+                f"This batch was asked for with the article {batch.article_key} and the filter {shown}.",
+                remedy="Ask for exactly the same, or give another send_batch_id.",
+            )
+        return mailout
+
+    def id_of(self, order: ArticleOrder, slices: Sequence[Slice] | None = None) -> str:
+        """A rehearsal's is of its content, too: of these slices, or of those that are live."""
+        if not self._rehearses:
+            return ids.article_id(order.campaign_tag, order.send_batch_id)
+        slices = slices or self.live_slices(order.article_key)
+        content = json.dumps([[asdict(one) for one in slices], dict(order.audience_filter)], sort_keys=True)
+        return ids.article_rehearsal_id(order.campaign_tag, order.send_batch_id, ids.uuid_of(content))
+
+    def freeze(self, mailout: Mailout) -> None:
+        """The audience by parts into the outbox, each with its variant. A crash goes on where it was."""
+        freezing = self._store.begin_freezing(mailout.id)
+        if freezing is None:
+            return
+        batch = self._store.article_batch(mailout.id)
+        audience = read_filter(batch.audience, lambda attribute: True)
+        variants = Variants(batch.slices)
+        contents: dict[str, str | None] = dict(batch.contents)
+        self._store.normalise_addresses()
+        for members in self._members(audience, after=freezing.up_to, existed_at=freezing.began):
+            keys = variants.keys(members).to_list()
+            for key in set(keys) - contents.keys():  # of whoever came after the census
+                article = variants.article(key)
+                contents[key] = (
+                    self._store.put_content(self.render(article)) if isinstance(article, Article) else None
+                )
+            recipients = [
+                Recipient(member.email, member.from_name, content_hash)
+                for member, key in zip(members, keys, strict=True)
+                if (content_hash := contents[key]) is not None
+            ]
+            self._store.freeze_recipients(mailout.id, recipients, members[-1].email)
+            log.info("%d recipients are in the outbox", self._store.mailout(mailout.id).ledger.recipients)
+        self._store.freeze_recipients(mailout.id, [], None)
+
+    def render(self, article: Article) -> Content:
+        """Its layout and footer around it."""
+        document = document_of(article)
+        if document.media:
+            raise Abort(
+                AbortCode.MEDIA_UNAVAILABLE,
+                f"a slice shows {document.media[0].source}, and slices have no folder to look in.",
+                remedy="Give the picture's https:// address.",
+            )
+        return render(document, footer_of(self._settings))
+
+    def _members(
+        self, audience: AudienceFilter, *, after: str = "", existed_at: float | None = None
+    ) -> Iterator[Sequence[Member]]:
+        while page := self._store.members(
+            after=after,
+            limit=CHUNK,
+            list_key=audience.list_key,
+            attributes=audience.attributes,
+            existed_at=existed_at,
+        ):
+            after = page[-1].email
+            members = [one for one in page if audience.admits(one.ocd_ids)] if audience.within else page
+            if members:
+                yield members
+
+    def _census(
+        self,
+        article_key: str,
+        audience: AudienceFilter,
+        slices: Sequence[Slice],
+        *,
+        keep: Callable[[Content], object],
+    ) -> Census:
+        variants = Variants(slices)
+        people: Counter[str] = Counter()
+        for members in self._members(audience):
+            people.update(dict(variants.keys(members).value_counts(name="n").iter_rows()))
+        skipped: Counter[Missing] = Counter()
+        found = []
+        for key, n in people.most_common():
+            article = variants.article(key)
+            if isinstance(article, Missing):
+                skipped[article] += n
+                continue
+            content = self.render(article)
+            keep(content)
+            found.append(counted(key, n, article, content))
+        return Census(
+            article_key,
+            audience.written,
+            sorted(found, key=lambda one: (-one.recipients, one.key)),
+            skipped[Missing.NO_SLICES],
+            skipped[Missing.HEADLINE_MISSING],
+        )
+
+    def _new(self, id: str, order: ArticleOrder, audience: AudienceFilter, census: Census) -> NewMailout:
+        delay = self._settings.send_delay  # time to take it back
+        return NewMailout(
+            id=id,
+            kind=Kind.ARTICLE,
+            ref=order.article_key,
+            subject=census.variants[0].title,
+            list_key=audience.list_key,
+            is_rehearsal=self._rehearses,
+            scheduled_at=self._store.now() + delay if delay else None,
+            campaign_tag=order.campaign_tag,
+            send_batch_id=order.send_batch_id,
+            actor=order.actor,
+            retry_plan=ARTICLE_RETRIES,
+        )
+
+
+class BatchUsed(UsageError):
+    """A batch id stands for one article and one audience."""

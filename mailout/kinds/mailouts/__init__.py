@@ -1,0 +1,1 @@
+"""A page or a file becomes a mailout in the queue."""

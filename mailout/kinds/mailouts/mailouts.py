@@ -1,0 +1,274 @@
+"""Intake of a mailout: from what a person wrote to a row in the queue, or a clear reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+
+from mailout.base import ids
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import Abort, AbortCode, MailoutError, SettingsError, UsageError
+from mailout.base.settings import Settings
+from mailout.insight.page_status.updates import PageReports
+from mailout.kinds.articles.articles import ArticleIntake
+from mailout.kinds.articles.port import IntakeStore
+from mailout.kinds.mailouts.readiness import (
+    AlreadyRehearsed,
+    EmailsForTests,
+    Readiness,
+    already_rehearsed,
+    already_sent,
+    cancelled,
+)
+from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
+from mailout.letters.content.document import Problem
+from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
+from mailout.letters.content.layout import render
+from mailout.letters.content.media import keep_media
+from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
+from mailout.letters.content.refs import page_id_of
+from mailout.letters.content.variables import as_written
+from mailout.outbox.delivery.protocol import RetryPlan
+from mailout.outbox.queue.deferrals import needs_a_test
+from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout, Status
+from mailout.outbox.queue.port import mailout_or_none
+
+
+class MailoutIntake:
+    """From a page or file to a mailout in the queue. What would stop it later stops it here, with nothing
+    half-done."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: IntakeStore,
+        pages: PageReports,
+        media: MediaStore,
+        source_of: Callable[[str], Source],
+        test_emails: EmailsForTests,
+        *,
+        rehearses: bool,
+    ) -> None:
+        self.store = store
+        self.pages = pages
+        self.rehearses = rehearses  # what is sent is written to a folder and reaches nobody
+        self._settings = settings
+        self._media = media
+        self._source_of = source_of
+        self._ready = Readiness(settings, store, test_emails, rehearses=rehearses)
+        self._validated: dict[str, Reading] = {}
+        self.articles = ArticleIntake(settings, store, rehearses=rehearses)
+
+    def enqueue(self, ref: str, test: bool | None = None) -> Mailout:
+        """Read the source, refuse what must not be sent, and write the mailout into the queue."""
+        return self.enqueue_loaded(self.load(ref, test))
+
+    def load(self, ref: str, test: bool | None = None) -> LoadedMailout:
+        """Read the source, and refuse what was sent before. Repeatable: it writes nothing to the queue."""
+        reading = self._validated.pop(_name(ref), None) or self._read(ref)
+        is_test = reading.is_test(test)
+        rehearsal = self.rehearses and not is_test
+        with self._aborts_recorded(reading.source):
+            known = None if is_test or rehearsal else self._known(reading)
+            id = None if rehearsal else self._id(reading.source, is_test)
+        return LoadedMailout(reading, is_test=is_test, id=id, known=known)
+
+    def enqueue_loaded(self, loaded: LoadedMailout) -> Mailout:
+        """Render and check it, and write it into the queue with its content. Repeatable: its id is known."""
+        with self._aborts_recorded(loaded.reading.source):
+            if loaded.id is None:
+                return self._rehearse(loaded.reading)
+            return loaded.known or self._enqueue_new(loaded.reading, loaded.id, loaded.is_test)
+
+    def validate(self, ref: str, test: bool | None = None, *, again: bool = False) -> str:
+        """The id it would be queued under, or the error that would stop it. Writes nothing to the queue.
+
+        What was validated is what is queued next: a page is read and rendered once, whoever edits it
+        meanwhile. `again`: rehearse it once more, although nothing has changed.
+        """
+        reading = self._validated[_name(ref)] = self._read(ref, again)
+        is_test = reading.is_test(test)
+        with self._aborts_recorded(reading.source):
+            if self.rehearses and not is_test:
+                self._ready.check(reading)
+                return self._rehearsal(reading)[0]
+            if is_test or self._known(reading) is None:
+                self._ready.check(reading, is_test)  # what cannot be rendered is refused now
+        return self._id(reading.source, is_test)
+
+    def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
+        """Of a mailout that was validated: to how many people it would go; None: to none."""
+        reading = self._validated[_name(ref)]
+        source = reading.source
+        if self.rehearses or reading.is_test(test):
+            return None
+        known = mailout_or_none(self.store, ids.mailout_id(source.ref))
+        if known is not None and known.frozen_at is not None:
+            people = known.ledger.pending
+        else:
+            people = self.store.audience_size(source.list_key)
+        name = source.from_name or self._settings.from_name
+        return Announcement(as_written(source.document.subject), people, name, from_email_of(self._settings))
+
+    def findings(self, ref: str) -> Sequence[Problem]:
+        """What to look at in a mailout that was validated and is not in the queue yet."""
+        reading = self._validated[_name(ref)]
+        return reading.findings if reading.is_rendered else ()
+
+    def _read(self, ref: str, again: bool = False) -> Reading:
+        return Reading(self.source_mailout(ref), self._rendered, again)
+
+    def _rehearse(self, reading: Reading) -> Mailout:
+        self._ready.check(reading)
+        id, known = self._rehearsal(reading)
+        return known or self._enqueue(id, reading, is_test=False)
+
+    def _rehearsal(self, reading: Reading) -> tuple[str, Mailout | None]:
+        """Its id, of the content too: unchanged it is rehearsed once, unless it is asked for again. One that
+        was begun is gone on with."""
+        source = reading.source
+        if source.already_sent:
+            raise already_sent(as_written(source.document.subject))
+        for run in count(1):
+            id = ids.rehearsal_id(source.ref, reading.content.hash, run)
+            known = mailout_or_none(self.store, id)
+            if known is None or known.status in (Status.PENDING, Status.PROCESSING):
+                return id, known
+            if known.status is Status.COMPLETED and not reading.again:
+                raise already_rehearsed(known)
+        raise AssertionError("count() has no end")
+
+    @contextmanager
+    def _aborts_recorded(self, source_mailout: SourceMailout) -> Iterator[None]:
+        try:
+            yield
+        except Abort as abort:
+            error = ErrorRecord(abort.code, abort.message, stage="content", mailout=source_mailout.ref)
+            self.store.record_errors([error])
+            if source_mailout.kind is Kind.NOTION:
+                already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
+                rehearsed = isinstance(abort, AlreadyRehearsed)
+                self.pages.refuse(
+                    source_mailout.ref, str(abort), already_sent=already_sent, rehearsed=rehearsed
+                )
+            else:
+                self.pages.report_errors()
+            raise
+
+    def _known(self, reading: Reading) -> Mailout | None:
+        """A real mailout is one mailout, however often it is asked for; its content is the first one."""
+        mailout = mailout_or_none(self.store, ids.mailout_id(reading.source.ref))
+        if mailout is not None and mailout.status is Status.COMPLETED:
+            raise already_sent(mailout.subject)
+        if mailout is not None and mailout.status is Status.CANCELLED:
+            if mailout.ledger.suppressed != mailout.ledger.recipients:
+                raise cancelled(mailout)
+            return None  # nobody has got it: it may be sent after all
+        if mailout is None or mailout.content_hash is None:
+            if reading.source.already_sent:
+                raise already_sent(as_written(reading.source.document.subject))
+            return None
+        return self._with_content_of(mailout, reading) if self._settings.require_test else mailout
+
+    def render_again(self, mailout: Mailout) -> None:
+        """Of a page that waited for a test, what it says now: only that may be what was tested.
+
+        A file that the queue cannot find keeps the content it was enqueued with.
+        """
+        if mailout.kind is Kind.NOTION and mailout.status is Status.PENDING and needs_a_test(mailout):
+            self._with_content_of(mailout, self._read(mailout.ref))
+
+    def _with_content_of(self, mailout: Mailout, reading: Reading) -> Mailout:
+        """Where nothing of it has left; a test of the new content lets it go on."""
+        if mailout.status is not Status.PENDING or not needs_a_test(mailout):
+            return mailout
+        content = reading.content
+        if content.hash != mailout.content_hash:
+            self._ready.check_variables(reading)
+            self.store.put_content(content)
+            mailout = self.store.set_content(
+                mailout.id, content.hash, as_written(content.subject), replace=True
+            )
+            self._show_findings(reading)
+        tested = self.store.last_test(content_hash=content.hash) is not None
+        if mailout.defer_reason is DeferReason.UNTESTED and tested:
+            mailout = self.store.resume(mailout.id)
+        return mailout
+
+    def _enqueue_new(self, reading: Reading, id: str, is_test: bool) -> Mailout:
+        self._ready.check(reading, is_test)  # renders it, before the queue knows of it
+        self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
+        mailout = self._enqueue(id, reading, is_test=is_test)
+        if mailout.status is Status.CANCELLED:
+            raise cancelled(mailout)
+        return mailout
+
+    def _enqueue(self, id: str, reading: Reading, *, is_test: bool) -> Mailout:
+        source_mailout, content = reading.source, reading.content
+        mailout = self.store.enqueue(
+            NewMailout(
+                id=id,
+                kind=source_mailout.kind,
+                ref=source_mailout.ref,
+                subject=as_written(content.subject),
+                list_key=source_mailout.list_key,
+                from_name=source_mailout.from_name,
+                is_test=is_test,
+                is_rehearsal=self.rehearses,
+                scheduled_at=None if is_test else self._time_to_take_it_back(),
+                retry_plan=RetryPlan(self._settings.max_attempts, self._settings.retry_delays),
+            )
+        )
+        self.store.put_content(content)
+        self.store.record_errors(
+            [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in reading.findings]
+        )
+        self._show_findings(reading)
+        return self.store.set_content(mailout.id, content.hash, as_written(content.subject))
+
+    def _show_findings(self, reading: Reading) -> None:
+        if reading.source.kind is Kind.NOTION:
+            self.pages.show_findings(reading.source.ref, reading.findings)
+
+    def _time_to_take_it_back(self) -> float | None:
+        delay = self._settings.send_delay
+        return self.store.now() + delay if delay else None
+
+    def _id(self, source_mailout: SourceMailout, is_test: bool) -> str:
+        if not is_test:
+            return ids.mailout_id(source_mailout.ref)
+        return ids.test_run_id(source_mailout.ref, self.store.next_test_run(source_mailout.ref))
+
+    def source_mailout(self, ref: str) -> SourceMailout:
+        return self._source_of(ref).load(ref)
+
+    def _rendered(self, source_mailout: SourceMailout, *, public: bool | None = None) -> Rendered:
+        """Its pictures and files stored, its layout and footer around it."""
+        footer = footer_of(self._settings)
+        public = not self.rehearses if public is None else public
+        document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
+        return document, render(document, footer, brand_of(self._settings))
+
+    def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:
+        """Everything that would keep it from being sent as it is set up now."""
+        reading = Reading(source_mailout, self._rendered, again=False)
+        checks: tuple[Callable[[], object], ...] = (
+            lambda: self._known(reading) if not (source_mailout.is_test or self.rehearses) else None,
+            lambda: self._ready.check_setup(source_mailout.is_test, source_mailout.list_key),
+            lambda: self._ready.check_variables(reading, source_mailout.is_test),
+        )
+        for check in checks:
+            try:
+                check()
+            except (Abort, UsageError, SettingsError) as error:
+                yield error
+
+    def draft(self, source_mailout: SourceMailout) -> Rendered:
+        """For a person to look at: pictures may be where only this machine finds them."""
+        return self._rendered(source_mailout, public=False)
+
+
+def _name(ref: str) -> str:
+    """A page has one, whether its id or its address was given."""
+    return page_id_of(ref) or ref

@@ -1,0 +1,141 @@
+"""What a mailout needs before it may enter the queue: a sender, recipients, their variables, a way out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from mailout.base.addresses import parse_address_list
+from mailout.base.errors import Abort, AbortCode, UsageError
+from mailout.base.redact import redact
+from mailout.base.setting_values import is_of_this_machine
+from mailout.base.settings import Settings
+from mailout.kinds.articles.port import IntakeStore
+from mailout.kinds.mailouts.reading import Reading
+from mailout.letters.audience.port import Lacking
+from mailout.letters.content.from_settings import from_email_of
+from mailout.letters.content.variables import required_of, variables_of
+from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import Recipient
+
+log = logging.getLogger("mailout.intake")
+
+
+class EmailsForTests:
+    """The recipients in TEST_EMAILS; what is no address there is logged once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._logged: set[str] = set()
+
+    def recipients(self) -> Sequence[Recipient]:
+        parsed = parse_address_list(self._settings.test_emails)
+        for written, reason in parsed.rejected:
+            if written not in self._logged:
+                self._logged.add(written)
+                log.warning("TEST_EMAILS: %s is left out (%s)", redact(written), reason)
+        if not parsed.addresses:
+            raise Abort(
+                AbortCode.TEST_EMAILS_EMPTY,
+                "A test run goes to TEST_EMAILS, and there is no valid address in it.",
+                remedy="Set TEST_EMAILS to one or more addresses, separated by commas.",
+            )
+        return [Recipient(address) for address in parsed.addresses]
+
+
+class Readiness:
+    """Each check raises what is missing, with its remedy."""
+
+    def __init__(
+        self, settings: Settings, store: IntakeStore, test_emails: EmailsForTests, *, rehearses: bool
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._test_emails = test_emails
+        self._rehearses = rehearses
+
+    def check(self, reading: Reading, is_test: bool = False) -> None:
+        self.check_setup(is_test, reading.source.list_key)
+        self.check_variables(reading, is_test)
+
+    def check_setup(self, is_test: bool, list_key: str | None) -> None:
+        """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
+        from_email_of(self._settings)
+        if is_test:
+            self._test_emails.recipients()
+            return
+        self._require_way_out()
+        self._store.normalise_addresses()
+        if not self._store.subscriber_counts()["active"]:
+            raise UsageError(
+                "There is nobody to send it to: the store has no active subscriber.",
+                remedy="Import some first: mailout subscribers import FILE.csv",
+            )
+        if list_key is not None and not self._store.anybody_on(list_key):
+            raise UsageError(
+                f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
+                remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
+            )
+
+    def check_variables(self, reading: Reading, is_test: bool = False) -> None:
+        """Everybody has what the content's variables need. A test shows their names instead."""
+        variables = variables_of(reading.content)
+        for attribute in () if is_test else required_of(variables):
+            lacking = self._store.lacking(attribute, reading.source.list_key)
+            if lacking.people:
+                known = self._store.subscriber(lacking.examples[0])["attributes"]
+                raise _variable_missing(lacking, tuple(known))
+
+    def _require_way_out(self) -> None:
+        """People must be able to leave: an address of this machine is for trying things out."""
+        if not self._rehearses and is_of_this_machine(self._settings.unsubscribe_base_url or ""):
+            raise Abort(
+                AbortCode.FOOTER_ENV_MISSING,
+                "UNSUBSCRIBE_BASE_URL is an address of this machine: nobody who gets the letter could leave.",
+                remedy="Set it to the gateway's /unsubscribe, as the world reaches it.",
+            )
+
+
+# ── Why a mailout is not enqueued ──
+
+
+def already_sent(subject: str) -> Abort:
+    return Abort(
+        AbortCode.MAILOUT_ALREADY_SENT,
+        f"“{subject}” has been sent; a real mailout goes out once.",
+        remedy="To send to those that failed: `mailout queue retry`. For a trial: `--test`.",
+    )
+
+
+def cancelled(mailout: Mailout) -> UsageError:
+    return UsageError(
+        f"This mailout was cancelled on its way ({mailout.id}): some people may have got it.",
+        remedy="To send it all the same, give the page or file another id.",
+    )
+
+
+class AlreadyRehearsed(Abort):
+    """The same content was written to the folder before."""
+
+
+def already_rehearsed(mailout: Mailout) -> AlreadyRehearsed:
+    return AlreadyRehearsed(
+        AbortCode.MAILOUT_ALREADY_SENT,
+        f"“{mailout.subject}” has been rehearsed and has not changed since.",
+        remedy="To rehearse it all the same: --again. To send it to people: MAILOUT_TRANSPORT=ses.",
+    )
+
+
+def _variable_missing(lacking: Lacking, known: Sequence[str]) -> Abort:
+    """`known`: what the first of them has instead."""
+    name = lacking.attribute
+    people = "1 person has" if lacking.people == 1 else f"{lacking.people:,} people have"
+    more = " and others" if lacking.people > len(lacking.examples) else ""
+    meant = get_close_matches(name, known, n=1, cutoff=0.7)
+    hint = f" Did you mean {{{{ {meant[0]} }}}}?" if meant else ""
+    return Abort(
+        AbortCode.VARIABLE_MISSING,
+        f"{people} no value for {{{{ {name} }}}}: {', '.join(lacking.examples)}{more}.{hint}",
+        remedy=f"Write what they read instead: {{{{ {name} | friend }}}}. Or import it for them.",
+    )

@@ -1,0 +1,72 @@
+"""A page or file as it was read, before it is a mailout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from mailout.letters.content.document import Document, Problem
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import SourceMailout
+from mailout.letters.content.preflight import findings
+from mailout.outbox.queue.mailout import Mailout
+
+Rendered = tuple[Document, Content]
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What a person should know before a mailout goes to people."""
+
+    subject: str
+    people: int
+    from_name: str | None
+    from_email: str
+
+
+class Reading:
+    """A source as it was read at one moment, and what is sent of it: rendered once, its media stored once."""
+
+    def __init__(
+        self, source: SourceMailout, render: Callable[[SourceMailout], Rendered], again: bool
+    ) -> None:
+        self.source = source
+        self.again = again  # rehearse it once more, although nothing has changed
+        self._render = render
+        self._rendered: Rendered | None = None
+
+    def render(self) -> Rendered:
+        if self._rendered is None:
+            self._rendered = self._render(self.source)
+        return self._rendered
+
+    @property
+    def is_rendered(self) -> bool:
+        return self._rendered is not None
+
+    @property
+    def content(self) -> Content:
+        return self.render()[1]
+
+    @cached_property
+    def findings(self) -> tuple[Problem, ...]:
+        """What its author should look at."""
+        return findings(*self.render())
+
+    def is_test(self, test: bool | None) -> bool:
+        return self.source.is_test if test is None else test
+
+
+class LoadedMailout:
+    """A mailout that was read and not refused. No dataclass: Prefect would walk through all of it."""
+
+    def __init__(self, reading: Reading, *, is_test: bool, id: str | None, known: Mailout | None) -> None:
+        self.reading = reading
+        self.is_test = is_test
+        self.id = id  # None: a rehearsal's id is of its rendered content, too
+        self.known = known  # it is in the queue already, with its content
+
+    @property
+    def subject(self) -> str:
+        return self.known.subject if self.known else self.reading.source.document.subject

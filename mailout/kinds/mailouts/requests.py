@@ -1,0 +1,196 @@
+"""Mailouts that are asked for: by a page whose status says so, or from outside, over HTTP."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from mailout.base import ids
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import (
+    Abort,
+    MailoutError,
+    SettingsError,
+    SourceRefused,
+    SourceUnavailable,
+    StoreError,
+)
+from mailout.insight.page_status.port import PageReporter
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.kinds.mailouts.mailouts import MailoutIntake
+from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import Request, RequestKind, mailout_or_none
+
+log = logging.getLogger("mailout.requests")
+
+RECENT = 7 * 86_400.0
+"""What was set to done longer ago is history: it may come from before this database had a `sent_at`."""
+SET_TO_DONE = "set_to_done_by_hand"
+DONE_BY_HAND = "Send means done; to send, set Ready."
+EVENT_SECONDS = 30.0
+"""How long a request's own event may take to start its flow; after that the queue enqueues it."""
+
+
+Enqueue = Callable[[str, bool | None], Mailout]
+"""Reads and renders a page or file into the queue: `MailoutIntake.enqueue`, or the same in steps to see."""
+
+
+def answer(intake: MailoutIntake, request: Request, enqueue: Enqueue | None = None) -> Mailout | None:
+    """Enqueue what was asked for; None: its page does not ask to be sent (yet), or an article has no reader.
+
+    Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
+    asked again in a minute. Killed in between, it is enqueued again, as the same mailout. What nobody
+    foresaw counts as refused: it would come again every minute.
+    """
+    try:
+        mailout = _enqueue_requested(intake, request, enqueue or intake.enqueue)
+    except _NotYet:
+        return None
+    except (StoreError, SourceUnavailable):
+        raise
+    except Exception as error:
+        if not isinstance(error, Abort):  # an abort has been written down
+            _write_down(intake, request.ref, error)
+        intake.store.answered(request)
+        raise
+    intake.store.answered(request)
+    return mailout
+
+
+def _enqueue_requested(intake: MailoutIntake, request: Request, enqueue: Enqueue) -> Mailout | None:
+    if request.how is RequestKind.ARTICLE:
+        return intake.articles.enqueue(ArticleOrder.from_ref(request.ref))
+    if request.if_ready:
+        return _enqueue_if_ready(intake, request.ref, enqueue)
+    return enqueue(request.ref, request.test)
+
+
+def still_asked(intake: MailoutIntake, request: Request) -> bool:
+    """Whether it waits for an answer. An event may be so late that the queue has found the request first."""
+    return request in intake.store.asked(waiting=0)
+
+
+def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
+    """Requests whose event was lost, or whose flow died before it had read them.
+
+    What goes wrong with one is no reason for the queue to stop.
+    """
+    taken = []
+    for request in intake.store.asked(waiting=EVENT_SECONDS):
+        try:
+            mailout = answer(intake, request, enqueue)
+        except StoreError:
+            raise
+        except MailoutError as error:
+            log.warning("%s was asked for and is not sent: %s", request.ref, error)
+        except Exception:
+            log.exception("%s was asked for and is not sent", request.ref)
+        else:
+            taken += [] if mailout is None else [mailout]
+    return taken
+
+
+def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
+    """Write every page that asks for it into the queue; what pages do not show yet is written first.
+
+    A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
+    just now is asked again in a minute.
+    """
+    intake.pages.update_due()
+    reporter = intake.pages.reporter
+    if reporter is None or intake.pages.away:
+        return []
+    try:
+        refs = reporter.ready(intake.store.now())
+    except StoreError:
+        raise
+    except MailoutError as error:
+        log.warning("Notion was not asked for new mailouts: %s", error)
+        return []
+    _point_out_done_by_hand(intake, reporter)
+    told_later = _told_later(intake)
+    taken = []
+    for ref in refs:
+        try:
+            mailout = None if ref in told_later else _enqueue(intake, ref, enqueue or intake.enqueue)
+        except (SourceUnavailable, SourceRefused) as error:
+            log.warning("%s could not be read: %s", ref, error)
+        else:
+            taken += [] if mailout is None else [mailout]
+    return taken
+
+
+class _NotYet(Exception):
+    """The page asks to be sent later, and nobody but its request will think of it."""
+
+
+def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
+    """The one page that was asked for, if it asks to be sent. An outage is raised: the request then waits."""
+    reporter = intake.pages.reporter
+    if reporter is None:
+        raise SettingsError("NOTION_TOKEN: is missing, and this is a Notion page.", remedy="Set it.")
+    intake.pages.update_due()
+    if intake.pages.away:
+        raise SourceUnavailable("Notion was away a moment ago.")
+    if ref in _told_later(intake):
+        return None
+    ready_at = reporter.ready_at(ref)
+    if ready_at is None:
+        return None
+    if ready_at > intake.store.now():
+        if reporter.finds_ready:
+            return None
+        raise _NotYet
+    return _enqueue(intake, ref, enqueue)
+
+
+def _told_later(intake: MailoutIntake) -> set[str]:
+    """A page that does not show yet how it went asks no more, whatever it says."""
+    return {intake.store.mailout(id).ref for id in intake.store.due_reports()}
+
+
+def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> None:
+    """Whoever sets a page to done means to send it, and waits in vain: once, an error and a line say so."""
+    store = intake.store
+    try:
+        for ref in reporter.done_by_hand(store.now() - RECENT):
+            known = mailout_or_none(store, ids.mailout_id(ref))
+            if (known and known.ref == ref) or any(e.code == SET_TO_DONE for e in store.errors(ref)):
+                continue
+            reporter.note(ref, DONE_BY_HAND)
+            store.record_errors([ErrorRecord(SET_TO_DONE, DONE_BY_HAND, "content", mailout=ref)])
+    except StoreError:
+        raise
+    except MailoutError as error:
+        log.warning("Notion was not asked for pages that were set to done: %s", error)
+    intake.pages.report_errors()
+
+
+def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
+    """None: it must not be sent, and its page says so."""
+    try:
+        mailout = enqueue(ref, None)
+    except (StoreError, SourceUnavailable, SourceRefused):
+        raise
+    except MailoutError as error:
+        log.warning("%s is not sent: %s", ref, error)
+        if not isinstance(error, Abort):  # an abort has been written down
+            _write_down(intake, ref, error)
+            intake.pages.refuse(ref, str(error))
+        return None
+    except Exception as error:
+        log.exception("%s is not sent", ref)
+        _write_down(intake, ref, error)
+        intake.pages.refuse(ref, "Something went wrong that mailout does not know: its log says more.")
+        return None
+    shown = intake.pages.update(mailout.id)
+    if mailout.is_test and not shown:
+        # It would ask again every minute, and every answer would be another mail.
+        intake.store.cancel(mailout.id)
+        raise SourceUnavailable("It is not tried out: its page could not be updated.")
+    return mailout
+
+
+def _write_down(intake: MailoutIntake, ref: str, error: Exception) -> None:
+    said = str(error) if isinstance(error, MailoutError) else f"{type(error).__name__}: {error}"
+    intake.store.record_errors([ErrorRecord("cannot_be_sent", said, "content", mailout=ref)])

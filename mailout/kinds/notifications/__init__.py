@@ -1,0 +1,1 @@
+"""A producer's queue of notifications."""

@@ -1,0 +1,94 @@
+"""From a producer's row to a message for the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from mailout.base import ids
+from mailout.base.addresses import normalise
+from mailout.base.errors import Abort
+from mailout.kinds.notifications.job import BrokenJob, JobOptions, build_job, require_valid
+from mailout.kinds.notifications.port import NewNotification, ProducerRow
+from mailout.kinds.notifications.rules import Fail
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
+from mailout.letters.content.notification_templates import MANAGE_URL, NotificationTemplates, TemplateProblem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """Whose rows, and how they are treated."""
+
+    source: str
+    provider: str
+    zone: ZoneInfo
+    job: JobOptions
+    batch: int = 100
+    lost_after: float = 900.0  # seconds until a sender that was given up is no longer waited for
+    rehearsal: bool = False  # written to a folder: ids of its own
+    on_a_copy: bool = False  # every run begins with the producer's rows as they are: none was requeued
+    leave_other_channels: bool = False
+
+
+class NotificationMessages:
+    """Builds and renders; it writes nothing."""
+
+    def __init__(self, templates: NotificationTemplates, options: WorkerOptions) -> None:
+        self._templates = templates
+        self._options = options
+
+    def key(self, row: ProducerRow) -> str:
+        named = row.notification
+        return ids.notification_key(
+            self._options.source,
+            str(named["dedupe_key"]),
+            str(named["subscription_id"]),
+            row.notification_id,
+            rehearsal=self._options.rehearsal,
+        )
+
+    def make(self, row: ProducerRow) -> tuple[Mapping[str, Any], Content] | Fail:
+        """The row's job, held against the schema, and its rendered mail."""
+        try:
+            job = build_job(row, self._options.job)
+            require_valid(job)
+        except BrokenJob as error:
+            return Fail("broken_payload", str(error))
+        template = job["template"]
+        try:
+            return job, self._templates.render(
+                template["id"], template["version"], job["locale"], template["variables"]
+            )
+        except TemplateProblem as problem:
+            return Fail(problem.code, str(problem))
+        except Abort as abort:
+            return Fail("invalid_template", str(abort))
+
+    def message(self, key: str, requeues: int, job: Mapping[str, Any], content: Content) -> NewNotification:
+        """For the outbox. `requeues`: each time a person has requeued a row, it gets another message."""
+        rehearsed = content.hash if self._options.rehearsal else None
+        values = {
+            "notification_id": str(job["notificationId"]),
+            MANAGE_URL: job["links"]["manageUrl"],
+            UNSUBSCRIBE_URL: job["links"].get("unsubscribeUrl"),
+            # These travel with the mail, as its tags and in the log.
+            "traceId": job.get("traceId"),
+            "subscriptionId": str(job["subscriptionId"]),
+            "openEventId": str(job["openEventId"]),
+            "term": job["event"]["termId"],
+            "campus": job["event"]["campusCode"],
+        }
+        return NewNotification(
+            key=key,
+            id=ids.notification_id(
+                self._options.source, job["dedupeKey"], str(job["subscriptionId"]), requeues, rehearsed
+            ),
+            email=normalise(job["recipient"]["email"]),
+            content_hash=content.hash,
+            variables={name: value for name, value in values.items() if value is not None},
+            dedupe_key=job["dedupeKey"],
+            request_id=job.get("traceId"),
+            is_rehearsal=self._options.rehearsal,
+        )

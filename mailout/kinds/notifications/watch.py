@@ -1,0 +1,62 @@
+"""Dispatch notifications as they come, for a long time, through outages of either database."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from mailout.base.clock import Clock
+from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreUnavailable
+from mailout.kinds.notifications.notifications import NotificationWorker
+from mailout.kinds.notifications.port import Counts
+from mailout.outbox.delivery.store_retry import pause
+
+log = logging.getLogger("mailout.notifications")
+
+IDLE_SECONDS = 1.0
+AWAY_SECONDS = 5.0
+COPY_SECONDS = 60.0
+"""A rehearsal looks at a copy: so often at a new one."""
+
+
+def dispatch(
+    open_worker: Callable[[], NotificationWorker], clock: Clock, stop: threading.Event, seconds: float
+) -> Counts:
+    """Until the time is up or somebody asks to stop. A wrong setting ends it; an outage is logged once."""
+    total, reported = Counts(), ""
+    worker: NotificationWorker | None = None
+    until = opened_at = clock.monotonic()
+    until += seconds
+    while not stop.is_set() and clock.monotonic() < until:
+        try:
+            if worker is None:
+                worker, opened_at = open_worker(), clock.monotonic()
+                worker.counts = total  # one count, however many workers it takes
+            picked = worker.round()
+            reported = ""
+        except HomeUnwritable:
+            raise
+        except (SourceUnavailable, StoreUnavailable) as error:
+            if str(error) != reported:
+                log.warning("%s", error)
+            reported = str(error)
+            _close(worker)
+            worker = None
+            pause(clock, stop, AWAY_SECONDS)
+            continue
+        if worker.stopped:  # asked through the store: whoever runs us must not begin again
+            stop.set()
+            break
+        if not picked:
+            pause(clock, stop, IDLE_SECONDS)
+            if worker.on_a_copy and clock.monotonic() - opened_at > COPY_SECONDS:
+                _close(worker)
+                worker = None
+    _close(worker)
+    return total
+
+
+def _close(worker: NotificationWorker | None) -> None:
+    if worker is not None:
+        worker.close()

@@ -1,0 +1,1 @@
+"""One mail to one person."""

@@ -1,0 +1,196 @@
+"""A table of people as its file has it: text in any usual form, or a sheet of a workbook."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import fastexcel
+import polars as pl
+
+from mailout.base.addresses import TRIM
+from mailout.base.errors import UsageError
+from mailout.letters.audience.encodings import Decoded, decode
+from mailout.letters.audience.workbook_size import check_size
+
+SEPARATORS = ",;\t|"
+FIRST_LINES = 20
+"""A header may stand below a few lines of explanation, as in LinkedIn's export."""
+
+ESCAPED = r"^'('*[=+\-@\t\r])"
+"""A `'` that keeps a spreadsheet from taking a value for a formula; our own exports have it."""
+
+ZIP = b"PK\x03\x04"
+WORKBOOKS = (ZIP, b"\xd0\xcf\x11\xe0")  # xlsx, xls
+
+IsHeader = Callable[[str], bool]
+"""Whether this cell is the header of the column of addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A header, and the rows below it with the line on which each ends."""
+
+    header: Sequence[str]
+    rows: Iterator[tuple[int, list[str]]]
+    encoding: str | None = None  # None: a workbook
+    sample: str | None = None  # a line as it was decoded, for a person to check
+    sheet: str | None = None
+
+
+def open_table(
+    path: Path, is_header: IsHeader, *, encoding: str | None = None, sheet: str | None = None
+) -> Table:
+    """A UsageError says what to do about a file that cannot be read."""
+    data = _bytes(path)
+    if data.startswith(WORKBOOKS):
+        return _workbook(path, data, sheet, is_header)
+    if sheet is not None:
+        raise UsageError(f"{path} is not a workbook: it has no sheets.", remedy="Leave --sheet out.")
+    return _text_table(path, decode(data, path, encoding), is_header)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}.", remedy="Check the path.") from None
+    except IsADirectoryError:
+        raise UsageError(f"{path} is a folder.", remedy="Name the CSV file in it.") from None
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}.", remedy="Check that it is a file that you may read."
+        ) from None
+
+
+def _empty(path: Path) -> UsageError:
+    return UsageError(f"{path} is empty.", remedy="Its first line names the columns.")
+
+
+# ── Text ──
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How the rows of a text file are written."""
+
+    separator: str = ","
+    quote: str = '"'
+    escape: str | None = None
+    wrapped: bool = False  # each line is quoted as a whole, quotes and all
+    skipped: int = 0  # lines above the header
+
+    def reader(self, lines: Iterator[str]) -> Any:
+        """Strict, since an open quote would swallow people."""
+        return csv.reader(
+            lines, delimiter=self.separator, quotechar=self.quote, escapechar=self.escape, strict=True
+        )
+
+
+def _text_table(path: Path, text: Decoded, is_header: IsHeader) -> Table:
+    form = _form(text.text, is_header)
+    reader = form.reader(islice(io.StringIO(text.text, newline=""), form.skipped, None))
+    rows = _rows(path, reader, form)
+    header = next((cells for _, cells in rows if any(cell.strip(TRIM) for cell in cells)), None)
+    if header is None:
+        raise _empty(path)
+    names = [re.sub(ESCAPED, r"\1", cell).strip(TRIM) for cell in header]
+    return Table(names, rows, text.encoding, text.sample)
+
+
+def _rows(path: Path, reader: Any, form: _Form) -> Iterator[tuple[int, list[str]]]:
+    try:
+        for cells in reader:
+            if form.wrapped and len(cells) == 1:
+                cells = next(csv.reader(cells, delimiter=form.separator, strict=True), [])
+            yield reader.line_num + form.skipped, cells
+    except csv.Error as error:
+        raise UsageError(
+            f"{path} is broken at line {reader.line_num + form.skipped}: {error}.",
+            remedy='Look for a quote (") that is opened and not closed, there or above.',
+        ) from None
+
+
+def _form(text: str, is_header: IsHeader) -> _Form:
+    lines = list(islice(io.StringIO(text, newline=""), FIRST_LINES))
+    above = 0
+    forced = None
+    while above < len(lines) and not lines[above].strip(TRIM):
+        above += 1
+    if above < len(lines) and (said := re.fullmatch(r'"?sep=(\\t|.)"?', lines[above].strip("\r\n "))):
+        forced = "\t" if said[1] == "\\t" else said[1]
+        above += 1
+    found = _header_line(lines, above, forced or SEPARATORS, is_header)
+    if found is None:  # the first line that is not blank, split by what it has most of
+        while above < len(lines) and not lines[above].strip(TRIM):
+            above += 1
+        first = re.sub(r'"[^"]*"', "", lines[above]) if above < len(lines) else ""
+        found = _Form(forced or max(SEPARATORS, key=first.count), skipped=above)
+    return replace(found, escape="\\" if _has_escaped_quotes(text, found.separator) else None)
+
+
+def _header_line(lines: Sequence[str], above: int, separators: str, is_header: IsHeader) -> _Form | None:
+    """The first line with a column of addresses, and the separator that gives it the most columns."""
+    for at in range(above, len(lines)):
+        line = lines[at].strip("\r\n")
+        quote = "'" if line.startswith("'") and line.count("'") > 1 else '"'
+        found = []
+        for separator in separators:
+            cells = _cells(line, separator, quote)
+            wrapped = len(cells) == 1 and separator in cells[0] and line.startswith('"')
+            if wrapped:
+                cells = _cells(cells[0], separator, quote)
+            if any(is_header(cell) for cell in cells):
+                found.append((len(cells), _Form(separator, quote, None, wrapped, at)))
+        if found:
+            return max(found, key=lambda one: one[0])[1]
+    return None
+
+
+def _cells(line: str, separator: str, quote: str) -> list[str]:
+    return next(csv.reader([line], delimiter=separator, quotechar=quote), [])
+
+
+def _has_escaped_quotes(text: str, separator: str) -> bool:
+    r"""`\"` within a cell. At the end of one (`"C:\"`) it is a backslash and the closing quote."""
+    return re.search(r'\\"(?!["\r\n' + re.escape(separator) + r"]|$)", text) is not None
+
+
+# ── Workbooks ──
+
+
+def _workbook(path: Path, data: bytes, sheet: str | None, is_header: IsHeader) -> Table:
+    if data.startswith(ZIP):
+        check_size(path, data)
+    try:
+        names = fastexcel.read_excel(data).sheet_names
+    except fastexcel.FastExcelError as error:
+        raise UsageError(
+            f"{path} cannot be read as a workbook: {str(error).splitlines()[0]}.",
+            remedy="Save it as .xlsx without a password, or as CSV.",
+        ) from None
+    if sheet is not None and sheet not in names:
+        raise UsageError(f"{path} has no sheet {sheet}.", remedy=f"It has: {', '.join(names)}.")
+    chosen = sheet or names[0]
+    frame = pl.read_excel(
+        io.BytesIO(data),
+        sheet_name=chosen,
+        has_header=False,
+        read_options={"dtypes": "string", "skip_rows": 0},
+        drop_empty_rows=False,
+        drop_empty_cols=False,
+        raise_if_empty=False,
+    )
+    rows = ((line, [cell or "" for cell in row]) for line, row in enumerate(frame.iter_rows(), start=1))
+    first = list(islice((row for row in rows if any(cell.strip(TRIM) for cell in row[1])), FIRST_LINES))
+    if not first:
+        raise _empty(path)
+    at = next((n for n, (_, cells) in enumerate(first) if any(is_header(cell) for cell in cells)), 0)
+    header = [cell.strip(TRIM) for cell in first[at][1]]
+    return Table(header, chain(first[at + 1 :], rows), sheet=chosen)

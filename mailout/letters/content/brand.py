@@ -1,0 +1,51 @@
+"""What a sender's letters look like: logo, colour, why people get them, the language around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mailout.letters.content.colors import SEEN, readable_on, words_on
+
+PAPER, DARK_PAPER = "#ffffff", "#211f1c"
+LINK = "#0b5c8a"
+
+
+@dataclass(frozen=True, slots=True)
+class Brand:
+    """`BRAND_*` and `LANGUAGE`; None: the plain look."""
+
+    logo: str | None = None
+    color: str | None = None
+    footer: str | None = None
+    language: str | None = None
+
+    @property
+    def styles(self) -> str:
+        """Links, buttons and quotes in the sender's colour, as far as they can be read in it."""
+        button = self.color or LINK
+        lit = readable_on(DARK_PAPER, button, SEEN)
+        rules = (
+            f".card .button-in {{ background-color: {button}; }}\n"
+            f".card .button-in a {{ color: {words_on(button)}; }}\n"
+            "@media (prefers-color-scheme: dark) {\n"
+            f"  .card .button-in {{ background-color: {lit} !important; }}\n"
+            f"  .card .button-in a {{ color: {words_on(lit)} !important; }}\n}}\n"
+        )
+        if self.color is None:
+            return rules
+        return (
+            f".card {{ border-top: 4px solid {self.color}; }}\n"
+            f".card a {{ color: {readable_on(PAPER, self.color)}; }}\n"
+            f".card blockquote {{ border-left-color: {self.color}; }}\n"
+            "@media (prefers-color-scheme: dark) {\n"
+            f"  .card a {{ color: {readable_on(DARK_PAPER, self.color)} !important; }}\n"
+            f"  .card {{ border-top-color: {lit} !important; }}\n"
+            f"  .card blockquote {{ border-left-color: {lit} !important; }}\n}}\n"
+        ) + rules
+
+
+BUTTON = (
+    '<table role="presentation" class="button" cellpadding="0" cellspacing="0" border="0"><tr>'
+    '<td class="button-in" align="center"><a href="{address}">{words}</a></td></tr></table>'
+)
+"""A link that stands alone: a table cell, since Outlook knows no padding around a link."""

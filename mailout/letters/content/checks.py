@@ -1,0 +1,114 @@
+"""What stops content before its first send, and what its author is only warned of."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import nh3
+
+from mailout.base.errors import Abort, AbortCode
+from mailout.letters.content.document import Document, Problem, one_line
+from mailout.letters.content.inert_html import Active, require_inert
+from mailout.letters.content.model import Content
+from mailout.letters.content.plaintext import VOID, plain_text
+
+MAX_HTML = 512 * 1024
+TAKE_OUT, SHORTEN = "Take it out, then send again.", "Make it shorter, then send again."
+MAX_SUBJECT = 150
+GMAIL_CLIPS = 102_000
+
+MAX_DEPTH = 250
+_END_IS_OPTIONAL = "p li dt dd tr td th thead tbody tfoot option colgroup"
+ENDS_BY_ITSELF = VOID | set(_END_IS_OPTIONAL.split())
+TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembed", "noframes", "plaintext"})
+"""Browsers take what is in these for text, up to the end tag."""
+
+
+def check_document(document: Document) -> None:
+    """A subject, a body, and every picture kept."""
+    _require_subject(document.subject)
+    _require_flat(document.html_body)
+    if not document.text_body.strip() and not _shows_anything(document.html_body):
+        raise Abort(
+            AbortCode.EMPTY_BODY,
+            "There is nothing in the body, neither words nor a picture.",
+            remedy="Write something, then send again.",
+        )
+    if document.media:
+        sources = ", ".join(media.source for media in document.media)
+        raise Abort(
+            AbortCode.MEDIA_UNAVAILABLE,
+            f"Not kept yet, so the mail cannot show it: {sources}.",
+            remedy="Send it through the engine, which keeps them first.",
+        )
+
+
+def check_content(content: Content, *, local_files: bool = True) -> tuple[Problem, ...]:
+    """Refuses what mail must not carry; returns what is merely unwise."""
+    _require_subject(content.subject)
+    if not content.html.strip() and not content.text.strip():
+        raise Abort(AbortCode.EMPTY_BODY, "Neither HTML nor text was given.", remedy="Give one of the two.")
+    if len(content.subject) > MAX_SUBJECT:
+        raise _invalid(
+            f"The subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.", SHORTEN
+        )
+    size = len(content.html.encode())
+    if size > MAX_HTML:
+        raise _invalid(f"The HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
+    _require_flat(content.html)
+    try:
+        without_alt = require_inert(content.html, local_files=local_files)
+    except Active as error:
+        raise _invalid(f"{error}.") from None
+    problems = []
+    if size > GMAIL_CLIPS:
+        clipped = (
+            f"The HTML has {size:,} bytes; Gmail hides what comes after about {GMAIL_CLIPS:,}. Make it"
+            " shorter, or put its end on a page of its own and link to that."
+        )
+        problems.append(Problem("html_clipped", clipped))
+    problems += [
+        Problem("picture_without_alt", "Readers who do not see it learn nothing of this picture.", source)
+        for source in without_alt
+    ]
+    return tuple(problems)
+
+
+def _require_subject(subject: str) -> None:
+    if not one_line(subject):
+        raise Abort(
+            AbortCode.SUBJECT_REQUIRED, "There is no subject.", remedy="Give it one, then send again."
+        )
+
+
+def _require_flat(html: str) -> None:
+    """Other parsers recurse: what is nested without end would take the whole process down with it.
+
+    nh3 does not recurse, and what it writes has an end tag for every start tag: easy to count. It is slow
+    with very deep HTML, so what is left open again and again is refused before.
+    """
+    left_open = Counter(name.lower() for name in re.findall(r"<([a-zA-Z][^\s/>]*)", html))
+    names = set(left_open)
+    left_open.subtract(name.lower() for name in re.findall(r"</([a-zA-Z][^\s/>]*)", html))
+    if any(count > MAX_DEPTH for name, count in left_open.items() if name not in ENDS_BY_ITSELF):
+        raise _too_deep()
+    skeleton = nh3.clean(html, tags=names - TEXT_INSIDE, clean_content_tags=set(TEXT_INSIDE), attributes={})
+    depth = 0
+    for end, name in re.findall(r"<(/?)([^\s/>]+)", skeleton):
+        if name not in VOID:
+            depth += -1 if end else 1
+            if depth > MAX_DEPTH:
+                raise _too_deep()
+
+
+def _too_deep() -> Abort:
+    return _invalid(f"The HTML is nested more than {MAX_DEPTH} deep.")
+
+
+def _shows_anything(html: str) -> bool:
+    return bool(plain_text(html).strip()) or bool(re.search(r"<img\b", html, re.IGNORECASE))
+
+
+def _invalid(message: str, remedy: str = TAKE_OUT) -> Abort:
+    return Abort(AbortCode.INVALID_TEMPLATE, message, remedy=remedy)

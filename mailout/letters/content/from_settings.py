@@ -1,0 +1,44 @@
+"""What every mail takes from the settings: sender, look, footer, the signed links to unsubscribe."""
+
+from __future__ import annotations
+
+from mailout.base.errors import Abort, AbortCode, SettingsError
+from mailout.base.settings import Settings
+from mailout.letters.content.brand import Brand
+from mailout.letters.content.footer import Footer
+from mailout.letters.content.tokens import Tokens
+
+
+def from_email_of(settings: Settings) -> str:
+    if not settings.from_email:
+        raise SettingsError("FROM_EMAIL: is missing.", remedy="Set it to the address that letters come from.")
+    return settings.from_email
+
+
+def footer_of(settings: Settings) -> Footer:
+    """The footer, or an abort that names every setting it lacks. The secret signs its links."""
+    secret = settings.unsubscribe_secret
+    given = {
+        "ORG_NAME": settings.org_name,
+        "ORG_ADDRESS": settings.org_address,
+        "UNSUBSCRIBE_BASE_URL": settings.unsubscribe_base_url,
+        "UNSUBSCRIBE_SECRET": secret.get_secret_value() if secret else None,
+    }
+    values = {name: (value or "").strip() for name, value in given.items()}
+    missing = [name for name, value in values.items() if not value]
+    if missing:
+        raise Abort(
+            AbortCode.FOOTER_ENV_MISSING,
+            f"The footer needs {', '.join(missing)}, and {'it is' if len(missing) == 1 else 'they are'}"
+            " not set.",
+            remedy="Set what is missing in the environment or in .env, then send again.",
+        )
+    return Footer(values["ORG_NAME"], values["ORG_ADDRESS"], values["UNSUBSCRIBE_BASE_URL"])
+
+
+def brand_of(settings: Settings) -> Brand:
+    return Brand(settings.brand_logo, settings.brand_color, settings.brand_footer, settings.language)
+
+
+def tokens_of(settings: Settings) -> Tokens:
+    return Tokens(settings.unsubscribe_keys)

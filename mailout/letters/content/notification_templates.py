@@ -1,0 +1,117 @@
+"""Templates of notifications: one folder a version and a locale; rendered once for the same news."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    PackageLoader,
+    StrictUndefined,
+    TemplateNotFound,
+    UndefinedError,
+    select_autoescape,
+)
+from markupsafe import Markup
+
+from mailout.letters.content.checks import check_content
+from mailout.letters.content.document import cut, one_line, preheader_of
+from mailout.letters.content.layout import INLINER, PADDING, TEMPLATES
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, clean, in_every_text, mark
+
+MANAGE_URL = "manage_url"
+MARKS = {"manageUrl": MANAGE_URL, "unsubscribeUrl": UNSUBSCRIBE_URL}
+"""What differs between recipients of the same news; all else is part of the content."""
+SUBJECT_LENGTH = 150
+KEPT = 512
+
+
+class TemplateProblem(ValueError):
+    """A template cannot be used; `code` says why."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class NotificationTemplates:
+    """A person's folder goes before ours: `<folder>/open-seat/v2/en-US/body.html.j2`."""
+
+    def __init__(self, folder: Path, zone: ZoneInfo, sender: str) -> None:
+        self._zone = zone
+        self._sender = clean(sender)
+        self._rendered: OrderedDict[str, Content] = OrderedDict()
+        self._templates = Environment(
+            loader=ChoiceLoader(
+                [
+                    FileSystemLoader(folder),
+                    PackageLoader("mailout.letters.content", "templates/notifications"),
+                ]
+            ),
+            autoescape=select_autoescape(["html.j2"]),
+            undefined=StrictUndefined,
+        )
+        self._templates.filters["moment"] = self._moment
+
+    def render(self, template: str, version: str, locale: str, variables: Mapping[str, Any]) -> Content:
+        """The content with marks where recipients differ. TemplateProblem: it cannot be."""
+        cleaned = in_every_text(variables, clean)  # what a producer wrote can hold no mark
+        values = cleaned | {name: mark(MARKS[name]) for name in variables.keys() & MARKS.keys()}
+        key = json.dumps([template, version, locale, values], sort_keys=True)
+        content = self._rendered.get(key)
+        if content is None:
+            content = self._rendered[key] = self._render((template, version, locale), values)
+            if len(self._rendered) > KEPT:
+                self._rendered.popitem(last=False)
+        return content
+
+    def _render(self, which: tuple[str, str, str], values: Mapping[str, Any]) -> Content:
+        template, version, locale = which
+        folder = "/".join(which)
+        try:
+            subject = one_line(self._part(folder, "subject.txt.j2", values))
+            body, footer, text = (
+                self._part(folder, name, values) for name in ("body.html.j2", "footer.html.j2", "body.txt.j2")
+            )
+        except TemplateNotFound as error:
+            raise TemplateProblem(
+                "template_locale_missing",
+                f"Template {template} {version} has no locale {locale}: there is no {error.name}.",
+            ) from None
+        except UndefinedError as error:
+            raise TemplateProblem(
+                "template_variable_missing", f"Template {folder}: {error.message}."
+            ) from None
+        html = TEMPLATES.get_template("layout.html.j2").render(
+            lang=locale,
+            asked=locale,
+            subject=subject,
+            preheader=preheader_of(text),
+            padding=PADDING,
+            sender=self._sender,
+            logo=None,
+            date="",
+            title="",
+            why="",
+            styles="",
+            body=Markup(body),  # noqa: S704 (rendered with autoescape)
+            footer=Markup(footer),  # noqa: S704 (likewise)
+        )
+        content = Content(cut(subject, SUBJECT_LENGTH), INLINER.inline(html), f"{text.strip()}\n")
+        check_content(content)
+        return content
+
+    def _part(self, folder: str, name: str, values: Mapping[str, Any]) -> str:
+        return self._templates.get_template(f"{folder}/{name}").render(values)
+
+    def _moment(self, written: str, form: str) -> str:
+        moment = datetime.fromisoformat(written)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(self._zone).strftime(form)

@@ -1,0 +1,191 @@
+"""A page's properties: what they say of a mailout, and how what we report is written into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, tzinfo
+from itertools import islice
+from typing import Any
+
+from mailout.base.clock import timestamp_of
+from mailout.letters.content.notion.blocks import as_mapping, mailable
+from mailout.letters.content.refs import page_id_of
+
+TEXT_LIMIT = 2_000
+"""Characters in one item of rich text, counted as Notion does (UTF-16)."""
+ITEMS_LIMIT = 100
+OPTION_LIMIT = 100
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyNames:
+    """What the mailouts database calls its properties (`NOTION_PROP_*`)."""
+
+    subject: str = "subject"
+    status: str = "status"
+    is_test: str = "is_test"
+    sent_at: str = "sent_at"
+    send_at: str = "send_at"
+    list: str = "list"
+    preheader: str = "preheader"
+    sent_count: str = "sent_count"
+    failed_count: str = "failed_count"
+    delivered_count: str = "delivered_count"
+    bounce_rate: str = "bounce_rate"
+    unsub_rate: str = "unsub_rate"
+
+
+@dataclass(frozen=True, slots=True)
+class StatusNames:
+    """What the status says (`NOTION_STATUS_*`)."""
+
+    ready: str = "Ready"  # asks to be sent
+    sending: str = "Sending"
+    send: str = "Send"
+    failed: str = "Failed"
+    draft: str = "Draft"  # to which a test run returns
+
+
+OPTIONAL = frozenset({"send_at", "list", "preheader"})
+"""Properties that a database may do without."""
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "subject": ("title",),
+    "status": ("status", "select"),
+    "is_test": ("checkbox",),
+    "sent_at": ("date",),
+    "send_at": ("date",),
+    "list": ("select", "rich_text"),
+    "preheader": ("rich_text",),
+    "sent_count": ("number",),
+    "failed_count": ("number",),
+    "delivered_count": ("number",),
+    "bounce_rate": ("number",),
+    "unsub_rate": ("number",),
+}
+"""The property types that each may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotionPage:
+    """A mailout as its page describes it. Moments are seconds since the epoch."""
+
+    id: str
+    subject: str
+    status: str | None
+    is_test: bool
+    sent_at: float | None
+    send_at: float | None
+    list: str | None
+    preheader: str = ""
+
+
+def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC) -> NotionPage:
+    """From the API's JSON. A day without a time begins at midnight in `zone`."""
+    properties = as_mapping(answer.get("properties"))
+    found = {field.name: _property(properties, names, field.name) for field in fields(names)}
+    id = str(answer.get("id") or "")
+    return NotionPage(
+        id=page_id_of(id) or id,
+        subject=" ".join(mailable(text_of(found["subject"])).split()),
+        status=text_of(found["status"]) or None,
+        is_test=(found["is_test"] or {}).get("checkbox") is True,
+        sent_at=_date(found["sent_at"], zone),
+        send_at=_date(found["send_at"], zone),
+        list=text_of(found["list"]).strip() or None,
+        preheader=" ".join(mailable(text_of(found["preheader"])).split()),
+    )
+
+
+def _property(properties: Mapping[str, Any], names: PropertyNames, name: str) -> Mapping[str, Any] | None:
+    value = properties.get(getattr(names, name))
+    if isinstance(value, Mapping):
+        return value
+    # Every page has exactly one title, whatever it is called.
+    return title_of(properties) if name == "subject" else None
+
+
+def title_of(properties: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return next((one for one in properties.values() if as_mapping(one).get("type") == "title"), None)
+
+
+def text_of(property: Mapping[str, Any] | None) -> str:
+    """What a title, text, select or status says."""
+    if not property:
+        return ""
+    value = property.get(str(property.get("type")))
+    if isinstance(value, Mapping):
+        return str(value.get("name") or "")
+    if isinstance(value, list):
+        return "".join(str(as_mapping(run).get("plain_text") or "") for run in value)
+    return value if isinstance(value, str) else ""
+
+
+def _date(property: Mapping[str, Any] | None, zone: tzinfo) -> float | None:
+    return timestamp_of(as_mapping((property or {}).get("date")).get("start"), zone)
+
+
+# ── Writing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def property_value(kind: str, value: Value) -> dict[str, Any] | None:
+    """A value as a property of this type takes it; None: such a property cannot hold it."""
+    match kind:
+        case "status" | "select":
+            return {kind: {"name": option_name(str(value))} if value is not None else None}
+        case "number":
+            return {kind: value} if value is None or isinstance(value, int | float) else None
+        case "checkbox":
+            return {kind: bool(value)}
+        case "date":
+            return {kind: {"start": iso(value)} if value is not None else None}
+        case "rich_text" | "title":
+            return {kind: text_items("" if value is None else str(value))}
+        case "email" | "url" | "phone_number":
+            return {kind: str(value) if value else None}
+        case _:
+            return None
+
+
+def holds(property: Mapping[str, Any] | None, value: Value) -> bool:
+    """Whether a property says this already, so that writing it would only add to the page's history."""
+    kind = str((property or {}).get("type"))
+    if kind == "date" and isinstance(value, int | float):
+        moment = _date(property, UTC)
+        return moment is not None and int(moment) == int(value)
+    if kind in ("status", "select") and isinstance(value, str):
+        return text_of(property) == option_name(value)
+    return kind in ("number", "checkbox") and (property or {}).get(kind) == value
+
+
+def iso(value: Value) -> str:
+    """A moment as Notion shows it: to the second, in UTC. Text is taken as it is."""
+    if isinstance(value, str):
+        return value
+    return datetime.fromtimestamp(float(value or 0), UTC).isoformat(timespec="seconds")
+
+
+def option_name(name: str) -> str:
+    """Notion refuses commas in the names of options, and long ones."""
+    return name.replace(",", ";")[:OPTION_LIMIT]
+
+
+def text_items(text: str) -> list[dict[str, Any]]:
+    """Rich text cut into items that Notion accepts; what does not fit into a hundred is left out."""
+    return [{"type": "text", "text": {"content": piece}} for piece in islice(_pieces(text), ITEMS_LIMIT)]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """At most `TEXT_LIMIT` UTF-16 units each; a letter that takes two is never cut."""
+    piece, used = "", 0
+    for letter in text:
+        size = 2 if ord(letter) > 0xFFFF else 1
+        if used + size > TEXT_LIMIT:
+            yield piece
+            piece, used = "", 0
+        piece, used = piece + letter, used + size
+    if piece:
+        yield piece

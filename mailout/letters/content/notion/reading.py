@@ -1,0 +1,297 @@
+"""Blocks → nodes: everything that is peculiar to Notion is understood here, once, for HTML and text alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from mailout.letters.content.document import Media, Problem, cut
+from mailout.letters.content.notion import box_nodes as box
+from mailout.letters.content.notion import text_nodes as text
+from mailout.letters.content.notion.blocks import Block, walk
+from mailout.letters.content.notion.files import HostedFiles
+from mailout.letters.content.notion.links import safe_url, short
+from mailout.letters.content.notion.nodes import Node, Nodes
+from mailout.letters.content.notion.rich_text import Span, Spans, plain, spans_of
+from mailout.letters.content.refs import page_url
+from mailout.letters.content.variables import as_written, literal_braces
+
+UNSUPPORTED = "content_block_unsupported"
+BUTTON_UNKNOWN = (
+    "A Notion button follows. Notion's API tells neither what it says nor where it leads, so the letter has"
+    " none. Write a callout with nothing but a link in it; that becomes a button."
+)
+
+SIGNS: Mapping[str, str] = {
+    "video": "▶️",
+    "audio": "🎧",
+    "file": "📎",
+    "pdf": "📄",
+    "bookmark": "🔖",
+    "embed": "🔗",
+    "link_preview": "🔗",
+    "child_page": "📄",
+    "child_database": "🗂️",
+    "link_to_page": "↗️",
+}
+"""Signs, not words: a mail may be in any language."""
+
+_LISTS = frozenset({"bulleted_list_item", "numbered_list_item", "to_do"})
+_HEADINGS: Mapping[str, int] = {f"heading_{level}": level for level in range(1, 5)}
+
+
+class Reader:
+    """Reads one page and remembers what it could not show and which files it needs."""
+
+    def __init__(self, page: Sequence[Block]) -> None:
+        self._page = page
+        self._files = HostedFiles()
+        self.problems: list[Problem] = []
+        self.literals: frozenset[str] = frozenset()  # braces that are meant to be read
+        self._words = ""  # the last that were read: they say where on the page something is
+        self._readers: Mapping[str, Callable[[Block], Iterable[Node]]] = {
+            "paragraph": self._paragraph,
+            **dict.fromkeys(_HEADINGS, self._heading),
+            "toggle": lambda block: (text.Toggle(*self._words_of(block)),),
+            "quote": lambda block: (text.Quote(*self._words_of(block)),),
+            "callout": self._callout,
+            "button": self._button,
+            "code": self._code,
+            "equation": self._equation,
+            "divider": lambda _: (box.Rule(),),
+            "image": self._image,
+            **dict.fromkeys(("video", "audio", "file", "pdf"), self._file),
+            **dict.fromkeys(("bookmark", "embed", "link_preview"), self._link),
+            **dict.fromkeys(("child_page", "child_database", "link_to_page"), self._page_link),
+            "table": self._table,
+            "table_row": self._row_alone,
+            "column_list": self._columns,
+            **dict.fromkeys(("column", "synced_block"), lambda block: self.nodes(block.children)),
+            "tab": self._tab,
+            "table_of_contents": self._contents,
+            "breadcrumb": lambda _: (),
+            **dict.fromkeys(("meeting_notes", "transcription"), self._meeting),
+        }
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        return self._files.media
+
+    def nodes(self, blocks: Iterable[Block]) -> Nodes:
+        """Neighbours of one list type become one list; everything else stands for itself."""
+        nodes: list[Node] = []
+        for kind, run in groupby(blocks, key=lambda block: block.type if block.type in _LISTS else ""):
+            if kind:
+                nodes.append(self._list(kind, list(run)))
+                continue
+            for block in run:
+                nodes.extend(self._one(block))
+        return tuple(nodes)
+
+    def _one(self, block: Block) -> Iterable[Node]:
+        reader = self._readers.get("button" if block.name == "button" else block.type)
+        if block.trouble and block.name != "button":
+            self._report(block.trouble)
+        if reader:
+            return reader(block)
+        words = self._spans(block)
+        if not block.trouble:
+            left = "only its words are in the mail" if words else "it is left out"
+            self._report(f"Notion's block “{block.name}” has no form in mail: {left}. Write it another way.")
+        shown: Nodes = (text.Paragraph(words),) if words else ()
+        return shown + self.nodes(block.children)
+
+    # ── Words ────────────────────────────────────────────────────────────────────────────────────
+
+    def _spans(self, block: Block, key: str = "rich_text") -> Spans:
+        spans = self._read(block.data.get(key))
+        self._words = plain(spans) or self._words
+        return spans
+
+    def _read(self, items: object) -> Spans:
+        if isinstance(items, Sequence) and not isinstance(items, str):
+            typed = (item.get("plain_text") for item in items if isinstance(item, Mapping))
+            self.literals |= literal_braces(*(one for one in typed if isinstance(one, str)))
+        return spans_of(items, self._files.host)
+
+    def _words_of(self, block: Block) -> tuple[Spans, str, Nodes]:
+        """What a block says, in which colour, and what hangs from it."""
+        return self._spans(block), _color(block), self.nodes(block.children)
+
+    def _paragraph(self, block: Block) -> Iterable[Node]:
+        spans, color, children = self._words_of(block)
+        return (text.Paragraph(_icon_text(block.data.get("icon")) + spans, color, children),)
+
+    def _heading(self, block: Block) -> Iterable[Node]:
+        return (text.Heading(*self._words_of(block), _HEADINGS[block.type]),)
+
+    def _callout(self, block: Block) -> Iterable[Node]:
+        spans = self._spans(block)
+        if (url := _only_link(spans)) and not block.children:
+            return (text.Button(spans, url),)
+        icon = self._files.icon(block) or _icon_text(block.data.get("icon"))
+        return (text.Callout(spans, _color(block), self.nodes(block.children), icon),)
+
+    def _button(self, block: Block) -> Iterable[Node]:
+        """What it says and where it leads, as far as the API tells: today it tells neither."""
+        spans = self._spans(block) or self._spans(block, "title")
+        if url := safe_url(block.data.get("url")) or _only_link(spans):
+            return (text.Button(spans or (Span(short(url)),), url),)
+        self._report(BUTTON_UNKNOWN)
+        return (text.Paragraph(spans),) if spans else ()
+
+    def _code(self, block: Block) -> Iterable[Node]:
+        source = spans_of(block.data.get("rich_text"), self._files.host, literal=True)
+        return (text.Code(source, self._spans(block, "caption")),)
+
+    def _equation(self, block: Block) -> Iterable[Node]:
+        expression = str(block.data.get("expression") or "")
+        return (text.Equation(expression),) if expression else ()
+
+    def _list(self, kind: str, blocks: Sequence[Block]) -> Node:
+        found = []
+        for block in blocks:
+            if block.trouble:
+                self._report(block.trouble)
+            found.append(text.Item(*self._words_of(block), checked=block.data.get("checked") is True))
+        items = tuple(found)
+        if kind == "to_do":
+            return text.ToDos(items)
+        if kind == "bulleted_list_item":
+            return text.Bullets(items)
+        first = blocks[0].data
+        start: Any = first.get("list_start_index")
+        style = str(first.get("list_format") or "numbers")
+        counted = isinstance(start, int) and not isinstance(start, bool)
+        return text.Numbers(items, start if counted else 1, style)
+
+    def _tab(self, block: Block) -> Iterable[Node]:
+        """Its paragraphs are the labels; what is under a label hangs from it."""
+        for label in block.children:
+            if label.type == "paragraph":
+                spans = _icon_text(label.data.get("icon")) + self._spans(label)
+                yield text.Heading(spans, _color(label), level=4)
+                yield from self.nodes(label.children)
+            else:
+                yield from self._one(label)
+
+    def _meeting(self, block: Block) -> Iterable[Node]:
+        title = self._spans(block, "title")
+        return ((text.Heading(title, level=3),) if title else ()) + self.nodes(block.children)
+
+    def _contents(self, _: Block) -> Iterable[Node]:
+        return (text.Contents(self._headings),) if self._headings else ()
+
+    @cached_property
+    def _headings(self) -> tuple[tuple[int, str], ...]:
+        entries = (
+            (_HEADINGS[block.type], plain(spans_of(block.data.get("rich_text"), self._files.host)))
+            for block in walk(self._page)
+            if block.type in _HEADINGS
+        )
+        return tuple((level, words) for level, words in entries if words)
+
+    # ── Files and links ──────────────────────────────────────────────────────────────────────────
+
+    def _image(self, block: Block) -> Iterable[Node]:
+        url, name = self._files.file(block)
+        caption = self._spans(block, "caption")
+        alt = plain(caption) or name or "Image"
+        if url is None:
+            self._report("This picture has no address that a mail can load. Upload it again.")
+            return (text.Paragraph(caption),) if caption else ()
+        return (box.Picture(url, alt, caption),)
+
+    def _file(self, block: Block) -> Iterable[Node]:
+        url, name = self._files.file(block)
+        caption = self._spans(block, "caption")
+        if url is None:
+            self._report(f"The {block.type} here has no address that a mail can carry. Upload it again.")
+        if not (url or name or caption):
+            return ()
+        if not name:
+            name, caption = plain(caption), ()
+        return (box.Card(SIGNS[block.type], name, url, caption),)
+
+    def _link(self, block: Block) -> Iterable[Node]:
+        written = str(block.data.get("url") or "").strip()
+        url, caption = safe_url(written), self._spans(block, "caption")
+        if not (written or caption):
+            return ()
+        if url is None:
+            self._report(
+                f"The address “{written}” cannot stand in a mail. Give one that begins with https://."
+            )
+        return (box.Card(SIGNS[block.type], plain(caption) or ("" if url else written), url),)
+
+    def _page_link(self, block: Block) -> Iterable[Node]:
+        kind = str(block.data.get("type") or "")
+        url = page_url(block.data.get(kind) if block.type == "link_to_page" else block.id)
+        name = str(block.data.get("title") or "")
+        return (box.Card(SIGNS[block.type], name, url),) if name or url else ()
+
+    # ── Tables and columns ───────────────────────────────────────────────────────────────────────
+
+    def _table(self, block: Block) -> Iterable[Node]:
+        rows = [self._cells(row) for row in block.children if row.type == "table_row"]
+        others = self.nodes(row for row in block.children if row.type != "table_row")
+        width = max((len(row) for row in rows), default=0)
+        if not width:
+            return others
+        filled = tuple(row + ((),) * (width - len(row)) for row in rows)
+        table = box.Table(
+            filled,
+            header_row=block.data.get("has_column_header") is True,
+            header_column=block.data.get("has_row_header") is True,
+        )
+        return (table, *others)
+
+    def _cells(self, row: Block) -> tuple[Spans, ...]:
+        cells = row.data.get("cells")
+        if not isinstance(cells, Sequence) or isinstance(cells, str):
+            return ()
+        return tuple(self._read(cell) for cell in cells)
+
+    def _row_alone(self, block: Block) -> Iterable[Node]:
+        cells = self._cells(block)
+        return (box.Table((cells,)),) if cells else ()
+
+    def _columns(self, block: Block) -> Iterable[Node]:
+        columns = [(_ratio(column), self.nodes([column])) for column in block.children]
+        columns = [(ratio, children) for ratio, children in columns if children]
+        given = [ratio for ratio, _ in columns if ratio]
+        usual = sum(given) / len(given) if given else 1.0
+        total = sum(ratio or usual for ratio, _ in columns)
+        if not columns:
+            return ()
+        return (box.Columns(tuple(((ratio or usual) / total, children) for ratio, children in columns)),)
+
+    def _report(self, message: str) -> None:
+        """By the nearest words before it: nobody finds a block by its id."""
+        where = cut(as_written(self._words), 60) or "the top of the page"
+        self.problems.append(Problem(UNSUPPORTED, message, where))
+
+
+def _only_link(spans: Spans) -> str | None:
+    """Where the words lead, if all of them lead to one place."""
+    addresses = {span.href for span in spans if span.text.strip()}
+    return addresses.pop() if len(addresses) == 1 else None
+
+
+def _color(block: Block) -> str:
+    return str(block.data.get("color") or "default")
+
+
+def _ratio(column: Block) -> float | None:
+    ratio: Any = column.data.get("width_ratio")
+    usable = isinstance(ratio, int | float) and not isinstance(ratio, bool) and 0 < ratio <= 1
+    return float(ratio) if usable else None
+
+
+def _icon_text(icon: object) -> Spans:
+    """An emoji in front of the words; pictures are left to callouts."""
+    if not isinstance(icon, Mapping) or not isinstance(icon.get("emoji"), str):
+        return ()
+    return (Span(f"{icon['emoji']} "),)

@@ -1,0 +1,217 @@
+"""Rich text: Notion's runs of styled text, with their mentions, as HTML and as plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from typing import Any
+
+from mailout.letters.content.model import MARK_OPEN
+from mailout.letters.content.notion.blocks import as_mapping
+from mailout.letters.content.notion.equations import readable
+from mailout.letters.content.notion.links import file_name, safe_url, web_url
+from mailout.letters.content.notion.styles import color_class
+from mailout.letters.content.refs import page_url
+from mailout.letters.content.variables import marked, marked_address
+
+_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+"""Browsers break lines at its hyphens."""
+
+Host = Callable[[str, str, str], str]
+"""(key, url, name) → the address that the mail carries for a file that Notion hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of text in one style. `image` stands in for the text where pictures can be shown."""
+
+    text: str
+    href: str | None = None
+    bold: bool = False
+    italic: bool = False
+    strikethrough: bool = False
+    underline: bool = False
+    code: bool = False
+    color: str = "default"
+    image: str | None = None
+
+
+Spans = tuple[Span, ...]
+
+
+def spans_of(items: object, host: Host, *, literal: bool = False) -> Spans:
+    """From the API's `rich_text`. Runs without text are left out. `literal`: code, in which `{{ name }}` is
+    no variable."""
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        return ()
+    spans = (_span(item, host, literal) for item in items if isinstance(item, Mapping))
+    return tuple(span for span in spans if span.text)
+
+
+def _span(item: Mapping[str, Any], host: Host, literal: bool) -> Span:
+    style = as_mapping(item.get("annotations"))
+    text, href, image = _content(item, host)
+    said = readable(text) if item.get("type") == "equation" else None
+    text = said or text
+    if item.get("type") == "text" and not (literal or style.get("code")):
+        text = marked(text)
+    return Span(
+        text=text,
+        href=href,
+        bold=bool(style.get("bold")),
+        italic=bool(style.get("italic")) or bool(said),
+        strikethrough=bool(style.get("strikethrough")),
+        underline=bool(style.get("underline")),
+        code=bool(style.get("code")) or (item.get("type") == "equation" and not said),
+        color=str(style.get("color") or "default"),
+        image=image,
+    )
+
+
+def _content(item: Mapping[str, Any], host: Host) -> tuple[str, str | None, str | None]:
+    """What a run says, where it leads, and the picture it is."""
+    plain = str(item.get("plain_text") or "")
+    href = safe_url(item.get("href"))
+    if item.get("type") == "equation":
+        return str(as_mapping(item.get("equation")).get("expression") or plain), href, None
+    if item.get("type") != "mention":
+        text = as_mapping(item.get("text"))
+        link = href or safe_url(as_mapping(text.get("link")).get("url"))
+        return plain or str(text.get("content") or ""), marked_address(link) if link else None, None
+    mention = as_mapping(item.get("mention"))
+    kind = str(mention.get("type") or "")
+    value = as_mapping(mention.get(kind))
+    match kind:
+        case "user":
+            return _user(value, plain), None, None
+        case "date":
+            return _dates(value) or plain, None, None
+        case "page" | "database" | "data_source":
+            return plain or "Untitled", href or page_url(value.get("id")), None
+        case "link_mention" | "link_preview":
+            link = href or safe_url(value.get("href") or value.get("url"))
+            title = str(value.get("title") or "")
+            return plain or title or str(value.get("link_provider") or "") or link or "", link, None
+        case "custom_emoji":
+            return _emoji(value, plain, host)
+        case "template_mention":
+            return plain or _template(value), None, None
+        case _:
+            return plain, href, None
+
+
+def _user(user: Mapping[str, Any], plain: str) -> str:
+    name = str(user.get("name") or "")
+    return f"@{name}" if name else plain or "@Anonymous"
+
+
+def _template(value: Mapping[str, Any]) -> str:
+    """A template's own words: `today`, `now`, `me`."""
+    word = str(value.get(str(value.get("type"))) or "")
+    return f"@{word.capitalize()}" if word else ""
+
+
+def _emoji(value: Mapping[str, Any], plain: str, host: Host) -> tuple[str, None, str | None]:
+    name = str(value.get("name") or "")
+    url = web_url(value.get("url"))
+    text = plain or (f":{name}:" if name else "")
+    return text, None, host(f"emoji {value.get('id')}", url, file_name(url)) if url else None
+
+
+def _dates(value: Mapping[str, Any]) -> str:
+    """`start → end`, with the zone and a shared day said once: `2026-11-15 09:00 → 10:30 (UTC+01:00)`."""
+    start, end = str(value.get("start") or ""), str(value.get("end") or "")
+    zone = str(value.get("time_zone") or "")
+    if not end:
+        return f"{_moment(start)}{_zone(start, zone)}"
+    first = "" if _zone(start, zone) == _zone(end, zone) else _zone(start, zone)
+    last = end[11:16] if "T" in end and end[:10] == start[:10] else _moment(end)
+    return f"{_moment(start)}{first} → {last}{_zone(end, zone)}"
+
+
+def _moment(iso: str) -> str:
+    return iso[:16].replace("T", " ")
+
+
+def _zone(iso: str, name: str) -> str:
+    """Days have none; a moment without an offset is in UTC, as the API says."""
+    if "T" not in iso:
+        return ""
+    offset = re.search(r"[+-]\d\d:\d\d$", iso)
+    utc = f"UTC{offset[0]}" if offset and offset[0] != "+00:00" else "UTC"
+    return f" ({name or utc})"
+
+
+# ── As HTML ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def inline_html(spans: Spans, *, verbatim: bool = False) -> str:
+    """Everything escaped. `verbatim`: line breaks stay what they are (inside `<pre>`)."""
+    parts = []
+    for href, run in groupby(spans, key=lambda span: span.href):
+        inner = "".join(_span_html(span, verbatim) for span in run)
+        parts.append(f'<a href="{escape(href)}">{inner}</a>' if href else inner)
+    return "".join(parts)
+
+
+def _span_html(span: Span, verbatim: bool) -> str:
+    html = escape(span.text)
+    if not verbatim:
+        html = html.replace("\n", "<br>")
+    if not (verbatim or MARK_OPEN in html):  # within a mark nothing may change
+        html = _DAY.sub(r'<span class="n-day">\g<0></span>', html)
+    if span.image:
+        source = f'src="{escape(span.image)}" alt="{escape(span.text)}"'
+        html = f'<img class="n-emoji" {source} width="18" height="18">'
+    if span.code:
+        html = f"<code>{html}</code>"
+    for tag, wanted in (
+        ("s", span.strikethrough),
+        ("u", span.underline),
+        ("em", span.italic),
+        ("strong", span.bold),
+    ):
+        if wanted:
+            html = f"<{tag}>{html}</{tag}>"
+    if colored := color_class(span.color):
+        html = f'<span class="{colored}">{html}</span>'
+    return html
+
+
+# ── As text ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def inline_text(spans: Spans) -> str:
+    """Links carry their address behind them, once. What is struck out is left out: text cannot strike."""
+    parts = []
+    for href, run in groupby(spans, key=lambda span: span.href):
+        label = "".join(span.text for span in run if not span.strikethrough)
+        if label:
+            parts.append(with_address(label, href))
+    text = "".join(parts)
+    if any(span.strikethrough for span in spans):  # where a word was left out, one of its two spaces goes too
+        text = re.sub(r"(?<=\S)  (?=\S)", " ", text)
+    return text
+
+
+def with_address(label: str, href: str | None) -> str:
+    """`label (address)`; the address alone when the label says the same."""
+    if not href:
+        return label
+    address = href.split(":", 1)[1] if href.lower().startswith(("mailto:", "tel:")) else href
+    if _bare(label) == _bare(address):
+        return label.replace(label.strip(), address, 1)
+    stripped = label.rstrip()
+    return f"{stripped} ({address}){label[len(stripped) :]}" if stripped else address
+
+
+def plain(spans: Iterable[Span]) -> str:
+    """The words alone, on one line: for labels and `alt`."""
+    return " ".join("".join(span.text for span in spans).split())
+
+
+def _bare(address: str) -> str:
+    return re.sub(r"^https?://(?:www\.)?", "", address.strip(), flags=re.IGNORECASE).rstrip("/").lower()

@@ -1,0 +1,54 @@
+"""What content needs: a source to read a mailout from, a place for media, the store's contents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from mailout.letters.content.document import Document
+from mailout.letters.content.model import Content
+
+
+class Kind(StrEnum):
+    """Where a mailout's content comes from."""
+
+    NOTION = "notion"
+    MARKDOWN = "markdown"
+    ARTICLE = "article"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceMailout:
+    """A document and how its author wants it sent."""
+
+    kind: Kind
+    ref: str  # its identity: a page id, the front matter's `id`, else the file's name
+    document: Document
+    is_test: bool = False
+    list_key: str | None = None
+    from_name: str | None = None
+    already_sent: bool = False  # its source says so (a Notion page with `sent_at`)
+    read_media: Callable[[str], bytes]  # by `Media.source`; OSError if it cannot be had
+
+
+class Contents(Protocol):
+    """Rendered contents, kept by their hash."""
+
+    def put_content(self, content: Content) -> str: ...
+    def content(self, content_hash: str) -> Content: ...
+
+
+class MediaStore(Protocol):
+    """Keeps bytes under their hash and says at which address a reader finds them."""
+
+    def keep(self, data: bytes, name: str) -> str:
+        """OSError if they cannot be kept."""
+        ...
+
+
+class Source(Protocol):
+    """Reads what a person wrote."""
+
+    def load(self, ref: str) -> SourceMailout: ...

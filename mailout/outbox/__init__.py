@@ -1,0 +1,1 @@
+"""How a message is sent once, when, and what came back."""

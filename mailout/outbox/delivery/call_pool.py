@@ -1,0 +1,285 @@
+"""Where calls run: `SEND_CONCURRENCY` threads, or (for tests on a virtual clock) the caller itself."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Claimed
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What goes out in one transport call, and when (on this machine's monotonic clock)."""
+
+    rows: Sequence[Claimed]
+    start: float | None  # None: at once
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Mails that are put together, and the messages they are of."""
+
+    mails: Sequence[Mail]
+    rows: Sequence[Claimed]
+
+
+class Work(Protocol):
+    """What a thread does with a group. No part raises; if one did, the sender would hear of it."""
+
+    def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
+        """Put the mails together; None: nothing of them is left to be sent."""
+        ...
+
+    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
+        """In turn, one at a time. The call to make; None: this slot cannot be used any more."""
+        ...
+
+
+class Waiting:
+    """Messages in their order and the slots that are reserved for them, each in a line of its own.
+
+    A slot that is lost moves the messages to the next one: they keep their order, and those at the end have
+    no slot. They stay here until more slots come or the sender takes them back.
+    """
+
+    def __init__(self) -> None:
+        self._rows: deque[Sequence[Claimed]] = deque()
+        self._starts: deque[float | None] = deque()
+
+    def add(self, groups: Sequence[Group]) -> None:
+        self._rows.extend(group.rows for group in groups)
+        self._starts.extend(group.start for group in groups)
+
+    def __bool__(self) -> bool:
+        return bool(self._rows and self._starts)
+
+    def next(self) -> Group:
+        return Group(self._rows.popleft(), self._starts.popleft())
+
+    def next_start(self, rows: Sequence[Claimed]) -> tuple[bool, float | None]:
+        """Another slot for these, or (False) none: then they wait here, before all others."""
+        if self._starts:
+            return True, self._starts.popleft()
+        self._rows.appendleft(rows)
+        return False, None
+
+    def held(self) -> int:
+        """Messages that have a slot."""
+        return sum(len(rows) for rows in islice(self._rows, len(self._starts)))
+
+    def take_back(self) -> Sequence[Claimed]:
+        rows = [row for group in self._rows for row in group]
+        self._rows.clear()
+        self._starts.clear()
+        return rows
+
+    def take_slotless(self) -> Sequence[Claimed]:
+        groups = [self._rows.pop() for _ in range(len(self._rows) - len(self._starts))]
+        return [row for group in reversed(groups) for row in group]
+
+
+class CallPool(Protocol):
+    """Calls in order, as many at a time as there are threads."""
+
+    def offer(self, groups: Sequence[Group]) -> None: ...
+    def held(self) -> int:
+        """Messages handed in that have a slot and are not yet begun."""
+        ...
+
+    def wait(self, low: int, timeout: float) -> None:
+        """Until at most `low` messages are held, or the time is up."""
+        ...
+
+    def look(self) -> None:
+        """The sender looks at the results now: a call that ends from here on is news."""
+        ...
+
+    def wait_for_news(self, timeout: float) -> None:
+        """Until a call has ended since the sender last looked, or the time is up."""
+        ...
+
+    def take_back(self) -> Sequence[Claimed]:
+        """What has not begun; it will not begin any more."""
+        ...
+
+    def take_slotless(self) -> Sequence[Claimed]:
+        """What has not begun and lost its slot."""
+        ...
+
+    def join(self, timeout: float) -> bool:
+        """Until no call is running; False when the time is up first."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ThreadCallPool:
+    """Real threads. One of them at a time waits for the next slot, so that groups start in their order."""
+
+    def __init__(self, count: int, work: Work) -> None:
+        self._work = work
+        self._turn = threading.Lock()
+        self._waiting = Waiting()
+        self._busy = 0
+        self._ended = 0
+        self._seen = 0  # of them
+        self._closed = False
+        self._lock = threading.Lock()
+        self._offered = threading.Condition(self._lock)  # what the threads wait for
+        self._awaited: Callable[[], bool] | None = None  # what the sender waits for: not woken up for less
+        self._happened = threading.Condition(self._lock)
+        self.failure: BaseException | None = None
+        self._threads = [
+            threading.Thread(target=self._run, name=f"call-{index + 1}", daemon=True)
+            for index in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self) -> None:
+        while True:
+            call: Callable[[], None] | None = None
+            with self._turn:
+                with self._lock:
+                    self._offered.wait_for(lambda: self._waiting or self._closed)
+                    if not self._waiting:
+                        return
+                    group = self._waiting.next()
+                    self._busy += 1
+                    self._tell_sender()
+                try:
+                    call = self._prepare(group)
+                except BaseException as error:  # noqa: BLE001 (handed to the sender's own thread)
+                    self.failure = error
+            try:
+                if call is not None:
+                    call()
+            except BaseException as error:  # noqa: BLE001 (likewise)
+                self.failure = error
+            finally:
+                with self._lock:
+                    self._busy -= 1
+                    self._ended += 1
+                    self._tell_sender()
+
+    def _tell_sender(self) -> None:
+        """With the lock held. What it waits for may also be that a slot was lost."""
+        if self._awaited is not None and self._awaited():
+            self._happened.notify()
+
+    def _prepare(self, group: Group) -> Callable[[], None] | None:
+        """The call to make, at the first slot that is not lost."""
+        prepared = self._work.prepare(group.rows)
+        has_slot, start = True, group.start
+        while prepared is not None and has_slot:
+            call = self._work.wait_for_slot(prepared, start)
+            if call is not None:
+                return call
+            with self._lock:
+                has_slot, start = self._waiting.next_start(prepared.rows)
+                self._tell_sender()
+        return None
+
+    def offer(self, groups: Sequence[Group]) -> None:
+        with self._lock:
+            self._waiting.add(groups)
+            self._offered.notify()  # one: the others wait for their turn
+
+    def held(self) -> int:
+        with self._lock:
+            return self._waiting.held()
+
+    def wait(self, low: int, timeout: float) -> None:
+        self._wait_for(lambda: self._waiting.held() <= low, timeout)
+
+    def look(self) -> None:
+        with self._lock:
+            self._seen = self._ended
+
+    def wait_for_news(self, timeout: float) -> None:
+        self._wait_for(lambda: self._ended > self._seen, timeout)
+
+    def _wait_for(self, wanted: Callable[[], bool], timeout: float) -> None:
+        self._wait(lambda: self.failure is not None or wanted(), timeout)
+        if self.failure is not None:
+            raise self.failure
+
+    def _wait(self, awaited: Callable[[], bool], timeout: float) -> bool:
+        with self._lock:
+            self._awaited = awaited
+            met = self._happened.wait_for(awaited, timeout)
+            self._awaited = None
+        return met
+
+    def take_back(self) -> Sequence[Claimed]:
+        with self._lock:
+            return self._waiting.take_back()
+
+    def take_slotless(self) -> Sequence[Claimed]:
+        with self._lock:
+            return self._waiting.take_slotless()
+
+    def join(self, timeout: float) -> bool:
+        return self._wait(lambda: self._busy == 0 and not self._waiting, timeout)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._offered.notify_all()
+        for thread in self._threads:
+            thread.join(timeout=1.0)
+
+
+class InlineCallPool:
+    """A call runs when the sender waits: with a virtual clock, the whole run is exact."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._waiting = Waiting()
+
+    def offer(self, groups: Sequence[Group]) -> None:
+        self._waiting.add(groups)
+
+    def held(self) -> int:
+        return self._waiting.held()
+
+    def wait(self, low: int, timeout: float) -> None:
+        while self._waiting and self.held() > low:
+            self._run_next()
+
+    def look(self) -> None:
+        return None  # nothing ends unseen in the sender's own thread
+
+    def wait_for_news(self, timeout: float) -> None:
+        if self._waiting:
+            self._run_next()
+
+    def _run_next(self) -> None:
+        group = self._waiting.next()
+        prepared = self._work.prepare(group.rows)
+        has_slot, start = True, group.start
+        while prepared is not None and has_slot:
+            call = self._work.wait_for_slot(prepared, start)
+            if call is not None:
+                return call()
+            has_slot, start = self._waiting.next_start(prepared.rows)
+        return None
+
+    def take_back(self) -> Sequence[Claimed]:
+        return self._waiting.take_back()
+
+    def take_slotless(self) -> Sequence[Claimed]:
+        return self._waiting.take_slotless()
+
+    def join(self, timeout: float) -> bool:
+        self.wait(0, timeout)
+        return True
+
+    def close(self) -> None:
+        return None

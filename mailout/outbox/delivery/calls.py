@@ -1,0 +1,214 @@
+"""One transport call: wait for the slot, see that it may still leave, journal, call, keep the result."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mailout.base.clock import Clock
+from mailout.base.errors import HomeUnwritable, MailoutError, StoreUnavailable
+from mailout.outbox.delivery.call_pool import Prepared
+from mailout.outbox.delivery.options import CallTime
+from mailout.outbox.delivery.pacing import tolerated_lateness
+from mailout.outbox.delivery.port import Journal, Mail, Transport
+from mailout.outbox.delivery.protocol import (
+    Attempt,
+    Claimed,
+    Outcome,
+    OutcomeKind,
+    Result,
+    RetryPlan,
+    Timing,
+)
+from mailout.outbox.delivery.retry import decide
+from mailout.outbox.delivery.starts import Start, Starts
+from mailout.outbox.delivery.throttling import Throttling
+
+AHEAD = 0.001
+"""A call is journaled so many seconds before its slot: in the slot itself, waking up and writing would take a
+tenth of a millisecond, and at fifty a second that adds up until a slot is lost."""
+RESOLUTION = 1e-9
+"""Of the clocks: less is no time to wait."""
+_FAILURES = (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
+
+
+class Caller:
+    """Runs in the pool's threads; its results wait here until the sender has recorded them."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        compose: Callable[[Claimed], Mail],
+        clock: Clock,
+        rate: float,
+        timing: Timing,
+        retry: RetryPlan,
+        throttling: Throttling,
+        circuit_failures: int = 0,
+    ) -> None:
+        self._transport = transport
+        self._compose = compose
+        self._clock = clock
+        self._timing = timing
+        self._retry = retry
+        self._circuit_failures = circuit_failures
+        self.throttling = throttling
+        self._starts = Starts(rate)
+        self.tolerance = tolerated_lateness(rate)
+        self._lock = threading.Lock()
+        self._results: list[tuple[float, Result]] = []  # and when they were known
+        self._withdrawn: list[Attempt] = []
+        self.journal: Journal | None = None
+        self.lease_until = 0.0
+        self.latency = 0.0  # of the last calls, and
+        self.filled = 0.0  # how many messages they held
+        self.call_time = CallTime()  # of all
+        self.throttled = threading.Event()
+        self.refused: Outcome | None = None
+        self.quota: Outcome | None = None
+        self.unwritable: HomeUnwritable | None = None  # the journal: nothing may be called without it
+        self.failures_in_a_row = 0  # calls, and each message that is in doubt
+        self.last_failure: Outcome | None = None
+
+    @property
+    def throttled_too_long(self) -> Outcome | None:
+        """The last throttle, after a minute of nothing else."""
+        return self.throttling.outcome if self.throttling.is_enough else None
+
+    @property
+    def must_end(self) -> bool:
+        return (
+            self.refused is not None
+            or self.quota is not None
+            or self.unwritable is not None
+            or self.circuit_open
+        )
+
+    @property
+    def circuit_open(self) -> bool:
+        return self.failures_in_a_row >= self._circuit_failures > 0
+
+    # ── for the sender ──
+
+    def peek(self) -> tuple[Sequence[Result], Sequence[Attempt]]:
+        """What has ended and is not recorded yet."""
+        now = self._clock.monotonic()
+        with self._lock:
+            results = [replace(result, age=now - known) for known, result in self._results]
+            return results, list(self._withdrawn)
+
+    def forget(self, results: int, withdrawn: int) -> None:
+        """The first so many are recorded."""
+        with self._lock:
+            del self._results[:results]
+            del self._withdrawn[:withdrawn]
+
+    # ── in a thread of the pool ──
+
+    def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
+        mails, good = self._composed(rows)
+        return Prepared(mails, good) if mails else None
+
+    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
+        """Just before its slot, not too late for it, and surely within the lease."""
+        size = len(prepared.rows)
+        now = self._clock.monotonic()
+        earliest = now
+        if start is not None:
+            earliest = max(start, self._starts.earliest(size, now))
+            if earliest - start > self.tolerance:
+                return None
+            while earliest - AHEAD - now > RESOLUTION:  # the call before may still leave later than planned
+                self._clock.sleep(earliest - AHEAD - now)
+                now = self._clock.monotonic()
+                earliest = max(start, self._starts.earliest(size, now))
+        if self.must_end or earliest >= self.lease_until - self._timing.call_limit - self._timing.margin:
+            return None
+        begun = self._starts.add(size, earliest)
+        return lambda: self._call(prepared, begun)
+
+    def _call(self, prepared: Prepared, start: Start) -> None:
+        journal = self.journal
+        if journal is not None:
+            try:
+                journal.call([row.attempt for row in prepared.rows])
+            except HomeUnwritable as error:
+                start.leaves(self._clock.monotonic())  # it never will; those behind it must not wait for it
+                with self._lock:
+                    self.unwritable = self.unwritable or error
+                    self._withdrawn.extend(row.attempt for row in prepared.rows)
+                return
+        self._clock.sleep(start.at - self._clock.monotonic())
+        began = self._clock.monotonic()
+        start.leaves(began)
+        outcomes = self._transport.send(prepared.mails)
+        self._keep(prepared.rows, outcomes, self._clock.monotonic() - began, journal)
+
+    def _composed(self, rows: Sequence[Claimed]) -> tuple[list[Mail], list[Claimed]]:
+        """A message that cannot be put together fails alone, before anything is called."""
+        mails, good = [], []
+        for row in rows:
+            try:
+                mails.append(self._compose(row))
+                good.append(row)
+            except StoreUnavailable:  # its content could not be read just now: that is not its fault
+                with self._lock:
+                    self._withdrawn.append(row.attempt)
+            except (MailoutError, KeyError) as error:
+                outcome = Outcome(
+                    OutcomeKind.INVALID,
+                    code="INVALID_PAYLOAD",
+                    category="VALIDATION_ERROR",
+                    message=f"no value for {error}" if isinstance(error, KeyError) else str(error),
+                )
+                self._ended([decide(outcome, row, self._retry, 0)])
+        return mails, good
+
+    def _keep(
+        self, rows: Sequence[Claimed], outcomes: Sequence[Outcome], took: float, journal: Journal | None
+    ) -> None:
+        pairs = list(zip(rows, outcomes, strict=True))
+        if journal is not None:
+            journal.answered(
+                {row.attempt: o.provider_message_id or "-" for row, o in pairs if o.kind is OutcomeKind.SENT},
+                [row.attempt for row, o in pairs if o.kind not in (OutcomeKind.SENT, OutcomeKind.UNKNOWN)],
+            )
+        now = self._clock.monotonic()
+        with self._lock:
+            self._learn(rows, outcomes, now)
+            for row, outcome in pairs:
+                self._results.append((now, self._decided(row, outcome, round(took * 1000))))
+            self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took
+            self.filled = 0.9 * self.filled + 0.1 * len(rows) if self.filled else len(rows)
+            self.call_time += CallTime(calls=1, messages=len(rows), calling=took)
+
+    def _decided(self, row: Claimed, outcome: Outcome, took_ms: int) -> Result:
+        if outcome.kind is not OutcomeKind.THROTTLED:
+            return decide(outcome, row, self._retry, took_ms)
+        id = row.attempt.id
+        spent = self.throttling.spends_an_attempt(id, must_end=self._retry.dead_letters)
+        pause = None if spent else self.throttling.pause(id)
+        return decide(outcome, row, self._retry, took_ms, throttle_pause=pause)
+
+    def _ended(self, results: Sequence[Result]) -> None:
+        now = self._clock.monotonic()
+        with self._lock:
+            self._results.extend((now, result) for result in results)
+
+    def _learn(self, rows: Sequence[Claimed], outcomes: Sequence[Outcome], now: float) -> None:
+        """What the outcomes of one call say about the calls that follow."""
+        self.throttling.learn(rows, outcomes, now)
+        for outcome in outcomes:
+            if outcome.kind is OutcomeKind.THROTTLED:
+                self.throttled.set()
+            elif outcome.kind is OutcomeKind.STOP:
+                self.refused = self.refused or outcome
+            elif outcome.kind is OutcomeKind.QUOTA:
+                self.quota = self.quota or outcome
+        if all(outcome.kind in _FAILURES for outcome in outcomes):
+            in_doubt = sum(1 for outcome in outcomes if outcome.kind is OutcomeKind.UNKNOWN)
+            self.failures_in_a_row += max(1, in_doubt)
+            self.last_failure = outcomes[-1]
+        else:
+            self.failures_in_a_row = 0

@@ -1,0 +1,129 @@
+"""A claimed message becomes a mail: its content (read once), its own link to leave by, its sender's name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+from mailout.base.errors import UsageError
+from mailout.base.logs import NOTIFICATION_FIELDS
+from mailout.letters.content.footer import Footer
+from mailout.letters.content.languages import FALLBACK, language
+from mailout.letters.content.layout import language_asked_for
+from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
+from mailout.letters.content.tokens import Tokens
+from mailout.letters.content.variables import filled, placeholders, variables_of
+from mailout.outbox.delivery.port import Mail
+from mailout.outbox.delivery.protocol import Claimed
+from mailout.outbox.delivery.single_mails import Category
+
+CONTENTS_KEPT = 256
+GENERAL = "general"
+SINGLE_CONTENTS_KEPT = 8
+"""Hardly any two single mails have the same."""
+
+
+@dataclass(repr=False)
+class Composer:
+    """For one mailout: everything that its messages share is fixed here."""
+
+    contents: Callable[[str], Content]
+    footer: Footer
+    tokens: Tokens
+    from_email: str
+    from_name: str
+    reply_to: str | None
+    list_key: str | None
+    is_test: bool = False
+    unsubscribe_mailbox: str | None = None
+
+    def __post_init__(self) -> None:
+        read = partial(_as_test, self.contents) if self.is_test else self.contents
+        self._content = lru_cache(CONTENTS_KEPT)(read)
+        self._list_id = list_id(self.list_key, self.from_email)
+
+    def __call__(self, row: Claimed) -> Mail:
+        token = self.tokens.make(row.email, self.list_key)
+        url = self.footer.url(token, self.tokens.make_message(row.attempt.id))
+        content, from_name = self._content(row.content_hash), row.from_name or self.from_name
+        values = {**row.variables, UNSUBSCRIBE_URL: url}
+        if variables := variables_of(content):
+            shown = placeholders(variables) if self.is_test else row.variables
+            own = {**shown, "email": row.email, "from_name": from_name or self.from_email}
+            values |= filled(variables, own)
+        return Mail(
+            attempt=row.attempt,
+            mailout_id=row.mailout_id,
+            to=row.email,
+            from_email=self.from_email,
+            from_name=from_name,
+            reply_to=self.reply_to,
+            content=content,
+            values=values,
+            unsubscribe_url=url,
+            unsubscribe_mailbox=self.unsubscribe_mailbox,
+            list_id=self._list_id,
+        )
+
+
+@dataclass(repr=False)
+class SingleComposer:
+    """For mails without a mailout: each brings its own content, and what else differs."""
+
+    contents: Callable[[str], Content]
+    footer: Callable[[], Footer]
+    tokens: Tokens | None
+    from_email: str
+    from_name: str
+    reply_to: str | None
+
+    def __post_init__(self) -> None:
+        self._content = lru_cache(SINGLE_CONTENTS_KEPT)(self.contents)
+
+    def __call__(self, row: Claimed) -> Mail:
+        url = None if row.category == Category.TRANSACTIONAL else self._leave(row)
+        mail = Mail(
+            attempt=row.attempt,
+            mailout_id=None,
+            to=row.email,
+            from_email=self.from_email,
+            from_name=row.from_name or self.from_name,
+            reply_to=row.reply_to or self.reply_to,
+            content=self._content(row.content_hash),
+            values=row.variables if url is None else {**row.variables, UNSUBSCRIBE_URL: url},
+            unsubscribe_url=url,
+            headers=row.headers or {},
+        )
+        if not row.is_notification:
+            return mail
+        # The link is the producer's, and nobody promised that it understands a POST.
+        url = row.variables.get(UNSUBSCRIBE_URL)
+        return replace(mail, unsubscribe_url=url, one_click=False, tags=notification_tags(row.variables))
+
+    def _leave(self, row: Claimed) -> str:
+        """Marketing never goes without a link to leave by: without its settings, the message fails."""
+        if self.tokens is None:
+            raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
+        token = self.tokens.make(row.email, None)
+        return self.footer().url(token, self.tokens.make_message(row.attempt.id))
+
+
+def notification_tags(variables: Mapping[str, str]) -> dict[str, str]:
+    """What its producer calls it: it stands in no text, and travels as tags, and through the log."""
+    return {name: variables[name] for name in NOTIFICATION_FIELDS if variables.get(name)}
+
+
+def list_id(list_key: str | None, from_email: str) -> str:
+    """RFC 2919: the list's name under the sender's domain. A mailout without a list is everybody's."""
+    label = re.sub(r"[^a-z0-9]+", "-", (list_key or GENERAL).lower()).strip("-") or GENERAL
+    domain = from_email.rpartition("@")[2]
+    return f"{label[:60]}.{domain if domain.isascii() else domain.encode('idna').decode()}"
+
+
+def _as_test(contents: Callable[[str], Content], hash: str) -> Content:
+    """Nobody should take a test for the letter. Added here, so that a test has the hash of what it tests."""
+    content = contents(hash)
+    word = language(language_asked_for(content) or FALLBACK).test
+    return replace(content, subject=f"[{word}] {content.subject}")

@@ -1,0 +1,194 @@
+"""What delivery needs: the outbox in the store, a transport, a journal on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mailout.letters.content.model import Content
+from mailout.outbox.delivery.protocol import Attempt, Outcome, Step, StepReply
+from mailout.outbox.delivery.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One message, ready to be spliced together and handed over."""
+
+    attempt: Attempt
+    mailout_id: str | None
+    to: str
+    from_email: str
+    from_name: str
+    reply_to: str | None
+    content: Content
+    values: Mapping[str, str]  # fills the content's marks
+    unsubscribe_url: str | None  # None: a transactional mail
+    unsubscribe_mailbox: str | None = None  # where a mail also takes one off the list
+    list_id: str | None = None  # `weekly.example.org`, by which mail programs sort
+    one_click: bool = True  # RFC 8058: the link is ours and understands a POST
+    tags: Mapping[str, str] = field(default_factory=dict)  # besides our own
+    headers: Mapping[str, str] = field(default_factory=dict)  # its sender's own
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a provider still allows."""
+
+    available: int | None  # messages; None: no limit
+    max_rate: float | None  # messages a second; None: no limit
+    refused: Outcome | None = None  # nothing may leave, and why
+    most: int | None = None  # messages in 24 hours, of which `available` are left
+
+
+QUOTA_OVERLAP = 300.0
+"""Attempts begun so long before the provider was asked may be missing from its answer: count them too."""
+REHEARSING = "folder"
+"""The name of the transport by which nothing reaches anybody: what it sends is a rehearsal."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadJournal:
+    """The journal of a session whose process is gone."""
+
+    session: str
+    called: frozenset[Attempt] = frozenset()
+    accepted: Mapping[Attempt, str] = field(default_factory=dict)
+    void: frozenset[Attempt] = frozenset()
+    closed_at_step: int | None = None  # it ended properly
+    incomplete: str | None = None  # why lines may be missing from it: then only `accepted` counts
+
+
+class Outbox(Protocol):
+    """Messages and the sessions that send them."""
+
+    def now(self) -> float:
+        """The store's time: the one that slots, leases and limits go by."""
+        ...
+
+    def open_session(self, mailout_id: str | None, *, worker: str, transport: str, lease: float) -> str: ...
+    def step(self, step: Step) -> StepReply: ...
+    def session_step(self, session: str) -> int | None:
+        """The last step a session made; None: the store has never heard of it."""
+        ...
+
+    def session_archived(self, session: str) -> bool:
+        """Whether what it sent lies in an archive: the outbox no longer knows it, and need not."""
+        ...
+
+    def doubts(self, session: str) -> Sequence[Attempt]:
+        """Attempts of a dead session whose end its journal may know."""
+        ...
+
+    def epochs(self, ids: Sequence[str]) -> Mapping[str, int]: ...
+    def stop_machine(self, machine: str) -> int:
+        """Ask the living sessions of one machine's workers (`machine-<pid>`) to end; how many were asked."""
+        ...
+
+    def reap(self, grace: float) -> int:
+        """Close sessions whose lease ran out `grace` ago; their attempts become UNKNOWN. How many."""
+        ...
+
+    def settle(
+        self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
+    ) -> int:
+        """A person's word on UNKNOWN messages (all, or these): SENT, FAILED or PENDING.
+
+        Without a mailout: on these single mails.
+        """
+        ...
+
+    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
+        """FAILED messages (all, or these) wait again, with all their attempts before them. How many."""
+        ...
+
+    def has_single_mails(self, session: str) -> bool:
+        """Whether a step of this idle session would have something to do: a mail is due, or it must stop."""
+        ...
+
+    def message(self, id: str) -> Mapping[str, Any]: ...
+    def message_events(self, id: str) -> Sequence[Mapping[str, Any]]: ...
+    def messages(
+        self,
+        mailout_id: str,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        states: Sequence[State] = (),
+    ) -> Sequence[Mapping[str, Any]]:
+        """Rows by `seq`, one page: ask again after the last one's `seq`."""
+        ...
+
+    def usage(self, scope: str, kind: str, key: str) -> int: ...
+    def set_quota(
+        self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
+    ) -> None:
+        """What the provider had left when it was asked, of how many; None: unlimited."""
+        ...
+
+    def quota(self, scope: str) -> int | None:
+        """The effective quota: what was left then, less what was begun here since."""
+        ...
+
+    def first_day(self, scope: str) -> str | None:
+        """The key of the day on which the first message of an account left; None: none has."""
+        ...
+
+    def begun_since(self, moment: float, *, rehearsal: bool = False) -> Sequence[tuple[float, int]]:
+        """Minutes (their beginnings) in which attempts were begun, and how many: what frees a quota.
+
+        Of real mail, or of rehearsals, which use none of it.
+        """
+        ...
+
+
+class Transport(Protocol):
+    """Where mail goes. One call, as many outcomes as mails, in order; it never raises for a mail's sake."""
+
+    name: str
+    scope: str  # whose pace and quota it shares: an account in a region
+    max_batch: int  # how many mails one call may carry
+
+    def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]: ...
+    def allowance(self) -> Allowance | None:
+        """Asked of the provider; None: there is none to ask. MailoutError if it does not answer."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Journal(Protocol):
+    """What one session does, written on this machine as it happens: it outlives the process."""
+
+    def call(self, attempts: Sequence[Attempt]) -> None:
+        """Before a transport call. HomeUnwritable: it is not written, and must not be made."""
+        ...
+
+    def answered(self, accepted: Mapping[Attempt, str], void: Sequence[Attempt]) -> None:
+        """After it: these were accepted (with SES's id), those surely not. The others are in doubt.
+
+        Never raises: the next step records them anyway.
+        """
+        ...
+
+    def close(self, last_step: int) -> None:
+        """Everything in it is recorded in the store."""
+        ...
+
+    def leave(self) -> None:
+        """Nothing more is written; whoever begins next learns from it, as if this process had died."""
+        ...
+
+
+class Journals(Protocol):
+    """The journals on this machine for one store."""
+
+    def open(self, session: str) -> Journal: ...
+    def dead(self) -> AbstractContextManager[Sequence[DeadJournal]]:
+        """Those nobody writes any more, ours alone while we look at them."""
+        ...
+
+    def forget(self, session: str, last_step: int) -> None:
+        """What it knew is in the store now."""
+        ...

@@ -1,0 +1,46 @@
+"""What the provider allows now: its quota and rate, asked for every few minutes."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from mailout.base.clock import Clock
+from mailout.base.errors import MailoutError
+from mailout.outbox.delivery.port import Allowance, Outbox, Transport
+
+log = logging.getLogger("mailout.delivery")
+
+ASK_EVERY = 180.0
+
+
+@dataclass(repr=False)
+class ProviderLimits:
+    """Keeps the quota in the store, where every sender counts against it."""
+
+    store: Outbox
+    transport: Transport
+    clock: Clock
+    _allowance: Allowance | None = field(default=None, init=False)
+    _asked_at: float | None = field(default=None, init=False)
+
+    def ask(self) -> Allowance | None:
+        """Without an answer the last one holds."""
+        now = self.clock.monotonic()
+        if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
+            asked_at = self.store.now()  # before the question: what leaves meanwhile must not be lost
+            try:
+                self._allowance = self.transport.allowance()
+            except MailoutError as error:
+                log.warning("the provider does not tell its quota: %s", error)
+            else:
+                self._asked_at = now
+                if self._allowance is not None:
+                    left, most = self._allowance.available, self._allowance.most
+                    self.store.set_quota(self.transport.scope, left, asked_at, most=most)
+        return self._allowance
+
+    def rate(self, own: float) -> float:
+        """Messages a second that may leave, by our own setting and the last answer; 0: no limit."""
+        rates = [own, (self._allowance.max_rate if self._allowance else None) or 0.0]
+        return min((rate for rate in rates if rate), default=0.0)

@@ -1,0 +1,89 @@
+"""The sender: takes what the store has begun for it, hands it to the transport, and reports back.
+
+It never sends what `step` did not return, never twice, and never after its lease could have run out.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mailout.base.clock import Clock
+from mailout.outbox.delivery.call_pool import CallPool, InlineCallPool, ThreadCallPool
+from mailout.outbox.delivery.calls import Caller
+from mailout.outbox.delivery.options import Observer, RunReport, SenderOptions
+from mailout.outbox.delivery.pacing import bulk_size
+from mailout.outbox.delivery.port import Journals, Mail, Outbox, Transport
+from mailout.outbox.delivery.protocol import Claimed
+from mailout.outbox.delivery.recovery import reap
+from mailout.outbox.delivery.run import Run
+from mailout.outbox.delivery.session import Session
+from mailout.outbox.delivery.store_retry import wait_for_store
+from mailout.outbox.delivery.throttling import Throttling
+
+
+@dataclass(eq=False, repr=False)
+class Sender:
+    """One process's sender for one mailout (or, with no mailout, for single mails)."""
+
+    store: Outbox
+    transport: Transport
+    compose: Callable[[Claimed], Mail]
+    journals: Journals
+    clock: Clock
+    options: SenderOptions
+    observer: Observer | None = None
+    throttling: Throttling = field(default_factory=Throttling)
+    _stop: threading.Event = field(default_factory=threading.Event, init=False)
+
+    def stop(self) -> None:
+        """Finish what is in hand, write it down, release the rest. Safe in a signal handler."""
+        self._stop.set()
+
+    def run(
+        self, mailout_id: str | None, *, deadline: float | None = None, until_idle: bool = False
+    ) -> RunReport:
+        """Send until there is nothing left, or something ends it. `deadline` is on the monotonic clock.
+
+        Single mails have no end: `until_idle` ends when none is due.
+        """
+        options = self.options
+        grace = options.timing.reap_grace
+        wait_for_store(lambda: reap(self.store, self.journals, grace, check_closed=True), self.clock)
+        group_size = bulk_size(options.rate, min(self.transport.max_batch, options.batch_size))
+        caller = Caller(
+            self.transport,
+            self.compose,
+            self.clock,
+            options.rate,
+            options.timing,
+            options.retry,
+            self.throttling,
+            options.circuit_failures,
+        )
+        pool: CallPool = (
+            InlineCallPool(caller) if options.inline else ThreadCallPool(options.concurrency, caller)
+        )
+        session = Session(
+            store=self.store,
+            transport=self.transport.name,
+            journals=self.journals,
+            clock=self.clock,
+            options=options,
+            observer=self.observer,
+            stop=self._stop,
+            caller=caller,
+            pool=pool,
+            group_size=group_size,
+            mailout_id=mailout_id,
+        )
+        run = Run(session, deadline, until_idle=until_idle)
+        # A full collection would walk over everything loaded so far: 50 ms in which no call keeps its slot.
+        gc.freeze()
+        try:
+            return run.run()
+        finally:
+            gc.unfreeze()
+            pool.close()

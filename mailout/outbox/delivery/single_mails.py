@@ -1,0 +1,92 @@
+"""A mail without a mailout: what it is, what became of handing it in, and what the store does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from mailout.letters.content.model import Content
+from mailout.outbox.delivery.states import State
+
+
+class Category(StrEnum):
+    """Why somebody gets it."""
+
+    TRANSACTIONAL = "transactional"  # a receipt, a password link: also to who unsubscribed
+    MARKETING = "marketing"  # with a link to leave by, and not to who has left
+
+
+OURS = "mailout"
+"""The company of the mails that mailout itself writes, to whoever looks after it: they leave also while
+everything is paused. No other company may have this name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleMail:
+    """One message, ready for the outbox."""
+
+    id: str  # follows from company and idempotency key; without a key it is random
+    company_id: str
+    request_id: str
+    email: str  # normalised
+    content: Content
+    category: Category = Category.TRANSACTIONAL
+    from_name: str | None = None
+    reply_to: str | None = None
+    headers: Mapping[str, str] | None = None
+    recipient_id: str | None = None
+    external_id: str | None = None  # the company's own name for the recipient, who is made if new
+    recipient_name: str | None = None
+    idempotency_key: str | None = None
+    fingerprint: str | None = None  # of all that was handed in: the same key must mean the same mail
+    send_at: float | None = None  # not before
+    is_rehearsal: bool = False  # goes to a folder, and never to people
+
+
+class Verdict(StrEnum):
+    """What became of handing a mail in."""
+
+    ACCEPTED = "accepted"
+    REPEATED = "repeated"  # the same key and the same mail: it is in the outbox already
+    CONFLICT = "conflict"  # the same key, and another mail
+    NO_RECIPIENT = "no_recipient"  # not there, deleted, another company's, or with another address
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The answer for one mail."""
+
+    verdict: Verdict
+    id: str
+    state: State = State.PENDING
+    request_id: str | None = None  # of the request that handed it in first
+
+
+@dataclass(frozen=True, slots=True)
+class SingleMailsWaiting:
+    """Whether somebody has to be started for them."""
+
+    now: float
+    due_since: float | None  # the one that has waited longest
+    is_served: bool  # a living session sends them
+    has_tokens: bool  # so more may come at any moment
+
+
+class SingleMails(Protocol):
+    """Mails without a mailout, in the outbox."""
+
+    def accept_single_mails(self, mails: Sequence[SingleMail]) -> Sequence[Acceptance]:
+        """All in one commit, each with its own verdict, in order."""
+        ...
+
+    def single_mail(self, company: str, id: str) -> Mapping[str, Any] | None:
+        """A company's own message with its subject; None: there is none, or it is another's."""
+        ...
+
+    def find_messages(self, id: str) -> Sequence[str]:
+        """The messages with this id, from this request, or with this id at SES."""
+        ...
+
+    def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting: ...

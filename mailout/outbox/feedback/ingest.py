@@ -1,0 +1,169 @@
+"""From the inbox to the store: events applied in batches. It can be killed anywhere and run again.
+
+Receiving and applying are two commits. Until the first, SNS or SQS still has the message and sends it again;
+after it, the row waits in `events_inbox` until the one transaction that applies it and marks it as applied.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from mailout.base.errors import StoreError, StoreUnavailable
+from mailout.base.ids import message_id, uuid_of
+from mailout.outbox.feedback.events import NoEvent, Unreadable, parse_event
+from mailout.outbox.feedback.port import (
+    Applied,
+    Effect,
+    Event,
+    EventType,
+    Feedback,
+    Reading,
+    Received,
+    StatusChange,
+    Waiting,
+)
+
+log = logging.getLogger("mailout.feedback")
+
+BATCH = 2_000
+BouncePolicy = Literal["smart", "any", "permanent"]
+SNS, SQS, SQS_RAW = "sns", "sqs", "sqs_raw"
+"""How a message came. The first two have SNS's own id."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMessage:
+    id: str
+    body: str
+    receipt: str
+
+
+class EventQueue(Protocol):
+    """A queue that keeps a message until it is deleted."""
+
+    def receive(self, wait: int = 20) -> Sequence[QueueMessage]: ...
+    def delete(self, messages: Sequence[QueueMessage]) -> None: ...
+
+
+def ingest(store: Feedback, policy: BouncePolicy, *, batch: int = BATCH) -> Applied:
+    """Apply everything that waits."""
+    total = Applied()
+    while waiting := store.waiting_events(batch):
+        total += apply(store, [read(row, policy) for row in waiting])
+    return total
+
+
+def apply(store: Feedback, readings: Sequence[Reading]) -> Applied:
+    """A batch in one transaction. One that the store refuses must not hold up the others for ever."""
+    try:
+        return store.apply_events(readings)
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        if len(readings) == 1:
+            log.error("An event could not be applied: %s", error)
+            problem = ("event_refused", f"The store refused it: {error}")
+            return store.apply_events([Reading(readings[0].inbox_id, problem=problem, dead=True)])
+    return sum((apply(store, [reading]) for reading in readings), Applied())
+
+
+def poll(
+    store: Feedback, queue: EventQueue, topics: Collection[str], *, wait: int = 20, most: int = 2_000
+) -> int:
+    """Take what the queue holds into the inbox, or a good part of it: it may fill faster than we read.
+
+    How many. A message leaves the queue after our commit.
+    """
+    taken = 0
+    while taken < most and (messages := queue.receive(wait if not taken else 1)):
+        store.receive_events([unwrap(message, topics) for message in messages])
+        queue.delete(messages)
+        taken += len(messages)
+    return taken
+
+
+def unwrap(message: QueueMessage, topics: Collection[str]) -> Received:
+    """What SNS wrapped, unwrapped, under SNS's id; anything else as it is, for `read` to decide."""
+    try:
+        payload: Any = json.loads(message.body)
+    except (ValueError, RecursionError):
+        payload = None
+    if not isinstance(payload, dict) or payload.get("Type") != "Notification":
+        return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
+    id, text, topic = payload.get("MessageId"), payload.get("Message"), payload.get("TopicArn")
+    trusted = not topics or topic in topics
+    if trusted and isinstance(id, str) and isinstance(text, str) and len(id) <= 64:
+        return Received(id, SQS, text.replace("\0", ""))
+    return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
+
+
+def read(row: Waiting, policy: BouncePolicy) -> Reading:
+    """What one message comes to."""
+    try:
+        event = parse_event(row.payload)
+    except Unreadable as error:
+        return Reading(row.id, problem=("event_unreadable", str(error)), dead=True)
+    if isinstance(event, NoEvent):
+        return Reading(row.id, problem=(event.code, event.message) if event.code else None)
+    at = row.received_at if event.at is None else event.at
+    change = status_change_of(event, at, policy)
+    return Reading(
+        row.id,
+        [
+            Effect(
+                id=_effect_id(row, event, email),
+                type=event.type,
+                at=at,
+                email=email,
+                provider_message_id=event.provider_message_id,
+                attempt=event.attempt,
+                mailout_id=event.mailout_id,
+                change=change,
+                recount=policy == "smart" and _softly(event),
+                detail=event.detail,
+            )
+            for email in _concerned(event) or (None,)
+        ],
+    )
+
+
+def _concerned(event: Event) -> Sequence[str]:
+    """Whom we had written to, where our tags prove it: a bounce may name an address that it was forwarded to.
+
+    While the message is in the outbox the store knows that better; in an archive it is out of reach.
+    """
+    if event.attempt is not None and event.mailout_id is not None:
+        for address in event.destination:
+            if message_id(event.mailout_id, address) == event.attempt.id:
+                return (address,)
+    return event.recipients
+
+
+def status_change_of(event: Event, at: float, policy: BouncePolicy) -> StatusChange | None:
+    """What the event alone says of its recipient. `smart`: soft bounces count together, in the store."""
+    match event.type:
+        case EventType.BOUNCE if policy == "any" or event.bounce_type == "Permanent":
+            return StatusChange("bounced", at, event.bounce_type, event.bounce_subtype)
+        case EventType.SPAMREPORT:
+            return StatusChange("unsubscribed", at, complained=True)
+        case EventType.UNSUBSCRIBE:
+            return StatusChange("unsubscribed", at)
+    return None
+
+
+def _softly(event: Event) -> bool:
+    """Whether soft bounces look different after it: another one, or a delivery between them."""
+    soft = event.type is EventType.BOUNCE and event.bounce_type != "Permanent"
+    return soft or event.type is EventType.DELIVERED
+
+
+def _effect_id(row: Waiting, event: Event, email: str | None) -> str:
+    """SNS's id, else what SES says of the event; per recipient either way."""
+    if row.source == SQS_RAW and event.provider_message_id and event.at is not None:
+        named = (event.provider_message_id, event.type.value, f"{event.at:.3f}", event.detail.get("link", ""))
+        return uuid_of("event", *named, email or "")
+    return uuid_of("event", row.id, email or "")

@@ -1,0 +1,136 @@
+"""A mailout in the queue. `campaign_queue` is the single source of truth for why anything waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.protocol import Ledger, RetryPlan
+from mailout.outbox.delivery.states import Column
+
+QUEUE_EVERY = 60.0
+"""Seconds between two looks at what is due."""
+SILENCE = 0.3
+
+
+class Status(StrEnum):
+    """Where a mailout stands in the queue."""
+
+    PENDING = "PENDING"  # waits: for its turn, its time, or (with a reason) for something else
+    PROCESSING = "PROCESSING"  # somebody sends it
+    COMPLETED = "COMPLETED"  # nothing pending, nothing in flight
+    CANCELLED = "CANCELLED"  # taken back; what had left has left
+
+
+class MailoutOutcome(StrEnum):
+    """How a completed mailout ended."""
+
+    SENT = "sent"  # every message sent or suppressed
+    FAILED = "failed"  # some failed or are unknown
+
+
+class DeferReason(StrEnum):
+    """Why a mailout waits. The last five wait for a person and alone have no time."""
+
+    RATE_PER_HOUR = "rate_per_hour"  # until the next full hour
+    DAILY_LIMIT = "daily_limit"  # until the next day's window
+    OUTSIDE_HOURS = "outside_hours"  # until the window opens
+    QUOTA_EXHAUSTED = "quota_exhausted"  # an hour, or when the provider's window frees enough
+    TRANSIENT_ERRORS = "transient_errors"  # 1, 5, 15, 60 minutes
+    PAUSED = "paused"  # a person paused it
+    REPUTATION = "reputation"  # bounces or complaints over the line
+    CONFIGURATION_ERROR = "configuration_error"  # the account or its settings refuse
+    DUPLICATE_CONTENT = "duplicate_content"  # the same went to the same list within 7 days
+    UNTESTED = "untested"  # no test of exactly this content has gone out
+
+
+WAITS_FOR_A_PERSON = frozenset(
+    {
+        DeferReason.PAUSED,
+        DeferReason.REPUTATION,
+        DeferReason.CONFIGURATION_ERROR,
+        DeferReason.DUPLICATE_CONTENT,
+        DeferReason.UNTESTED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMailout:
+    """What is written when a mailout is asked for."""
+
+    id: str
+    kind: Kind
+    ref: str
+    subject: str = ""
+    company_id: str = "default"
+    list_key: str | None = None
+    from_name: str | None = None  # for recipients who have none of their own
+    is_test: bool = False
+    is_rehearsal: bool = False  # written to a folder: nobody gets it
+    priority: int = 0  # higher goes first
+    scheduled_at: float | None = None
+    campaign_tag: str | None = None
+    send_batch_id: str | None = None
+    actor: str | None = None
+    retry_plan: RetryPlan | None = None  # None: as the process that sends it is set up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mailout(NewMailout):
+    """One row of `campaign_queue`."""
+
+    status: Status = Status.PENDING
+    outcome: MailoutOutcome | None = None
+    deferred_until: float | None = None
+    defer_reason: DeferReason | None = None
+    defer_note: str | None = None  # a sentence for people
+    content_hash: str | None = None
+    locked_by: str | None = None
+    locked_at: float | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+    created_at: float = 0.0
+    frozen_at: float | None = None
+    started_at: float | None = None
+    completed_at: float | None = None
+    archived_at: float | None = None  # since then its messages are not in the store; its counts are final
+    archived_to: str | None = None  # machine and folder
+    metrics: Mapping[str, int] = field(default_factory=dict)  # delivered, bounced, ... by event
+    transient_pauses: int = 0  # after transient errors, and
+    transient_sent: int = 0  # how many had been sent by the last of them
+    acknowledged: Mapping[str, int] = field(default_factory=dict)  # what a person knew on resuming it
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Mailout:
+        """Of a row as a store has read it: moments in seconds, JSON as what it stands for."""
+        plain = {one.name: row[one.name] for one in fields(cls) if one.name != "ledger"}
+        read = {
+            "kind": Kind(row["kind"]),
+            "retry_plan": RetryPlan.of(row["retry_plan"]),
+            "status": Status(row["status"]),
+            "outcome": MailoutOutcome(row["outcome"]) if row["outcome"] else None,
+            "defer_reason": DeferReason(row["defer_reason"]) if row["defer_reason"] else None,
+            "ledger": Ledger(row["recipients"], *(row[column.value] for column in Column)),
+        }
+        return cls(**plain | read)
+
+    @property
+    def planned_for(self) -> float | None:
+        """When it is to begin, of one that was given a time and has not begun."""
+        return self.scheduled_at if self.started_at is None else None
+
+    @property
+    def pauses_in_a_row(self) -> int:
+        """Pauses after transient errors since something was sent."""
+        return self.transient_pauses if self.ledger.sent <= self.transient_sent else 0
+
+    def goes_on_by(self, now: float, lease: float) -> float | None:
+        """Nobody sends it, although it was begun: when the queue goes on with it at the latest. None: it is
+        being sent, or waits, or is over. A living sender is heard of four times within its lease."""
+        if self.status is not Status.PROCESSING or self.locked_at is None:
+            return None
+        silent = now - self.locked_at > lease * SILENCE
+        return max(now, self.locked_at + lease) + QUEUE_EVERY if silent else None

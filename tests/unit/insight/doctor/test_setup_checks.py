@@ -1,0 +1,109 @@
+"""`doctor` before anybody is asked: what the settings alone give away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mailout.base.errors import StoreUnavailable, Unseen
+from mailout.base.settings import Settings, load_settings
+from mailout.insight.doctor.checks import Check, checked
+from mailout.insight.doctor.setup_checks import clock_check, disk_check, people_checks, settings_checks
+from tests.environment import SENDER
+
+GOOD = {
+    **SENDER,
+    "PUBLIC_URL": "https://mail.example.org",
+    "ADMIN_EMAIL": "admin@example.org",
+}
+
+
+def levels(settings: Settings) -> dict[str, str]:
+    return {check.name: check.level for check in settings_checks(settings)}
+
+
+def test_good_settings_are_good() -> None:
+    assert set(levels(load_settings(env=GOOD)).values()) == {"ok"}
+
+
+def test_what_a_mailout_would_stop_at_is_a_failure_with_a_remedy() -> None:
+    checks = list(settings_checks(load_settings(env={})))
+    failed = {check.name for check in checks if check.level == "fail"}
+    needed = {"FROM_EMAIL", "ORG_NAME", "ORG_ADDRESS", "UNSUBSCRIBE_BASE_URL", "UNSUBSCRIBE_SECRET"}
+    assert failed == needed
+    assert all(check.remedy for check in checks if check.level != "ok")
+
+
+def test_pictures_on_this_machine_alone_are_no_pictures_for_real_readers() -> None:
+    local = {name: value for name, value in GOOD.items() if name != "PUBLIC_URL"}
+    assert levels(load_settings(env=local))["media"] == "warn"
+    assert levels(load_settings(env=local | {"MAILOUT_TRANSPORT": "ses"}))["media"] == "fail"
+    assert levels(load_settings(env=local | {"MEDIA_BUCKET": "b"}))["media"] == "ok"
+
+
+def test_a_mailout_that_would_wait_unseen_is_a_warning() -> None:
+    """The mailout waits for a person, who looks a week later."""
+    alone = {name: value for name, value in GOOD.items() if name != "ADMIN_EMAIL"}
+    assert levels(load_settings(env=alone))["ADMIN_EMAIL"] == "warn"
+
+
+def test_a_wrong_test_address_and_a_misspelt_name_are_pointed_at() -> None:
+    found = levels(
+        load_settings(env=GOOD | {"TEST_EMAILS": "nobody, a@example.org", "SEND_RAT_PER_SEC": "5"})
+    )
+    assert (found["TEST_EMAILS"], found["settings"]) == ("warn", "warn")
+
+
+def test_what_we_may_not_look_at_is_a_warning() -> None:
+    """A key that may only send is no reason to fail."""
+
+    def look() -> Iterator[Check]:
+        raise Unseen("We may not look.", remedy="Allow it.")
+        yield
+
+    assert list(checked("queue", look)) == [Check("queue", "warn", "We may not look.", "Allow it.")]
+
+
+def test_a_link_that_mail_programs_will_not_show_as_a_button_is_pointed_at() -> None:
+    plain = GOOD | {"UNSUBSCRIBE_BASE_URL": "http://mail.example.org/unsubscribe"}
+    assert levels(load_settings(env=plain))["UNSUBSCRIBE_BASE_URL"] == "ok"
+    assert levels(load_settings(env=plain | {"MAILOUT_TRANSPORT": "ses"}))["UNSUBSCRIBE_BASE_URL"] == "warn"
+
+
+def test_a_secret_that_can_be_guessed_is_pointed_at() -> None:
+    """Whoever signs links unsubscribes anybody; `change-me` is what the example says."""
+    found = [*settings_checks(load_settings(env=GOOD | {"UNSUBSCRIBE_SECRET": "change-me"}))]
+    (told,) = [check for check in found if check.level == "warn"]
+    assert told.name == "UNSUBSCRIBE_SECRET"
+    assert "change-me" not in str(told)
+
+
+def test_a_part_that_cannot_even_look_has_failed() -> None:
+    """One part's outage must not hide what the others have to say."""
+
+    def look() -> Iterator[Check]:
+        yield Check("store", "ok", "opened")
+        raise StoreUnavailable("It is away.", remedy="Wait.")
+
+    assert list(checked("store", look)) == [
+        Check("store", "ok", "opened"),
+        Check("store", "fail", "It is away.", "Wait."),
+    ]
+
+
+def test_a_clock_that_is_off_is_told_which_way() -> None:
+    assert clock_check(0.4).level == "ok"
+    assert clock_check(7.0).message.startswith("7 s behind")
+    assert clock_check(-7.0).message.startswith("7 s ahead")
+    assert clock_check(-7.0).level == "warn"
+
+
+def test_a_disk_is_full_before_it_is_full() -> None:
+    """Without room for a journal nothing may be sent: better known the day before."""
+    assert [disk_check(free).level for free in (5 * 10**9, 5 * 10**8, 5 * 10**7)] == ["ok", "warn", "fail"]
+
+
+def test_people_who_are_on_the_list_in_vain_are_counted() -> None:
+    found = list(people_checks(3, {"invalid": 2, "duplicate": 1}))
+    assert [check.level for check in found] == ["ok", "warn", "warn"]
+    assert "2 active ones get no mail" in found[1].message
+    assert [check.level for check in people_checks(0, {})] == ["warn"]

@@ -1,0 +1,46 @@
+"""Which failed addresses have a line of their own in the errors database."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mailout.insight.page_status.failures import ADDRESSES, EVERY_ADDRESS, new_failures
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.protocol import Ledger
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import Mailout
+
+
+def failed(n: int) -> list[str]:
+    """The addresses that have a line, of so many that failed."""
+    rows = [
+        {
+            "seq": number + 1,
+            "state": State.FAILED,
+            "email": f"p{number:03}@example.org",
+            "error_code": "MESSAGE_REJECTED",
+            "error_message": "No such box",
+            "attempts": 1,
+            "failed_at": 1.0,
+        }
+        for number in range(n)
+    ]
+
+    def messages(id: str, *, after: int, limit: int, states: Any) -> list[dict[str, Any]]:
+        return [row for row in rows if int(str(row["seq"])) > after][:limit]
+
+    store: Any = SimpleNamespace(messages=messages, errors=lambda id, limit: [])
+    mailout = Mailout(id="m", kind=Kind.MARKDOWN, ref="may.md", subject="May", ledger=Ledger(failed=n))
+    return [error.email for error in new_failures(store, mailout, "ses") if error.email]
+
+
+@pytest.mark.parametrize("n", [1, EVERY_ADDRESS])
+def test_up_to_a_hundred_have_a_line_each(n: int) -> None:
+    assert failed(n) == [f"p{number:03}@example.org" for number in range(n)]
+
+
+def test_of_more_only_the_first_have_one() -> None:
+    assert len(failed(EVERY_ADDRESS + 1)) == ADDRESSES

@@ -1,0 +1,32 @@
+"""Files that are replaced whole, and one person taken out of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mailout.insight.reporting.files import replace_address
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("ann@example.org,sent\r\n", "X,sent\r\n"),
+        ("'ann@example.org,failed,no such user: ann@example.org.\n", "'X,failed,no such user: X.\n"),
+        ("<td>ann@example.org</td>", "<td>X</td>"),
+        (
+            "joann@example.org,ann@example.org.uk,j+ann@example.org",
+            "joann@example.org,ann@example.org.uk,j+ann@example.org",
+        ),
+        (
+            "j.ann@example.org;ann@example.organic;annX@example-org",
+            "j.ann@example.org;ann@example.organic;annX@example-org",
+        ),
+    ],
+)
+def test_one_person_is_taken_out_and_his_namesakes_stay(tmp_path: Path, line: str, wanted: str) -> None:
+    path = tmp_path / "report.csv"
+    path.write_bytes(f"email,status\n{line}".encode())
+    replace_address(path, "ann@example.org", "X")
+    assert path.read_bytes() == f"email,status\n{wanted}".encode()

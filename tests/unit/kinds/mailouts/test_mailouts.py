@@ -1,0 +1,74 @@
+"""What was validated is what is enqueued: read once, rendered once, its pictures stored once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from mailout.adapters.markdown_file import MarkdownFiles
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.port import SourceMailout
+from tests.unit.outbox.queue.driving import Drive, drive
+
+
+class Counting(MarkdownFiles):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        self.read: Counter[str] = Counter()
+
+    def load(self, ref: str) -> SourceMailout:
+        self.read["page"] += 1
+        loaded = super().load(ref)
+
+        def read_media(source: str) -> bytes:
+            self.read["picture"] += 1
+            return loaded.read_media(source)
+
+        return replace(loaded, read_media=read_media)
+
+
+@pytest.fixture
+def source() -> Counting:
+    return Counting()
+
+
+@pytest.fixture
+def made(tmp_path: Path, source: Counting) -> Drive:
+    made = drive(tmp_path / "home", source_of=lambda ref: source, PUBLIC_URL="https://mail.example.org")
+    made.store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
+    return made
+
+
+@pytest.fixture
+def letter(tmp_path: Path) -> Path:
+    Image.new("RGB", (4, 4)).save(tmp_path / "boat.png")
+    path = tmp_path / "letter.md"
+    path.write_text("---\nsubject: Hello\n---\n![A boat](boat.png)\n", encoding="utf-8")
+    return path
+
+
+def test_what_was_validated_is_neither_read_nor_stored_again(
+    made: Drive, source: Counting, letter: Path
+) -> None:
+    id = made.engine.intake.validate(str(letter))
+    announced = made.engine.intake.announcement(str(letter))
+    letter.write_text("---\nsubject: Changed meanwhile\n---\nOther words.\n", encoding="utf-8")
+    mailout = made.engine.intake.enqueue(str(letter))
+    assert announced is not None
+    assert (mailout.id, mailout.subject, announced.people) == (id, "Hello", 1)
+    assert source.read == {"page": 1, "picture": 1}
+
+
+def test_it_is_used_once_and_a_later_test_reads_the_file_again(
+    made: Drive, source: Counting, letter: Path
+) -> None:
+    made.engine.intake.validate(str(letter), test=True)
+    made.engine.intake.enqueue(str(letter), test=True)
+    letter.write_text("---\nsubject: Second thoughts\n---\nOther words.\n", encoding="utf-8")
+    assert made.engine.intake.enqueue(str(letter), test=True).subject == "Second thoughts"
+    assert source.read["page"] == 2

@@ -1,0 +1,71 @@
+"""What is asked for from outside is answered, and nothing that can be asked for stops the queue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mailout.adapters.markdown_file import MarkdownFiles
+from mailout.base.errors import SourceUnavailable, UsageError
+from mailout.kinds.mailouts.requests import answer, enqueue_requested
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.queue.port import Request
+from tests.unit.outbox.queue.driving import Drive, drive
+
+
+class Strange(MarkdownFiles):
+    """A source in which something goes wrong that nobody has thought of."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def load(self, ref: str):  # type: ignore[no-untyped-def]
+        if ref == "strange.md":
+            raise self.error
+        return super().load(ref)
+
+
+def asked_for(tmp_path: Path, error: Exception) -> Drive:
+    """Somebody has asked for a strange mailout and, later, for a plain one."""
+    letter = tmp_path / "letter.md"
+    letter.write_text("---\nsubject: Hello\n---\nHow are you?\n")
+    made = drive(tmp_path, source_of=lambda ref: Strange(error))
+    made.store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
+    for ref in ("strange.md", str(letter)):
+        made.store.ask(Request.of(ref), repeat=60)
+        made.clock.sleep(60)
+    return made
+
+
+def test_a_request_that_breaks_what_reads_it_stops_no_other(tmp_path: Path) -> None:
+    """Unanswered, it would break every run of the queue from then on, and nothing would be sent any more."""
+    made = asked_for(tmp_path, ZeroDivisionError("oh"))
+    assert [mailout.ref for mailout in enqueue_requested(made.engine.intake)] == ["letter.md"]
+    assert made.store.asked(waiting=0) == []
+    told = [(error.mailout, error.code, error.message) for error in made.store.errors()]
+    assert told == [("strange.md", "cannot_be_sent", "ZeroDivisionError: oh")]
+
+
+def test_a_source_that_is_away_is_asked_again(tmp_path: Path) -> None:
+    made = asked_for(tmp_path, SourceUnavailable())
+    assert len(enqueue_requested(made.engine.intake)) == 1
+    assert made.store.asked(waiting=0) == [Request.of("strange.md")]
+
+
+def test_what_its_flow_cannot_send_is_written_down_as_what_the_queue_cannot(tmp_path: Path) -> None:
+    """Whoever asked got an answer long ago: the errors database is where they learn of it."""
+    made = drive(tmp_path)
+    with pytest.raises(UsageError):
+        answer(made.engine.intake, Request.of("gone.md"))
+    (told,) = made.store.errors()
+    assert (told.mailout, told.code) == ("gone.md", "cannot_be_sent")
+
+
+@pytest.mark.parametrize("ref", ["a\0b.md", "x" * 5000 + ".md", "folder.md"])
+def test_a_file_that_cannot_be_read_is_answered_for(tmp_path: Path, ref: str) -> None:
+    made = drive(tmp_path)
+    made.store.ask(Request.of(ref), repeat=60)
+    made.clock.sleep(60)
+    assert enqueue_requested(made.engine.intake) == []
+    assert made.store.asked(waiting=0) == []

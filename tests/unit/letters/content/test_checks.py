@@ -1,0 +1,133 @@
+"""What never leaves, and what leaves with a warning."""
+
+import pytest
+
+from mailout.base.errors import Abort, AbortCode
+from mailout.letters.content.checks import GMAIL_CLIPS, MAX_HTML, MAX_SUBJECT, check_content, check_document
+from mailout.letters.content.document import Document
+from mailout.letters.content.model import Content
+
+
+def code_of(content: Content) -> AbortCode | None:
+    try:
+        check_content(content)
+    except Abort as abort:
+        return abort.code
+    return None
+
+
+def html(body: str) -> AbortCode | None:
+    return code_of(Content("s", body, "t"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<script>x</script>",
+        "<SCRIPT src=x>",
+        "<svg><script>x</script></svg>",
+        "<!--><script>x</script>-->",
+        "<![CDATA[><script>x</script>]]>",
+        "<p onclick='x'>a</p>",
+        "<img/onerror=x src=y>",
+        "<a href='javascript:x'>a</a>",
+        "<a href=' JaVa\tScript:x'>a</a>",
+        "<a href='&#106;avascript:x'>a</a>",
+        "<form action='javascript:x'></form>",
+        "<img srcset='https://a 1x, javascript:x 2x'>",
+        "<p style='background:url(javascript:x)'>a</p>",
+        "<meta http-equiv=refresh content='0;url=javascript:x'>",
+        "<!--[if IE]><script>x</script><![endif]-->",
+        "<noscript><p title='</noscript><img src=x onerror=x>'></noscript>",
+        "<iframe srcdoc='&lt;script&gt;'></iframe>",
+        "<a href='vbscript:x'>a</a>",
+    ],
+)
+def test_what_runs_in_a_readers_program_is_refused(body):
+    assert html(body) is AbortCode.INVALID_TEMPLATE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<pre>&lt;script&gt;alert(1)&lt;/script&gt;</pre>",
+        "<code>&lt;a href='javascript:x' onclick='y'&gt;</code>",
+        "<img src='https://x.y/z' alt='javascript: the good parts'>",
+        "<p>one onclick= two</p>",
+        "<a href='https://x.y/?javascript:x'>x</a>",
+        "<textarea><script>shown, not run</script></textarea>",
+        "<ul>" + "<li>many, never closed" * 1000 + "</ul>",
+        "<!--[if mso]><table><tr><td><![endif]--><p>x</p>",
+        "<!DOCTYPE html><p>x</p>",
+    ],
+)
+def test_talking_about_scripts_is_allowed(body):
+    """An escaped code sample is text; a newsletter for programmers must get through."""
+    assert html(body) is None
+
+
+def test_sizes_have_ends():
+    assert html("x" * MAX_HTML) is None
+    assert html("x" * (MAX_HTML - 1) + "я") is AbortCode.INVALID_TEMPLATE
+    assert code_of(Content("я" * MAX_SUBJECT, "x", "x")) is None
+    assert code_of(Content("я" * (MAX_SUBJECT + 1), "x", "x")) is AbortCode.INVALID_TEMPLATE
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<div>",
+        "<b>",
+        "<ul><li>",
+        "<table><tr><td>",
+        "<div></x>",
+        "<div><!-- </div> -->",
+        "<div title='</div>'>",
+    ],
+)
+def test_html_nested_without_end_is_refused_and_crashes_nothing(part):
+    """One request must not take the sender down."""
+    assert html(part * 2_000) is AbortCode.INVALID_TEMPLATE
+    with pytest.raises(Abort, match="nested"):
+        check_document(Document("s", part * 2_000, "x"))
+
+
+@pytest.mark.parametrize("part", ["<!--", "<?", "<a ", "<p x=", "<![CDATA[", "</", "<a href='", "<"])
+def test_broken_html_is_judged_in_no_time(part):
+    """Python's own parser would take minutes, and the sender with it; pytest's limit is shorter."""
+    assert html(part * 60_000) in (None, AbortCode.INVALID_TEMPLATE)
+
+
+def test_gmails_clip_and_a_missing_alt_are_warned_of():
+    assert check_content(Content("s", "x" * GMAIL_CLIPS, "t")) == ()
+    problems = check_content(Content("s", "x" * GMAIL_CLIPS + "<img src='https://x/y'>", "t"))
+    assert [(p.code, p.where) for p in problems] == [
+        ("html_clipped", None),
+        ("picture_without_alt", "https://x/y"),
+    ]
+
+
+@pytest.mark.parametrize("subject", ["", "  ", "\r\n\t"])
+def test_without_a_subject_nothing_leaves(subject):
+    assert code_of(Content(subject, "x", "x")) is AbortCode.SUBJECT_REQUIRED
+    with pytest.raises(Abort) as caught:
+        check_document(Document(subject, "<p>x</p>", "x"))
+    assert caught.value.code is AbortCode.SUBJECT_REQUIRED
+
+
+@pytest.mark.parametrize("body", ["", " \n", "<p> </p>\n<p>&nbsp;</p>", "<div></div>"])
+def test_without_a_body_nothing_leaves(body):
+    with pytest.raises(Abort) as caught:
+        check_document(Document("s", body, ""))
+    assert caught.value.code is AbortCode.EMPTY_BODY
+
+
+def test_a_picture_alone_is_a_body():
+    picture, nothing = '<p><img src="https://x/y.png" alt=""></p>', "<p> </p>"
+    assert check_document(Document("s", picture, "")) is None
+    with pytest.raises(Abort):
+        check_document(Document("s", nothing, ""))
+
+
+def test_an_empty_transactional_mail_is_refused():
+    assert code_of(Content("s", " ", "")) is AbortCode.EMPTY_BODY

@@ -1,0 +1,99 @@
+"""The layout: the same bytes each time, the footer at the end, the marks where they belong."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailout.base.errors import Abort, AbortCode
+from mailout.letters.content.document import Document
+from mailout.letters.content.footer import Footer
+from mailout.letters.content.layout import render
+from mailout.letters.content.markdown import parse_markdown
+from mailout.letters.content.model import UNSUBSCRIBE_URL, mark
+from mailout.letters.content.notion import Block
+from mailout.letters.content.notion import render as notion_page
+
+FOOTER = Footer("Birch & Hill", "7 Hill Road", "https://example.org/u")
+DOCUMENT = Document("Hello", "<h1>Hi</h1>\n<p>Body</p>", "Hi\n==\n\nBody", preheader="A <b> line")
+
+
+def test_every_recipient_gets_his_own_way_out_and_nothing_else_differs():
+    content = render(DOCUMENT, FOOTER)
+    assert content.html_segments.names == (UNSUBSCRIBE_URL,)
+    assert content.text_segments.names == (UNSUBSCRIBE_URL,)
+    html = content.html_segments.fill({UNSUBSCRIBE_URL: "https://example.org/u?token=t"})
+    assert 'href="https://example.org/u?token=t"' in html
+
+
+def test_the_text_ends_with_the_footer_to_the_byte():
+    assert render(DOCUMENT, FOOTER).text == f"{DOCUMENT.text_body}\n{FOOTER.text()}"
+
+
+def test_the_html_ends_with_the_footers_elements_in_order():
+    """Style attributes may be added; elements, order and text stay."""
+    end = "<hr" + render(DOCUMENT, FOOTER).html.rpartition("<hr")[2].partition("</td>")[0].rstrip()
+    assert re.sub(r' style="[^"]*"', "", end) == FOOTER.html()
+
+
+def test_two_renders_are_byte_identical():
+    assert render(DOCUMENT, FOOTER) == render(DOCUMENT, FOOTER)
+    assert render(DOCUMENT, FOOTER).hash == render(replace(DOCUMENT), FOOTER).hash
+
+
+def test_mail_programs_find_what_they_need():
+    """Inlined styles for Gmail, a table for Outlook, dark mode and small screens, a language."""
+    html = render(replace(DOCUMENT, lang="ru"), FOOTER).html
+    assert '<html lang="ru"' in html
+    assert "prefers-color-scheme: dark" in html
+    assert "max-width: 480px" in html
+    assert '<h1 style="' in html
+    assert "<!--[if mso]><table" in html
+    assert "A &lt;b&gt; line" in html
+
+
+def test_notions_look_is_inline_and_costs_other_mails_nothing():
+    """Gmail's app shows no stylesheet at all in some accounts; Markdown mails need none of Notion's."""
+    notion = notion_page([Block("1", "callout", {"rich_text": [{"plain_text": "Mind the gap"}]})], "Hello")
+    html = render(notion, FOOTER).html
+    classes = re.findall(r'<[a-z]+[^>]* class="n-[^>]*>', html)
+    assert classes
+    assert all(' style="' in tag for tag in classes)
+    plain = re.findall(r"^\s*\.card \.n-", html.partition("@media")[0], re.MULTILINE)
+    assert plain == [], "what stands in the elements stands nowhere else"
+    assert ".n-" not in render(DOCUMENT, FOOTER).html
+
+
+def test_what_people_wrote_is_never_a_template():
+    document = Document("{{ 7*7 }}", "<p>{{ footer }} {% raw %}</p>", "{{ body }}")
+    content = render(document, replace(FOOTER, org_name="{{ body }}"))
+    assert "<title>{{ 7*7 }}</title>" in content.html
+    assert "{{ footer }} {% raw %}" in content.html
+    assert content.text.startswith("{{ body }}\n\n--\n{{ body }} —")
+
+
+def test_variables_of_the_body_survive_inlining():
+    body = f'<table><tr><td>{mark("name")}</td></tr></table><p><a href="{mark("link")}">x</a></p>'
+    content = render(replace(DOCUMENT, html_body=body), FOOTER)
+    assert content.html_segments.names == ("name", "link", UNSUBSCRIBE_URL)
+
+
+@given(st.text(min_size=1, max_size=120))
+def test_whatever_is_written_the_marks_and_the_footer_are_there(body):
+    document = replace(parse_markdown(f"x\n\n{body}", "n.md").document, subject="s", media=())
+    document = replace(document, html_body=document.html_body.replace("\ue000", "").replace("\ue001", ""))
+    assert render(document, FOOTER).html_segments.names == (UNSUBSCRIBE_URL,)
+
+
+def test_a_subject_is_one_line():
+    """A line break in a header would let a subject write headers of its own."""
+    assert render(replace(DOCUMENT, subject=" Hi\r\nBcc: x@y.z "), FOOTER).subject == "Hi Bcc: x@y.z"
+
+
+def test_pictures_must_be_kept_before_the_layout():
+    document = parse_markdown("![x](a.png)", "n.md").document
+    with pytest.raises(Abort) as caught:
+        render(replace(document, subject="s"), FOOTER)
+    assert caught.value.code is AbortCode.MEDIA_UNAVAILABLE

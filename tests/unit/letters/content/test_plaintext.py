@@ -1,0 +1,61 @@
+"""The text part: what people read who read no HTML, and what a voice reads to them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailout.letters.content.plaintext import plain_text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>One\n  two</p><p>three</p>", "One two\n\nthree"),
+        ("<h1>Title</h1><p>x</p>", "Title\n=====\n\nx"),
+        ("<h2>Ёлки</h2>", "Ёлки\n----"),
+        ("<p>a<br>b</p>", "a\nb"),
+        ('<a href="https://x.y/">here</a>', "here (https://x.y/)"),
+        ('<a href="https://x.y/">https://x.y/</a>', "https://x.y/"),
+        ('<a href="mailto:a@b.c">a@b.c</a>', "a@b.c"),
+        ('<a href="tel:+1">call</a>', "call (+1)"),
+        ('<a href="https://x.y/"><img src="p" alt="A boat"></a>', "[A boat] (https://x.y/)"),
+        ("<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>", "- a\n  - b\n- c"),
+        ("<ol start=9><li>a<li>b</ol>", "9. a\n10. b"),
+        ("<ol><li><p>a</p><p>b</p></li></ol>", "1. a\n   b"),
+        ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
+        ("<pre><code>if x:\n    y  z\n</code></pre>", "    if x:\n        y  z"),
+        ("<hr>", "* * *"),
+        ("<p>now <s>later</s> and here</p>", "now and here"),
+        ("<script>x</script><style>y</style><p>a &amp; b</p>", "a & b"),
+        ("<p>open <b>bold", "open bold"),
+        ("</p></div>loose", "loose"),
+        ("", ""),
+    ],
+)
+def test_it_reads_well(html, text):
+    assert plain_text(html) == text
+
+
+def test_a_table_of_data_is_aligned_by_what_is_seen():
+    html = (
+        "<table><thead><tr><th>Что</th><th align='right'>Сумма</th></tr></thead>"
+        "<tbody><tr><td>молоко 🥛</td><td align='right'>12</td></tr><tr><td>хлеб</td></tr></tbody></table>"
+    )
+    assert plain_text(html) == "Что        Сумма\n---------  -----\nмолоко 🥛     12\nхлеб"
+
+
+def test_a_layout_table_reads_from_top_to_bottom():
+    """A transactional mail is one big table; its text must not be columns."""
+    assert plain_text("<table><tr><td><p>a</p></td><td><p>b</p></td></tr></table>") == "a\n\nb"
+    assert plain_text("<table><tr><td>a</td></tr><tr><td>b</td></tr></table>") == "a\n\nb"
+
+
+def test_deep_nesting_costs_its_indentation_and_no_more():
+    """A quoted quote of a quote… must not end the process."""
+    assert plain_text("<blockquote>" * 5000 + "deep").endswith("> deep")
+
+
+@given(st.text(alphabet='<>/ab"= hrliptdu&;\n', max_size=80))
+def test_no_html_is_too_broken(html):
+    text = plain_text(html)
+    assert text == text.strip("\n")
