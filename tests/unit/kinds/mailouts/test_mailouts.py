@@ -78,6 +78,7 @@ def test_it_is_used_once_and_a_later_test_reads_the_file_again(
 def test_a_missing_subject_is_named_before_a_missing_footer(tmp_path: Path, letter: Path) -> None:
     """Seed 000's order of checks: its error codes are what people look for."""
     made = drive(tmp_path / "bare", ORG_NAME="")
+    made.store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
     letter.write_text("---\nsubject:\n---\nWords.\n", encoding="utf-8")
     with pytest.raises(Abort) as refused:
         made.engine.intake.validate(str(letter))
