@@ -151,7 +151,7 @@ def _has(part: str, email_norm: str, email: str, attributes: str) -> bool:
         return True
     known = json.loads(attributes)
     names = (known.get(name, "") for name in ("name", "first_name", "last_name"))
-    return part in " ".join(filter(None, names)).lower()
+    return part in " ".join(str(name) for name in names if name).lower()
 
 
 def dicts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:

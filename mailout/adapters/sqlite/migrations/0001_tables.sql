@@ -15,8 +15,8 @@ CREATE TABLE subscribers (
     bounce_subtype    TEXT,
     status_updated_at REAL,
     from_name         TEXT,
-    ocd_ids           TEXT NOT NULL DEFAULT '[]',
-    attributes        TEXT NOT NULL DEFAULT '{}',
+    ocd_ids           TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(ocd_ids) AND json_type(ocd_ids) = 'array'),
+    attributes        TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(attributes) AND json_type(attributes) = 'object'),
     created_at        REAL NOT NULL
 );
 

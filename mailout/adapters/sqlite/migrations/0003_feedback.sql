@@ -4,7 +4,7 @@ ALTER TABLE subscribers ADD COLUMN left_at REAL;
 ALTER TABLE subscribers ADD COLUMN complained_at REAL;
 
 -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
-ALTER TABLE subscribers ADD COLUMN hard_status TEXT;
+ALTER TABLE subscribers ADD COLUMN hard_status TEXT CHECK (hard_status IN ('active', 'unsubscribed'));
 ALTER TABLE subscribers ADD COLUMN hard_status_at REAL;
 
 CREATE INDEX delivery_events_email ON delivery_events (email);
