@@ -37,6 +37,7 @@ from mailout.base.errors import Abort
 from mailout.kinds.single_mails.companies import Scope, Token
 from mailout.kinds.single_mails.single_mails import Code, Fault, Faulty, SingleMailIntake
 from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
+from mailout.outbox.delivery.states import State
 from mailout.store import Store
 
 MAX_BATCH_BODY = 20 * 1024 * 1024
@@ -217,6 +218,8 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
     if row is None:
         return None
     events = store.delivery_events(message_id=id)
+    # Why not is between the person and whoever they unsubscribed from: another company's mail, perhaps.
+    told = {} if row["state"] == State.SUPPRESSED else row
     return {
         "outboxId": row["id"],
         "requestId": row["request_id"] or row["id"],
@@ -227,8 +230,8 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
         "status": row["state"],
         "attempts": row["attempts"],
         "sesMessageId": row["ses_message_id"],
-        "errorCode": row["error_code"],
-        "errorReason": row["error_message"],
+        "errorCode": told.get("error_code"),
+        "errorReason": told.get("error_message"),
         "durationMs": row["duration_ms"],
         "createdAt": moment(row["created_at"]),
         "sentAt": moment(row["sent_at"]),

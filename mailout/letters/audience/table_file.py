@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from mailout.base.errors import MailoutError, UsageError
-from mailout.letters.audience.tables import Table, read_table
+from mailout.letters.audience.tables import Table, read_table, require_narrow
 
 MOST_MEMORY_BYTES = 3 * 1024**3
 MOST_CPU_SECONDS = 120
 MOST_WAIT_SECONDS = 600
 MOST_ROWS_BYTES = 4 * 1024**3
 """Of the rows as they are handed over, on disk."""
-MOST_COLUMNS = 2_000
 MOST_CELLS = 60_000_000
 """Rows times columns: short rows are filled up to the width of the header."""
 ROWS_A_LINE = 1_000
@@ -124,11 +123,7 @@ def _limit() -> None:
 def _counted(name: str, table: Table) -> Iterator[tuple[int, Sequence[str]]]:
     """The rows, as long as there is room for them where they go."""
     for number, (line, cells) in enumerate(chain([(1, table.header)], table.rows), start=1):
-        if len(cells) > MOST_COLUMNS:
-            raise UsageError(
-                f"{name} has {len(cells):,} columns in line {line}; {MOST_COLUMNS:,} is the most.",
-                remedy="Delete those that you do not need.",
-            )
+        require_narrow(name, cells, line)
         if number * len(table.header) > MOST_CELLS:
             raise UsageError(
                 f"{name} has more than {MOST_CELLS:,} cells.",

@@ -16,6 +16,7 @@ from mailout.base.errors import UsageError
 from mailout.letters.audience.encodings import Decoded, decode
 from mailout.letters.audience.workbook_size import check_size
 
+MOST_COLUMNS = 2_000
 SEPARATORS = ",;\t|"
 FIRST_LINES = 20
 """A header may stand below a few lines of explanation, as in LinkedIn's export."""
@@ -61,6 +62,14 @@ def read_table(
     return _text_table(name, decode(data, name, encoding), is_header)
 
 
+def require_narrow(name: str, cells: Sequence[str], line: int) -> None:
+    if len(cells) > MOST_COLUMNS:
+        raise UsageError(
+            f"{name} has {len(cells):,} columns in line {line}; {MOST_COLUMNS:,} is the most.",
+            remedy="Delete those that you do not need.",
+        )
+
+
 def _empty(name: str) -> UsageError:
     return UsageError(f"{name} is empty.", remedy="Its first line names the columns.")
 
@@ -92,6 +101,7 @@ def _text_table(name: str, text: Decoded, is_header: IsHeader) -> Table:
     header = next((cells for _, cells in rows if any(cell.strip(TRIM) for cell in cells)), None)
     if header is None:
         raise _empty(name)
+    require_narrow(name, header, reader.line_num + form.skipped)
     names = [re.sub(ESCAPED, r"\1", cell).strip(TRIM) for cell in header]
     return Table(names, text.encoding, text.sample, None, rows)
 
@@ -146,6 +156,8 @@ def _header_line(lines: Sequence[str], above: int, separators: str, is_header: I
 
 
 def _cells(line: str, separator: str, quote: str) -> list[str]:
+    if line.count(separator) > 10 * MOST_COLUMNS:
+        return []  # no header, and it would take long to look at
     try:
         return next(csv.reader([line], delimiter=separator, quotechar=quote), [])
     except csv.Error:  # a cell of more than 131,072 characters: not split by this one

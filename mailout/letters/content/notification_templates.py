@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 
 from jinja2 import (
     ChoiceLoader,
-    Environment,
     FileSystemLoader,
     PackageLoader,
     StrictUndefined,
@@ -20,6 +19,7 @@ from jinja2 import (
     UndefinedError,
     select_autoescape,
 )
+from jinja2.sandbox import SandboxedEnvironment, SecurityError
 from markupsafe import Markup
 
 from mailout.letters.content.checks import check_content
@@ -49,7 +49,7 @@ class NotificationTemplates:
         self._zone = zone
         self._sender = clean(sender)
         self._rendered: OrderedDict[str, Content] = OrderedDict()
-        self._templates = Environment(
+        self._templates = SandboxedEnvironment(
             loader=ChoiceLoader(
                 [
                     FileSystemLoader(folder),
@@ -92,7 +92,7 @@ class NotificationTemplates:
                 "template_locale_missing",
                 f"Template {template} {version} has no locale {locale}: there is no {error.name}.",
             ) from None
-        except UndefinedError as error:
+        except (UndefinedError, SecurityError) as error:
             raise TemplateProblem(
                 "template_variable_missing", f"Template {folder}: {error.message}."
             ) from None

@@ -68,6 +68,26 @@ def test_a_person_can_add_a_version(templates: NotificationTemplates, tmp_path: 
     assert templates.render("open-seat", "v2", ["en-US"], VARIABLES).subject == "Seats in 01:198:111"
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{{ courseString.__class__.__mro__[1].__subclasses__() }}",
+        "{{ ''.format.__globals__ }}",
+        "{{ '{0.__class__}'.format(courseString) }}",
+    ],
+)
+def test_a_template_shows_its_variables_and_runs_nothing_else(
+    templates: NotificationTemplates, tmp_path: Path, written: str
+) -> None:
+    """Whoever may write a template would otherwise read every secret of the process."""
+    folder = tmp_path / "open-seat" / "v2" / "en-US"
+    folder.mkdir(parents=True)
+    for name in ("subject.txt.j2", "body.html.j2", "footer.html.j2", "body.txt.j2"):
+        (folder / name).write_text(written, encoding="utf-8")
+    with pytest.raises(TemplateProblem, match="unsafe"):
+        templates.render("open-seat", "v2", "en-US", VARIABLES)
+
+
 def test_a_locale_cannot_lead_out_of_the_folder(templates: NotificationTemplates) -> None:
     with pytest.raises(TemplateProblem, match="no locale"):
         templates.render("open-seat", "v1", ["../../../layout"], VARIABLES)
