@@ -19,7 +19,8 @@ from jinja2 import (
     UndefinedError,
     select_autoescape,
 )
-from jinja2.sandbox import SandboxedEnvironment, SecurityError
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
 from mailout.letters.content.checks import check_content
