@@ -85,7 +85,7 @@ def test_a_template_shows_its_variables_and_runs_nothing_else(
     for name in ("subject.txt.j2", "body.html.j2", "footer.html.j2", "body.txt.j2"):
         (folder / name).write_text(written, encoding="utf-8")
     with pytest.raises(TemplateProblem, match="unsafe"):
-        templates.render("open-seat", "v2", "en-US", VARIABLES)
+        templates.render("open-seat", "v2", ["en-US"], VARIABLES)
 
 
 def test_a_locale_cannot_lead_out_of_the_folder(templates: NotificationTemplates) -> None:
