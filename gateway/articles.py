@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from starlette.concurrency import run_in_threadpool
 
 from gateway.access import same
-from gateway.answers import MAX_BODY, read_body
-from gateway.dashboard.wrong_passwords import WrongPasswords
+from gateway.answers import MAX_SMALL_BODY, read_body
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
+from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import Abort, UsageError
 from mailout.base.settings import Settings
 from mailout.kinds.articles.articles import ArticleIntake, BatchUsed
@@ -33,6 +33,7 @@ from mailout.store import Store
 
 EVENT = "mailout.article.requested"
 REPEAT_SECONDS = 60.0
+MOST_ERRORS = 10
 
 Key = Annotated[str, StringConstraints(pattern="^[a-z0-9-]+$", max_length=200)]
 Value = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -58,9 +59,8 @@ class Wanted(BaseModel):
         )
 
 
-def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRouter:
+def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: WrongPasswords) -> APIRouter:
     routes = APIRouter(tags=["articles"])
-    wrong = WrongPasswords()
     articles = ArticleIntake(settings, store, rehearses=settings.mailout_transport == REHEARSING)
 
     @routes.post("/articles/send", openapi_extra=_BODY, responses=_ANSWERS, status_code=202)
@@ -69,22 +69,22 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
         if settings.admin_password is None:
             message = "ADMIN_PASSWORD is not set on the server: set it, and restart the gateway."
             return _refusal(503, "ADMIN_PASSWORD_NOT_SET", message)
-        raw = await read_body(request, MAX_BODY)
-        problems: Mapping[str, str] = {}
-        wanted = None
-        try:
-            wanted = Wanted.model_validate_json(raw)
-        except ValidationError as error:
-            problems = {".".join(map(str, one["loc"])) or "body": one["msg"] for one in error.errors()}
         site = site_of(request.client.host if request.client else None)
         if (wait := wrong.wait_of(site)) is not None:
             return _too_many(wait)
-        if not same(settings.admin_password, _password(request, raw)):
+        given, raw = _password_in_header(request), b""
+        if given is None:
+            raw = await read_body(request, MAX_SMALL_BODY)
+            given = _password_in(raw)
+        if (wait := await wrong.take_turn(site)) is not None:
+            return _too_many(wait)
+        if not same(settings.admin_password, given):
             wrong.one_more(site)
             return _wrong(request)
-        if wanted is None:
-            return _wrong_fields(problems)
-        order = wanted.order()
+        try:
+            order = Wanted.model_validate_json(raw or await read_body(request, MAX_SMALL_BODY)).order()
+        except ValidationError as error:
+            return _wrong_fields(_problems(error))
         try:
             known = await run_in_threadpool(articles.known, order)
             id = known.id if known else await run_in_threadpool(_id_if_anybody, articles, order)
@@ -116,11 +116,13 @@ def _ask(store: Store, order: ArticleOrder) -> bool:
     return store.ask(Asked(order.to_ref(), RequestKind.ARTICLE), repeat=REPEAT_SECONDS)
 
 
-def _password(request: Request, raw: bytes) -> str | None:
-    """From the header, else from the body, which need not be right otherwise."""
+def _password_in_header(request: Request) -> str | None:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return given.strip()
+    return given.strip() if scheme.lower() == "bearer" else None
+
+
+def _password_in(raw: bytes) -> str | None:
+    """Of a body that need not be right otherwise."""
     try:
         return _OnlyPassword.model_validate_json(raw).admin_password
     except ValidationError:
@@ -141,6 +143,11 @@ def _too_many(wait: float) -> JSONResponse:
 def _wrong(request: Request) -> JSONResponse:
     request.state.why = "a wrong admin password, or none"
     return _refusal(401, "UNAUTHORIZED", "The admin password is missing or wrong.")
+
+
+def _problems(error: ValidationError) -> dict[str, str]:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return {".".join(map(str, one["loc"])) or "body": one["msg"] for one in found[:MOST_ERRORS]}
 
 
 def _wrong_fields(details: Mapping[str, str]) -> JSONResponse:

@@ -14,13 +14,13 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from gateway.dashboard.forms import MOST, Form, read_form
+from gateway.dashboard.forms import Form, read_form, read_upload
 from gateway.dashboard.sessions import COOKIE, Session, Sessions
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import HEADERS, Views, go_to
-from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
+from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
 from mailout.base.settings import Settings
 from mailout.insight.doctor.checks import Part
@@ -96,12 +96,15 @@ class Desk:
 
     # ── acts ──
 
-    async def acting(self, request: Request, *, admin: bool = True, most: int = MOST) -> tuple[Session, Form]:
-        """Who acts, and with what: signed in, of the right role, with a form made for this session."""
+    async def acting(
+        self, request: Request, *, admin: bool = True, file_bytes: int = 0
+    ) -> tuple[Session, Form]:
+        """Who acts, and with what: signed in, of the right role, with a form made for this session; where a
+        file may come with it, one of so many bytes."""
         session = self.visitor(request, admin=admin)
         if not from_here(request):
             raise EarlyResponse(self.refuse(request, 403, "The request came from another site.", session))
-        form = await read_form(request, most)
+        form = await (read_upload(request, file_bytes) if file_bytes else read_form(request))
         if any("\0" in value for _, value in form.fields):
             said = "A field contains a character that cannot be stored (NUL). Go back and type it again."
             raise EarlyResponse(self.refuse(request, 400, said, session))

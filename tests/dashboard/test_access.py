@@ -17,7 +17,7 @@ from gateway.dashboard.login import local_path
 from gateway.dashboard.sessions import COOKIE, LASTS, Role, Sessions
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import Views
-from gateway.dashboard.wrong_passwords import (
+from gateway.wrong_passwords import (
     MANY_OVER_ALL,
     MOST_FROM_ONE,
     QUARTER,

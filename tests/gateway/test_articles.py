@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.dashboard.wrong_passwords import MOST_FROM_ONE
+from gateway.wrong_passwords import MOST_FROM_ONE
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.kinds.articles.order import ArticleOrder
