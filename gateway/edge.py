@@ -1,5 +1,5 @@
-"""What holds for every request and answer: one host, no endless cookie, security headers, a line in the log if
-it refuses, and an end to waiting."""
+"""What holds for every request and answer: one host, no endless cookie, security headers, a line in the log
+if it refuses, and an end to waiting."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from math import ceil
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from gateway.dashboard.desk import Desk, from_here, page_route
+from gateway.dashboard.desk import Desk, from_here, page_route, signed_in
 from gateway.dashboard.forms import read_form
 from gateway.dashboard.sessions import COOKIE, LASTS
 from gateway.dashboard.views import go_to
@@ -29,7 +29,7 @@ def router(desk: Desk) -> APIRouter:
 
     @routes.get("/login")
     async def login(request: Request, next: str = "") -> Response:
-        if desk.sessions.read(request.cookies.get(COOKIE)) is not None:
+        if signed_in(request) is not None:
             return go_to(local_path(next))
         return show(request, wanted=local_path(next))
 
@@ -61,7 +61,8 @@ def router(desk: Desk) -> APIRouter:
 
     @routes.post("/logout")
     async def sign_out(request: Request) -> Response:
-        await desk.acting(request, admin=False)
+        session, _ = await desk.acting(request, admin=False)
+        await run_in_threadpool(desk.signed_out.end, session)
         response = go_to("/login", "You are signed out.")
         response.delete_cookie(COOKIE)
         return response

@@ -23,7 +23,7 @@ from gateway.dashboard import (
     static,
 )
 from gateway.dashboard.desk import Desk, Tools
-from gateway.dashboard.sessions import Sessions
+from gateway.dashboard.sessions import Sessions, SignedOut
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import Views
 from gateway.prefect_events import Emitter
@@ -55,6 +55,7 @@ def router(
         zone=zone,
         views=Views(zone, settings.org_name, rehearses=queue_forecast.rehearses, more_pages=used.menu),
         sessions=Sessions(settings.admin_password, settings.editor_password, now),
+        signed_out=SignedOut(store),
         wrong=wrong,
         used=used,
         emitter=emitter,

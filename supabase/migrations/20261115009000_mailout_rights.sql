@@ -84,4 +84,5 @@ select mailout_finish_migration(9, array[
     'requests', 'article_batches', 'alerts', 'counters', 'archivings', 'forgotten', 'store_secrets', 'mailout_relations',
     'companies', 'single_turns', 'notifications',
     'email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs',
-    'people_counts', 'mailout_counts', 'dashboard_acts', 'dashboard_notes', 'refused_requests', 'mailout_runs']);
+    'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests',
+    'mailout_runs']);

@@ -154,6 +154,17 @@ def test_acts_are_written_down_the_latest_first(store: Store) -> None:
     assert len(store.acts(limit=1)) == 1
 
 
+def test_a_login_that_was_ended_stays_so_for_every_gateway_until_its_time(
+    store: Store, factory: StoreFactory
+) -> None:
+    """Else a copied cookie would open the dashboard after its owner has signed out."""
+    store.end_login("one", NOON + 60)
+    assert (store.login_ended("one"), store.login_ended("other")) == (True, False)
+    factory.set_now(NOON + 61)
+    store.end_login("other", NOON + 120)
+    assert (store.login_ended("one"), store.login_ended("other")) == (False, True), "it has ended by itself"
+
+
 def test_a_dead_letter_goes_back_into_the_inbox_once(store: Store) -> None:
     """An event that a later version can read is not lost."""
     dead_event(store, '{"odd": 1}')

@@ -165,6 +165,14 @@ class SqliteHistory:
         )
         return [Act(*row) for row in rows]
 
+    def end_login(self, id: str, ends_at: float) -> None:
+        with self.db.write() as tx:
+            tx.execute("DELETE FROM ended_logins WHERE ends_at <= ?", (self.db.clock.now(),))
+            tx.execute("INSERT OR REPLACE INTO ended_logins VALUES (?, ?)", (id, ends_at))
+
+    def login_ended(self, id: str) -> bool:
+        return bool(self.db.read("SELECT 1 FROM ended_logins WHERE id = ?", (id,)))
+
     def requeue_dead_letter(self, id: str) -> bool:
         with self.db.write() as tx:
             found = tx.execute(

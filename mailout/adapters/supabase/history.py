@@ -90,6 +90,12 @@ class SupabaseHistory:
     def acts(self, limit: int = 100) -> Sequence[Act]:
         return [Act(**codec.row(values)) for values in self.rpc("mailout_acts", {"most": limit})]
 
+    def end_login(self, id: str, ends_at: float) -> None:
+        self.rpc("mailout_end_login", {"id": id, "ends_at": ends_at})
+
+    def login_ended(self, id: str) -> bool:
+        return bool(self.rpc("mailout_login_ended", {"id": id}))
+
     def requeue_dead_letter(self, id: str) -> bool:
         return bool(self.rpc("mailout_requeue_dead_letter", {"id": id}))
 
