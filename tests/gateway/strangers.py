@@ -63,6 +63,8 @@ class Gateway:
                 connection.sendall(raw)
             while part := connection.recv(65536):
                 told += part
+                if b"content-type: text/event-stream" in told:
+                    break  # it has no end
         return told
 
     def ask(

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.access import WRONG_A_MINUTE
 from gateway.looks import needs_a_sender
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.ids import uuid_of
@@ -348,6 +349,24 @@ def test_without_a_good_token_nobody_comes_in(api: Api, store: SqliteStore) -> N
         assert problem(answer)[:2] == (401, "UNAUTHORIZED")
         assert answer.headers["www-authenticate"] == "Bearer"
     assert not Sender(store, None).begin(9)
+
+
+def test_wrong_tokens_do_not_reach_the_store_after_429(
+    company: Company, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a stranger makes the store look things up as fast as he can ask; and whoever was let in before
+    must not be shut out by a stranger at the same address."""
+    api = company()
+    assert api.send().status_code == 202
+    asked: list[str] = []
+    look = store.token
+    monkeypatch.setattr(store, "token", lambda hash: asked.append(hash) or look(hash))
+    headers = [{"Authorization": f"Bearer mo_guess{n}"} for n in range(3 * WRONG_A_MINUTE)]
+    codes = [api.client.get("/v1/recipients/x", headers=one).status_code for one in headers]
+    assert codes == [401] * WRONG_A_MINUTE + [429] * 2 * WRONG_A_MINUTE
+    assert len(asked) == WRONG_A_MINUTE
+    monkeypatch.setattr("gateway.api.callers.KEPT_SECONDS", 0.0)
+    assert [api.send().status_code for _ in range(2)] == [202, 202]
 
 
 def test_a_revoked_token_is_wrong(api: Api, store: SqliteStore) -> None:
