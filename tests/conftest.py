@@ -60,7 +60,7 @@ def restore_logging() -> Iterator[None]:
         root.removeHandler(handler)
 
 
-class ByFolder(LoadFileScheduling):
+class ByFolder(LoadFileScheduling):  # type: ignore[misc]
     """A file's tests stay together, and those of a folder that shares what is dear."""
 
     def _split_scope(self, nodeid: str) -> str:

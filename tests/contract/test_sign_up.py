@@ -63,7 +63,7 @@ def store(address: str) -> Iterator[SupabaseStore]:
 
 def _rows(admin: psycopg.Connection[Any], email: str) -> list[dict[str, Any]]:
     query = f"select {KEPT} from subscribers where lower(email) = lower(%s) order by email_norm nulls last"
-    return admin.execute(query, (email,)).fetchall()  # type: ignore[arg-type]
+    return admin.execute(query, (email,)).fetchall()
 
 
 @pytest.mark.parametrize("status", ["bounced", "unsubscribed"])
@@ -251,7 +251,7 @@ def test_the_answer_does_not_tell_who_is_on_the_list(
     for email in ("known@example.org", "left@example.org", "stranger@example.org"):
         values = [value.format(email) for value in columns.values()]
         query = f"insert into subscribers ({', '.join(columns)}) values ({', '.join(['%s'] * len(values))})"
-        answers.add(form.execute(query, values).statusmessage)  # type: ignore[arg-type]
+        answers.add(form.execute(query, values).statusmessage)
     assert answers == {"INSERT 0 1"}
 
 
@@ -261,7 +261,7 @@ def test_the_row_of_somebody_who_left_has_no_id_that_can_be_calculated(
     """Who offers that id would learn from the conflict that the address is known."""
     store.unsubscribe("left@example.org", None)
     for parts in ("'subscriber', 'left@example.org'", "'left@example.org'"):
-        (row,) = admin.execute(f"select mailout_uuid({parts})::text as id").fetchall()  # type: ignore[arg-type]
+        (row,) = admin.execute(f"select mailout_uuid({parts})::text as id").fetchall()
         taken = form.execute(
             "insert into subscribers (id, email) values (%s, 'new@example.org')", (row["id"],)
         )
@@ -287,7 +287,7 @@ def test_an_update_leaves_alone_what_is_not_the_forms_to_say(
 ) -> None:
     admin.execute("insert into subscribers (email) values ('ann@example.org')")
     before = _rows(admin, "ann@example.org")
-    form.execute(f"update subscribers set {change}")  # type: ignore[arg-type]
+    form.execute(f"update subscribers set {change}")
     assert _rows(admin, "ann@example.org") == before
 
 

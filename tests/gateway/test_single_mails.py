@@ -186,7 +186,7 @@ def test_a_recipient_has_to_be_there(api: Api, company: Company, store: SqliteSt
     assert api.send(recipient={"externalId": "u-1", "email": "ANA@example.org"}).status_code == 202
     nobody = {"recipientId": uuid_of("nobody")}
     assert problem(api.send(recipient=nobody)) == (400, "RECIPIENT_NOT_FOUND", "recipient")
-    other = {"to": "bo@example.org", "recipient": {"recipientId": id}}
+    other: dict[str, Any] = {"to": "bo@example.org", "recipient": {"recipientId": id}}
     assert problem(api.send(**other)) == (400, "RECIPIENT_NOT_FOUND", "recipient")
     assert problem(company("zoo").send(recipient={"recipientId": id}))[1] == "RECIPIENT_NOT_FOUND"
     assert api.call("DELETE", "/v1/recipients/u-1").status_code == 204

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ class Office:
     def send(self, id: str, endings: Mapping[str, Result | State] | None = None, *, batch: int = 50) -> None:
         """Everything that is due, a batch a second; who is not named in `endings` is sent."""
         session = self.store.open_session(id, worker="worker", transport="folder", lease=1e9)
-        n, results = 0, []
+        n, results = 0, list[Any]()
         while True:
             n += 1
             step = Step(session, n, 1e9, Pace("folder", 0), results=results, want=batch)
