@@ -14,6 +14,7 @@ from mailout.outbox.delivery.protocol import Claimed, Pace, Result, Step
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.mailout import Mailout, NewMailout
 from mailout.outbox.queue.port import Recipient
+from tests.new_sqlite import open_new
 
 START = 1_794_733_200.0  # 15 Nov 2026 09:00 UTC
 
@@ -90,6 +91,6 @@ def clock() -> SetClock:
 
 @pytest.fixture
 def office(tmp_path: Path, clock: SetClock) -> Iterator[Office]:
-    store = SqliteStore(tmp_path / "mailout.db", clock)
+    store = open_new(tmp_path / "mailout.db", clock)
     yield Office(store, clock)
     store.close()
