@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -106,6 +107,7 @@ def test_the_tests_end_when_whoever_looks_after_them_is_killed(tmp_path: Path) -
     wait_for(lambda: not lives(run.tests))
     run.end()
     os.kill(run.server, signal.SIGKILL)
+    shutil.rmtree(run.temporary)
 
 
 def test_a_run_to_its_end_has_the_exit_code_of_the_tests(tmp_path: Path) -> None:
