@@ -117,7 +117,7 @@ def test_of_what_a_form_writes_the_address_and_the_attributes_stay_and_nothing_e
     assert {"id", "hard_status", "hard_status_at", "ocd_ids", "status"} <= set(names)
     admin.execute("insert into subscribers (email) values ('plain@example.org')")
     form.execute(
-        f"insert into subscribers (email, attributes, {', '.join(names)})"  # type: ignore[arg-type]
+        f"insert into subscribers (email, attributes, {', '.join(names)})"
         f" values (%s, %s{', %s' * len(names)})",
         ["new@example.org", Jsonb({"name": "Nia"}), *(WRITTEN[one["type"]] for one in columns)],
     )
