@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -22,8 +21,8 @@ def _migrated() -> bytes:
 
 def prepare(path: Path) -> None:
     """A new store's file, for whoever opens it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as file:
         file.write(_migrated())
 
 
