@@ -88,15 +88,15 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
         try:
             known = await run_in_threadpool(articles.known, order)
             id = known.id if known else await run_in_threadpool(_id_if_anybody, articles, order)
+            if id is None:
+                return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
+            new = known is None and await run_in_threadpool(_ask, store, order)
         except FilterError as error:
             return _wrong_fields({f"audience_filter.{error.key}": str(error)})
         except BatchUsed as error:
-            return _wrong_fields({"send_batch_id": str(error)})
+            return _refusal(409, "BATCH_USED", str(error), {"send_batch_id": str(error)})
         except (UsageError, Abort) as error:
             return _wrong_fields({"article_key": str(error)})
-        if id is None:
-            return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
-        new = known is None and await run_in_threadpool(_ask, store, order)
         if new and emitter is not None:
             emitter.emit(EVENT, asdict(order))  # the flow makes the same request of it
         return JSONResponse({"ok": True, "data": {"mailout_id": id, "new": new}}, 202)
@@ -113,7 +113,19 @@ def _id_if_anybody(articles: ArticleIntake, order: ArticleOrder) -> str | None:
 
 
 def _ask(store: Store, order: ArticleOrder) -> bool:
-    return store.ask(Asked(order.to_ref(), RequestKind.ARTICLE), repeat=REPEAT_SECONDS)
+    """Whether it is new. The first that asked for a batch has it, also while no flow has taken it up yet."""
+    ours = Asked(order.to_ref(), RequestKind.ARTICLE)
+    new = store.ask(ours, repeat=REPEAT_SECONDS)
+    for asked in store.asked(waiting=0.0):
+        if asked.how is not RequestKind.ARTICLE:
+            continue
+        first = ArticleOrder.from_ref(asked.ref)
+        if (first.campaign_tag, first.send_batch_id) == (order.campaign_tag, order.send_batch_id):
+            if not first.is_same_batch(order):
+                store.answered(ours)
+                raise BatchUsed.for_other(first.article_key, first.audience_filter)
+            break
+    return new
 
 
 def _password_in_header(request: Request) -> str | None:
@@ -171,6 +183,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Nobody is in the audience"},
     400: {"description": "A field is wrong: details says which"},
     401: {"description": "The admin password is missing or wrong"},
+    409: {"description": "The batch id was used for another article or filter"},
     429: {"description": "Too many wrong passwords"},
     503: {"description": "ADMIN_PASSWORD is not set, or the store does not answer"},
 }

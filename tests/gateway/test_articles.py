@@ -170,6 +170,20 @@ def test_what_is_wrong_is_said_field_by_field(
     assert store.asked(0) == []
 
 
+def test_a_batch_id_that_is_asked_for_again_with_another_filter_is_refused_at_the_door(
+    gateway: Any, store: SqliteStore
+) -> None:
+    """No flow has taken the first up yet: the second was answered 202, and dropped."""
+    assert gateway.post("/articles/send", json=WANTED, headers=BEARER).status_code == 202
+    other = WANTED | {"audience_filter": {"list": "general"}, "actor": "ben"}
+    for _ in range(2):
+        refused = gateway.post("/articles/send", json=other, headers=BEARER)
+        assert (refused.status_code, refused.json()["code"]) == (409, "BATCH_USED")
+    again = gateway.post("/articles/send", json=WANTED, headers=BEARER)
+    assert (again.status_code, again.json()["data"]["new"]) == (202, False)
+    assert len(store.asked(0)) == 1
+
+
 @pytest.mark.parametrize("body", ["", "[]", "{", "null"])
 def test_what_is_no_object_is_refused(gateway: Any, body: str) -> None:
     assert gateway.post("/articles/send", content=body, headers=BEARER).json()["code"] == "VALIDATION_ERROR"
