@@ -85,4 +85,4 @@ select mailout_finish_migration(9, array[
     'companies', 'single_turns', 'notifications',
     'email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs',
     'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests',
-    'mailout_runs']);
+    'mailout_runs', 'imports', 'import_people']);
