@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.access import Refused, WrongTokens
 from gateway.api.problems import Problem
+from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import PREFIX, Companies, Scope, Token, hash_of
 
 KEPT_SECONDS = 5.0
@@ -86,7 +87,7 @@ class Callers:
         kept = self._known.get(wanted)
         if kept is not None and kept[0] > now:
             return kept[1]
-        token = await run_in_threadpool(self._store.token, wanted)
+        token = await run_in_threadpool(companies.token, self._store, wanted)
         if token is None or token.revoked_at is not None or not hmac.compare_digest(token.token_hash, wanted):
             self._known.pop(wanted, None)
             return None

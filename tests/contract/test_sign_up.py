@@ -10,6 +10,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from mailout.adapters.supabase import SupabaseStore
+from mailout.letters.audience import subscriber_rows
 from tests.contract.postgres import PostgresRpc, database, empty, migrate
 
 OUTSIDERS = ("anon", "authenticated")
@@ -189,8 +190,8 @@ def test_an_address_does_not_inherit_that_somebody_else_has_left(
     admin.execute("insert into subscribers (email) values (%s)", (target,))
     form.execute("update subscribers set email = %s", (target,))
     store.normalise_addresses()
-    assert store.subscriber_counts() == {"active": 1, "unsubscribed": 0, "bounced": 1}
-    assert store.subscriber("gone@example.org")["status"] == "bounced"
+    assert subscriber_rows.subscriber_counts(store) == {"active": 1, "unsubscribed": 0, "bounced": 1}
+    assert subscriber_rows.subscriber(store, "gone@example.org")["status"] == "bounced"
 
 
 def test_the_service_and_the_table_editor_may_say_everything(

@@ -10,6 +10,7 @@ from gateway.dashboard.wrong_passwords import MOST_FROM_ONE
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.kinds.articles.order import ArticleOrder
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import RequestKind
 from tests.contract.articles import BATCH, settle_in
 from tests.gateway.conftest import Open
@@ -56,7 +57,7 @@ def test_a_wrong_admin_password_is_401_and_writes_nothing(
 ) -> None:
     answer = gateway.post("/articles/send", json=WANTED | field, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHORIZED")
-    assert store.asked(0) == []
+    assert queue_rows.asked(store, 0) == []
 
 
 def test_after_too_many_wrong_passwords_the_right_one_is_not_told_from_a_guess(
@@ -70,7 +71,7 @@ def test_after_too_many_wrong_passwords_the_right_one_is_not_told_from_a_guess(
     right = gateway.post("/articles/send", json=WANTED, headers=BEARER)
     assert (guess.status_code, right.status_code) == (429, 429)
     assert int(right.headers["Retry-After"]) > 0
-    assert store.asked(0) == []
+    assert queue_rows.asked(store, 0) == []
 
 
 def test_without_a_password_on_the_server_nobody_gets_in_and_it_says_why(open_gateway: Open) -> None:
@@ -90,7 +91,7 @@ def test_it_is_written_down_and_prefect_is_told(
     assert answer.status_code == 202
     id = ids.article_id("spring", BATCH)
     assert answer.json() == {"ok": True, "data": {"mailout_id": id, "new": True}}
-    (asked,) = store.asked(0)
+    (asked,) = queue_rows.asked(store, 0)
     assert asked.how is RequestKind.ARTICLE
     (event,) = emitted.events
     assert event[0] == "mailout.article.requested"
@@ -121,7 +122,7 @@ def test_what_is_wrong_is_said_field_by_field(
     answer = gateway.post("/articles/send", json=WANTED | change, headers=BEARER)
     assert (answer.status_code, answer.json()["code"]) == (400, "VALIDATION_ERROR")
     assert field in answer.json()["details"]
-    assert store.asked(0) == []
+    assert queue_rows.asked(store, 0) == []
 
 
 @pytest.mark.parametrize("body", ["", "[]", "{", "null"])
@@ -135,4 +136,4 @@ def test_an_empty_audience_is_said_and_nothing_is_written(gateway: Any, store: S
     )
     assert answer.status_code == 200
     assert answer.json() == {"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}
-    assert store.asked(0) == []
+    assert queue_rows.asked(store, 0) == []

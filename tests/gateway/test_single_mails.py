@@ -12,7 +12,9 @@ import pytest
 from gateway.looks import needs_a_sender
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.ids import uuid_of
+from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.letters.content import content_rows
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
 from mailout.outbox.delivery.states import State
 from tests.contract.scenes import Sender, result
@@ -75,7 +77,7 @@ def test_a_mail_is_in_the_outbox_when_it_is_answered(api: Api, store: SqliteStor
     )
     (row,) = Sender(store, None).begin(5)
     assert row.attempt.id == told["outboxId"]
-    content = store.content(row.content_hash)
+    content = content_rows.content(store, row.content_hash)
     assert (content.html, content.text) == (MAIL["html"], "Thank you, {{ name }}")
 
 
@@ -247,7 +249,7 @@ def test_what_nobody_knows_is_told_and_so_is_what_a_person_says_of_it(api: Api, 
 def test_marketing_gets_a_link_to_leave_by(api: Api, store: SqliteStore) -> None:
     html = "<html><body><p>News</p></body></html>"
     assert api.send(category="marketing", html=html, text="News").status_code == 202
-    content = store.content(Sender(store, None).begin_one().content_hash)
+    content = content_rows.content(store, Sender(store, None).begin_one().content_hash)
     assert content.html.index("Unsubscribe") < content.html.index("</body>")
     assert "Unsubscribe: " in content.text
     assert content.html_segments.names == ("unsubscribe_url",)
@@ -257,7 +259,7 @@ def test_the_link_to_leave_by_stands_at_the_end_of_turkish_too(api: Api, store: 
     """İ has two letters in lower case: places in the one text are not places in the other."""
     html = "<html><body><p>İstanbul, İzmir</p></BODY></html>"
     assert api.send(category="marketing", html=html).status_code == 202
-    content = store.content(Sender(store, None).begin_one().content_hash)
+    content = content_rows.content(store, Sender(store, None).begin_one().content_hash)
     assert content.html.startswith("<html><body><p>İstanbul, İzmir</p><hr>")
     assert content.html.endswith("</p></BODY></html>")
 
@@ -275,7 +277,7 @@ def test_marketing_that_would_hide_the_link_to_leave_by_is_refused(
 
 def test_marks_in_what_a_program_hands_in_are_not_ours(api: Api, store: SqliteStore) -> None:
     api.send(html="<p>\ue000unsubscribe_url\ue001</p>", subject="\ue000x\ue001")
-    content = store.content(Sender(store, None).begin_one().content_hash)
+    content = content_rows.content(store, Sender(store, None).begin_one().content_hash)
     assert (content.html, content.subject) == ("<p>unsubscribe_url</p>", "x")
 
 
@@ -328,7 +330,7 @@ def test_without_a_good_token_nobody_comes_in(api: Api, store: SqliteStore) -> N
 
 
 def test_a_revoked_token_is_wrong(api: Api, store: SqliteStore) -> None:
-    (token,) = store.tokens()
+    (token,) = companies.tokens(store)
     store.revoke_token(token.id)
     assert problem(api.send())[:2] == (401, "UNAUTHORIZED")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mailout.base.error_log import ErrorRecord
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.port import Doubts, Drift, FeedbackStore
 
 
@@ -25,7 +26,7 @@ def reconcile(
     refresh_quota()
     drift = tuple(store.usage_drift())
     store.record_errors([ErrorRecord("usage_drift", _in_words(d), stage="delivery") for d in drift])
-    return Reconciled(reaped, store.doubts_open(), drift)
+    return Reconciled(reaped, feedback_rows.doubts_open(store), drift)
 
 
 def _in_words(drift: Drift) -> str:
