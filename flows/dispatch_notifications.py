@@ -24,7 +24,6 @@ def dispatch_notifications(
     db: str | None = None,
     seconds: float = 0,
     in_place: bool = False,
-    leave_other_channels: bool = False,
 ) -> State[Any]:
     """Send what a producer's queue of notifications asks for, and write into its rows what became of it.
 
@@ -32,9 +31,8 @@ def dispatch_notifications(
         db: The producer's SQLite file; else NOTIFY_DB.
         seconds: Go on for so long; 0: everything that is due now, once.
         in_place: A rehearsal (folder transport) marks the producer's own rows, instead of those of a copy.
-        leave_other_channels: Rows for other channels than e-mail wait for their own worker.
     """
-    return Completed(message=said(send_notifications(db, seconds, in_place, leave_other_channels, STOP)))
+    return Completed(message=said(send_notifications(db, seconds, in_place, STOP)))
 
 
 def said(counts: Counts) -> str:

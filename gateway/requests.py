@@ -24,10 +24,22 @@ from starlette.exceptions import HTTPException
 from gateway.access import Refused, WrongTokens, same, token_needed
 from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal, what_is_wrong
 from gateway.prefect_events import Emitter
-from mailout.base.errors import NotFound, SourceError, SourceNotFound, SourceRefused, SourceUnavailable
+from mailout.base import ids
+from mailout.base.errors import (
+    AbortCode,
+    NotFound,
+    SourceError,
+    SourceNotFound,
+    SourceRefused,
+    SourceUnavailable,
+)
 from mailout.base.settings import Settings
+from mailout.kinds.mailouts.readiness import already_sent
+from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.refs import page_id_of
-from mailout.outbox.queue.port import QueueStore
+from mailout.outbox.delivery.port import REHEARSING
+from mailout.outbox.queue.mailout import Status
+from mailout.outbox.queue.port import QueueStore, mailout_or_none
 from mailout.outbox.queue.port import Request as Asked
 
 log = logging.getLogger("mailout.gateway")
@@ -67,7 +79,7 @@ class Accepted(Ok):
     new: bool = Field(description="False: it was asked for less than a minute ago")
 
 
-PageLookup = Callable[[str], object]
+PageLookup = Callable[[str], NotionPage]
 """Raises SourceNotFound for a page that is not there."""
 
 
@@ -98,8 +110,12 @@ def router(
         except ValidationError as error:
             raise Refused(400, what_is_wrong(error.errors())) from None
         ref = await run_in_threadpool(_ref_of, wanted, store)
+        is_test = wanted.test
         if page_lookup is not None and page_id_of(ref):
-            await run_in_threadpool(_look_for, ref, page_lookup)
+            says_test = await run_in_threadpool(_look_for, ref, page_lookup)
+            is_test = says_test if is_test is None else is_test
+        if not is_test and settings.mailout_transport != REHEARSING:
+            await run_in_threadpool(_refuse_if_sent, ref, store)
         return Accepted(ok=True, ref=ref, new=await ask(Asked.of(ref, wanted.test)))
 
     @routes.post("/webhooks/notion", response_model=Ok, responses=errors(400, 403, 413, 429, 503))
@@ -156,14 +172,23 @@ def _ref_of(wanted: Wanted, store: QueueStore) -> str:
     return wanted.ref
 
 
-def _look_for(page: str, lookup: PageLookup) -> None:
-    """What cannot be asked just now is written down all the same: the queue looks for it."""
+def _refuse_if_sent(ref: str, store: QueueStore) -> None:
+    """A real mailout is sent once; whoever asks again need not wait for the queue to say so."""
+    mailout = mailout_or_none(store, ids.mailout_id(ref))
+    if mailout is not None and mailout.status is Status.COMPLETED:
+        raise Refused(422, f"{AbortCode.MAILOUT_ALREADY_SENT}: {already_sent(mailout.subject)}")
+
+
+def _look_for(page: str, lookup: PageLookup) -> bool:
+    """Whether the page asks for a test. What cannot be asked just now is written down all the same: the queue
+    looks for it."""
     try:
-        lookup(page)
+        return lookup(page).is_test
     except SourceNotFound as error:
         raise Refused(404, str(error)) from None
     except (SourceUnavailable, SourceRefused) as error:
         log.warning("POST /send-mailout: %s was not looked for: %s", page, error)
+        return False
     except SourceError as error:
         raise Refused(422, str(error)) from None
 

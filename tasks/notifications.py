@@ -39,16 +39,12 @@ def _finishing_on_sigterm(engine: Engine, stop: threading.Event) -> Iterator[Non
 
 @task(name="dispatch notifications", cache_policy=NO_CACHE)
 @redacted
-def send_notifications(
-    db: str | None, seconds: float, in_place: bool, leave_other_channels: bool, stop: threading.Event
-) -> Counts:
+def send_notifications(db: str | None, seconds: float, in_place: bool, stop: threading.Event) -> Counts:
     """So long, or (0) once. Repeatable: what was sent and not reported is reported, and not sent again."""
     engine = wiring.engine()
 
     def open_worker() -> NotificationWorker:
-        return notification_wiring.notification_worker(
-            engine, Path(db) if db else None, in_place=in_place, leave_other_channels=leave_other_channels
-        )
+        return notification_wiring.notification_worker(engine, Path(db) if db else None, in_place=in_place)
 
     with _finishing_on_sigterm(engine, stop):
         if seconds:

@@ -29,7 +29,7 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL
-from mailout.letters.content.slices import Article, Missing, Slice, assemble
+from mailout.letters.content.slices import Slice, assemble
 from mailout.outbox.delivery.preview import write_preview
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
@@ -39,10 +39,6 @@ Filter = Annotated[
     typer.Option("--filter", metavar="KEY=VALUE", help="state, county, place, list, or an attribute."),
 ]
 SOMEBODY = "reader@example.org"
-NOTHING = {
-    Missing.NO_SLICES: "no slice is for them.",
-    Missing.HEADLINE_MISSING: "none of their slices has a title (headline_missing).",
-}
 
 
 @app.callback()
@@ -138,8 +134,10 @@ def preview(
         else [one.strip() for one in (ocd or "").split(",")]
     )
     article = assemble(articles.live_slices(article_key), places, engine.store.now())
-    if not isinstance(article, Article):
-        raise UsageError(f"They would get nothing: {NOTHING[article]}", remedy="See: mailout article census")
+    if article is None:
+        raise UsageError(
+            "They would get nothing: no slice is for them.", remedy="See: mailout article census"
+        )
     content = articles.render(article)
     link = footer_of(engine.settings).url(tokens_of(engine.settings).make(to, "general"))
     try:

@@ -47,10 +47,6 @@ def notify(
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Rehearse on the producer's own rows, not on a copy.")
     ] = False,
-    leave_other_channels: Annotated[
-        bool,
-        typer.Option("--leave-other-channels", help="Rows that are not for e-mail wait for another worker."),
-    ] = False,
     prefect: Annotated[
         bool, typer.Option("--prefect", help="As runs of the flow, an hour each; `mailout up` does it so.")
     ] = False,
@@ -67,13 +63,11 @@ def notify(
     engine = open_engine(verbose=verbose)
 
     def open_worker() -> NotificationWorker:
-        return notification_wiring.notification_worker(
-            engine, db, in_place=in_place, leave_other_channels=leave_other_channels
-        )
+        return notification_wiring.notification_worker(engine, db, in_place=in_place)
 
     with _stopping(engine) as stop:
         if prefect:
-            _as_flows(engine, db, in_place, leave_other_channels, stop)
+            _as_flows(engine, db, in_place, stop)
             return
         counts = _once(open_worker, stop) if once else _always(open_worker, engine, stop)
     _show(engine, counts, json)
@@ -95,9 +89,7 @@ def _always(open_worker: Callable[[], NotificationWorker], engine: Engine, stop:
     return dispatch(open_worker, engine.clock, stop, float("inf"))
 
 
-def _as_flows(
-    engine: Engine, db: Path | None, in_place: bool, leave_other_channels: bool, stop: threading.Event
-) -> None:
+def _as_flows(engine: Engine, db: Path | None, in_place: bool, stop: threading.Event) -> None:
     home = engine.settings.mailout_home.absolute()
     prefect_home.prepare(home)
     prefect_home.start_server(home)
@@ -106,7 +98,7 @@ def _as_flows(
     flow.STOP = stop
     wiring.use(engine)
     while not stop.is_set():
-        flow.dispatch_notifications(str(db) if db else None, AN_HOUR, in_place, leave_other_channels)
+        flow.dispatch_notifications(str(db) if db else None, AN_HOUR, in_place)
 
 
 @contextmanager

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AliasChoices,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from mailout.kinds.single_mails.single_mails import (
     MAX_HEADERS,
@@ -29,6 +38,11 @@ _Id = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 _Name = Annotated[str, StringConstraints(max_length=MAX_NAME)]
 _Address = Annotated[str, StringConstraints(max_length=MAX_TO)]
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[\x20-\x7e]+$")]
+
+
+def _either(camel: str) -> AliasChoices:
+    """`fromName`; programs written for an earlier version say `from_name`."""
+    return AliasChoices(camel, re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", camel))
 
 
 class Given(BaseModel):
@@ -54,8 +68,8 @@ class Mail(Given):
         None, description="Derived from `html` when absent"
     )
     recipient: RecipientGiven | None = None
-    from_name: _Name | None = None
-    reply_to: _Address | None = None
+    from_name: _Name | None = Field(None, validation_alias=_either("fromName"))
+    reply_to: _Address | None = Field(None, validation_alias=_either("replyTo"))
     headers: dict[str, str] = Field(
         default_factory=dict, max_length=MAX_HEADERS, description="X-*, References, In-Reply-To"
     )
@@ -64,7 +78,11 @@ class Mail(Given):
         description="`marketing` gets a link to leave by, and does not go to who has left",
     )
     send_at: AwareDatetime | None = Field(
-        None, ge=EARLIEST, lt=TOO_LATE, description="Not before this moment"
+        None,
+        validation_alias=_either("sendAt"),
+        ge=EARLIEST,
+        lt=TOO_LATE,
+        description="Not before this moment",
     )
 
     def to_request(self) -> MailRequest:
@@ -88,7 +106,7 @@ class Mail(Given):
 
 
 class MailInBatch(Mail):
-    idempotency_key: _Key | None = None
+    idempotency_key: _Key | None = Field(None, validation_alias=_either("idempotencyKey"))
 
 
 class Batch(Given):

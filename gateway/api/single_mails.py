@@ -38,6 +38,7 @@ from mailout.kinds.single_mails.companies import Scope, Token
 from mailout.kinds.single_mails.single_mails import Code, Fault, Faulty, SingleMailIntake
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
+from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
 from mailout.store import Store
 
@@ -219,6 +220,8 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
     if row is None:
         return None
     events = feedback_rows.delivery_events(store, message_id=id)
+    # Why not is between the person and whoever they unsubscribed from: another company's mail, perhaps.
+    is_told = row["state"] != State.SUPPRESSED
     return {
         "outboxId": row["id"],
         "requestId": row["request_id"] or row["id"],
@@ -229,8 +232,8 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
         "status": row["state"],
         "attempts": row["attempts"],
         "sesMessageId": row["ses_message_id"],
-        "errorCode": row["error_code"],
-        "errorReason": row["error_message"],
+        "errorCode": row["error_code"] if is_told else None,
+        "errorReason": row["error_message"] if is_told else None,
         "durationMs": row["duration_ms"],
         "createdAt": moment(row["created_at"]),
         "sentAt": moment(row["sent_at"]),

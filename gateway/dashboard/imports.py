@@ -68,17 +68,18 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
             return go_to("/people/import", "That file is no longer here: choose it again.")
         chosen = Form(request.query_params.multi_items())
         found: CsvImport | None = None
-        problem = ""
+        problem, status = "", 200
         try:
             found = read_subscribers(path, _choices(chosen))
         except MailoutError as error:
-            problem = _for_this_page(error)
+            problem, status = _for_this_page(error), 400
         if found is not None and (columns := len(_headers(found, chosen))) > MOST_COLUMNS:
             found, problem = None, TOO_MANY_COLUMNS.format(columns=columns)
         return desk.views.page(
             request,
             "import_preview.html.j2",
             session,
+            status,
             file=file,
             name=path.name,
             plan=found.plan if found else None,

@@ -25,7 +25,7 @@ from mailout.outbox.delivery.protocol import Timing
 
 
 def notification_worker(
-    engine: Engine, db: Path | None = None, *, in_place: bool = False, leave_other_channels: bool = False
+    engine: Engine, db: Path | None = None, *, in_place: bool = False
 ) -> NotificationWorker:
     """For one producer's database. A rehearsal works on a copy of it, unless it is told not to."""
     settings = engine.settings
@@ -42,6 +42,7 @@ def notification_worker(
             clock=engine.clock,
             lock_seconds=LOCK_SECONDS,
             update_subscriptions=settings.notify_update_subscriptions,
+            email_only=settings.notify_other_channels == "leave",
         ),
         store=engine.store,
         templates=NotificationTemplates(
@@ -60,7 +61,6 @@ def notification_worker(
             lost_after=Timing.of(settings.lock_seconds).settle_wait,
             rehearsal=engine.rehearses,
             on_a_copy=on_a_copy,
-            leave_other_channels=leave_other_channels,
         ),
     )
 

@@ -32,6 +32,7 @@ from mailout.insight.retention.archiving import Archiving
 from mailout.kinds.articles import article_rows
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
+from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.port import Source
 from mailout.letters.content.refs import names_a_file, page_id_of
 from mailout.outbox.delivery.port import REHEARSING, Journals, Transport
@@ -196,7 +197,7 @@ def notion_databases(settings: Settings, clock: Clock | None = None) -> NotionDa
     return NotionDatabases(NotionConfig.of(settings), clock or SystemClock())
 
 
-def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str], object] | None:
+def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str], NotionPage] | None:
     """Reads one page, for somebody who waits: one try, a few seconds. SourceNotFound: it is not there."""
     if settings.notion_token is None:
         return None

@@ -159,6 +159,7 @@ class Settings(BaseModel):
     notify_source: str | None = Field(None, examples=["course-watch"])
     notify_base_url: Url | None = Field(None, examples=["https://app.example.org"])
     notify_locale: Locale = "en-US"
+    notify_other_channels: Literal["skip", "leave"] = "skip"
     notify_template_version: str = "v1"
     notify_update_subscriptions: bool = True
 

@@ -26,10 +26,42 @@ alter table subscribers add column if not exists email_norm text collate "C";
 alter table subscribers add column if not exists email_problem text;
 alter table subscribers add column if not exists ocd_ids jsonb not null default '[]';
 alter table subscribers add column if not exists attributes jsonb not null default '{}';
+-- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
+alter table subscribers add column if not exists hard_status text;
+alter table subscribers add column if not exists hard_status_at timestamptz;
 
 comment on table subscribers is 'Who gets mail: those whose status is active and whose email_norm is set.';
 comment on column subscribers.email_norm is 'Lower-case, punycode, ASCII: the key. Filled by trigger.';
 comment on column subscribers.email_problem is 'Why there is no email_norm: invalid, not_ascii or duplicate.';
+
+-- Others write into this table too. Every reader of these two columns goes through these functions: one row that is
+-- wrong costs its own values, never the letter of everybody else. Without a search_path, so that they are inlined.
+create or replace function mailout_attributes(written jsonb) returns jsonb
+language sql immutable parallel safe as $$
+    select case when pg_catalog.jsonb_typeof(written) = 'object' then written else '{}' end
+$$;
+comment on function mailout_attributes is 'The attributes of a subscriber, whatever the column holds.';
+
+create or replace function mailout_places(written jsonb) returns jsonb
+language sql immutable parallel safe as $$
+    select case when pg_catalog.jsonb_typeof(written) = 'array'
+                then pg_catalog.jsonb_path_query_array(written, 'strict $[*] ? (@.type() == "string")') else '[]' end
+$$;
+comment on function mailout_places is 'The places (OCD ids) of a subscriber, whatever the column holds.';
+
+update subscribers s set attributes = mailout_attributes(s.attributes), ocd_ids = mailout_places(s.ocd_ids)
+where (s.attributes, s.ocd_ids) is distinct from (mailout_attributes(s.attributes), mailout_places(s.ocd_ids));
+-- Kept only while soft bounces hold the status at bounced: anything else was written by a stranger.
+update subscribers s set hard_status = null, hard_status_at = null
+where s.hard_status is not null and s.status is distinct from 'bounced';
+alter table subscribers
+    alter column attributes set default '{}', alter column attributes set not null,
+    alter column ocd_ids set default '[]', alter column ocd_ids set not null,
+    drop constraint if exists subscribers_attributes_object,
+    add constraint subscribers_attributes_object check (jsonb_typeof(attributes) = 'object'),
+    drop constraint if exists subscribers_ocd_ids_strings,
+    add constraint subscribers_ocd_ids_strings check (jsonb_typeof(ocd_ids) = 'array'
+        and not jsonb_path_exists(ocd_ids, 'strict $[*] ? (@.type() <> "string")'));
 
 create or replace function mailout_trim(written text) returns text
 language sql immutable parallel safe set search_path = '' as $$
@@ -78,46 +110,49 @@ comment on function mailout_leave_as is 'Who has left under one spelling has lef
 
 -- A policy lets web pages write rows. What decides who gets mail is not theirs to give: whoever holds the
 -- publishable key could otherwise mark anybody as bounced, and learn from a conflict who is on the list.
+create or replace function mailout_sign_up_attributes(written jsonb) returns jsonb
+language sql immutable parallel safe set search_path = public as $$
+    select case when count(*) <= 20 and bool_and(jsonb_typeof(a.value) = 'string' and length(a.value #>> '{}') <= 200
+                                                 and length(a.key) <= 200) then written else '{}' end
+    from jsonb_each(mailout_attributes(written)) a
+$$;
+comment on function mailout_sign_up_attributes is 'What a stranger may say of themselves: at most 20 strings of 200 characters, or nothing.';
+
 create or replace function mailout_sign_up(given subscribers) returns subscribers
 language plpgsql set search_path = public as $$
 declare
+    clean subscribers;
+    -- From the catalogue: a column that is added later is not the stranger's to write either.
     usual text := (
-        select pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d
-        join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
-        where d.adrelid = 'subscribers'::regclass and a.attname = 'status');
+        select string_agg(case
+                   when a.attname = 'email' then 'left(($1).email, 320)'  -- longer than any address
+                   when a.attname = 'attributes' then 'mailout_sign_up_attributes(($1).attributes)'
+                   when a.attidentity <> '' then format('nextval(%L)', pg_get_serial_sequence('subscribers', a.attname))
+                   when a.atthasdef and a.attgenerated = '' then pg_get_expr(d.adbin, d.adrelid)
+                   when a.attnotnull then format('($1).%I', a.attname)  -- a project's own, without a default
+                   else 'null' end, ', ' order by a.attnum)
+        from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+        where a.attrelid = 'subscribers'::regclass and a.attnum > 0 and not a.attisdropped);
 begin
-    execute 'select ' || coalesce(usual, 'null') into given.status;  -- a project may begin with a word of its own
-    given.status := coalesce(given.status, 'active');
-    given.email_norm := null;
-    given.email_problem := null;
-    given.bounce_type := null;
-    given.bounce_subtype := null;
-    given.status_updated_at := null;
-    given.left_at := null;
-    given.complained_at := null;
-    given.from_name := null;
-    given.created_at := now();
-    return given;
+    execute 'select ' || usual into clean using given;
+    clean.status := coalesce(clean.status, 'active');  -- a project may begin with a word of its own
+    clean.created_at := now();
+    return clean;
 end $$;
-comment on function mailout_sign_up is 'A new row as a role under row level security may write it.';
+comment on function mailout_sign_up is 'A new row as a role under row level security may write it: the address and attributes; the rest is the default.';
 
 create or replace function mailout_keep_standing(before subscribers, given subscribers) returns subscribers
 language plpgsql set search_path = public as $$
+declare
+    kept subscribers := before;
 begin
-    given.status := before.status;
-    given.email_norm := before.email_norm;
-    given.email_problem := before.email_problem;
-    given.bounce_type := before.bounce_type;
-    given.bounce_subtype := before.bounce_subtype;
-    given.status_updated_at := before.status_updated_at;
-    given.left_at := before.left_at;
-    given.complained_at := before.complained_at;
-    given.from_name := before.from_name;
-    given.created_at := before.created_at;
-    if mailout_rank(before.status) > 1 then
-        given.email := before.email;  -- else an address would inherit that somebody else has left
+    if mailout_rank(before.status) <= 1 then
+        kept.email := left(given.email, 320);  -- else an address would inherit that somebody else has left
     end if;
-    return given;
+    if given.attributes is distinct from before.attributes then
+        kept.attributes := mailout_sign_up_attributes(given.attributes);
+    end if;
+    return kept;
 end $$;
 comment on function mailout_keep_standing is 'A changed row as a role under row level security may write it.';
 
@@ -187,12 +222,12 @@ do $$ begin
        and not exists (select 1 from subscribers where mailout_rank(status::text) = 0) then
         alter table subscribers add constraint subscribers_status_known
             check (status in ('active', 'unsubscribed', 'bounced'));
+        update subscribers s set hard_status = null, hard_status_at = null
+        where s.hard_status not in ('active', 'unsubscribed');
+        alter table subscribers add constraint subscribers_hard_status_known
+            check (hard_status in ('active', 'unsubscribed'));
     end if;
 end $$;
-
--- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
-alter table subscribers add column if not exists hard_status text;
-alter table subscribers add column if not exists hard_status_at timestamptz;
 
 create or replace function mailout_raise_hard_status(address text, word text) returns void
 language sql volatile set search_path = public as $$
@@ -267,7 +302,7 @@ begin
                     else s.bounce_subtype end as bounce_subtype,
                coalesce(nullif(g.from_name, ''), s.from_name) as from_name,
                case when g.ocd_ids <> '[]' then g.ocd_ids else s.ocd_ids end as ocd_ids,
-               s.attributes || g.attributes as attributes
+               mailout_attributes(s.attributes) || g.attributes as attributes
         from given g join known s on s.email_norm = g.email_norm
         cross join lateral (select mailout_rank(g.status) >= mailout_rank(s.status) as wins) compared
     ), updated as (

@@ -191,7 +191,7 @@ begin
                part.email_norm, part.from_name,
                -- Only what the content uses: a million rows have to stay narrow.
                case when $3 <> '[]' then (
-                   select jsonb_object_agg(a.key, a.value) from jsonb_each_text(part.attributes) a
+                   select jsonb_object_agg(a.key, a.value) from jsonb_each_text(mailout_attributes(part.attributes)) a
                    where jsonb_exists($3, a.key)) end, at
         from part order by part.email_norm
         on conflict do nothing returning 1

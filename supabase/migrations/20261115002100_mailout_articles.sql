@@ -138,11 +138,11 @@ comment on function mailout_enqueue_article is 'Writes a batch of an article dow
 create or replace function mailout_members(
     after text, most integer, list_key text, attributes jsonb, existed_at double precision) returns jsonb
 language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(jsonb_build_array(page.email_norm, page.from_name, page.ocd_ids)
+    select coalesce(jsonb_agg(jsonb_build_array(page.email_norm, page.from_name, mailout_places(page.ocd_ids))
                               order by page.email_norm), '[]')
     from (
         select s.email_norm, s.from_name, s.ocd_ids from subscribers s
-        where s.status = 'active' and s.email_norm > $1 and s.attributes @> $4
+        where s.status = 'active' and s.email_norm > $1 and mailout_attributes(s.attributes) @> $4
           and ($5 is null or s.created_at is null or s.created_at <= to_timestamp($5))
           and case when coalesce($3, 'general') = 'general' then not exists (
                   select 1 from subscriptions l

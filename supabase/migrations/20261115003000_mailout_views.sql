@@ -276,8 +276,8 @@ select q.scope, q.most, mailout_quota_left(q.scope) as available from provider_q
 comment on view read_quotas is 'What the provider allows in 24 hours, and what is available: what it had, less what was begun here since it was asked.';
 
 create or replace view read_subscribers with (security_invoker = true) as
-select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name, s.ocd_ids,
-       s.attributes, s.created_at, s.left_at, s.complained_at,
+select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name,
+       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at,
        (select coalesce(jsonb_agg(l.list_key order by l.list_key), '[]') from subscriptions l
         where l.email = s.email_norm and l.unsubscribed_at is null) as lists,
        concat_ws(E'\n', s.email_norm, lower(s.email), lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
@@ -286,8 +286,8 @@ from subscribers s where s.email_norm is not null;
 comment on view read_subscribers is 'Subscribers with an address, the lists they are on, and the text that a search looks through.';
 
 create or replace view read_inactive_subscribers with (security_invoker = true) as
-select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name, s.ocd_ids,
-       s.attributes, s.created_at, s.left_at, s.complained_at,
+select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name,
+       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at,
        (select coalesce(jsonb_agg(l.list_key order by l.list_key), '[]') from subscriptions l
         where l.email = s.email_norm and l.unsubscribed_at is null) as lists,
        concat_ws(E'\n', s.email_norm, lower(s.email), lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
@@ -309,7 +309,7 @@ where email_problem is not null and status = 'active' group by email_problem;
 comment on view read_unreachable is 'How many active subscribers get no mail because of their address, by reason.';
 
 create or replace view read_attributes with (security_invoker = true) as
-select s.email_norm as email, had.name from subscribers s cross join lateral jsonb_object_keys(s.attributes) as had (name)
+select s.email_norm as email, had.name from subscribers s cross join lateral jsonb_object_keys(mailout_attributes(s.attributes)) as had (name)
 where s.email_norm is not null;
 comment on view read_attributes is 'Which attributes a subscriber has.';
 

@@ -299,11 +299,12 @@ def test_everybody_is_counted_before_anything_is_sent(world: World, store: Store
     )
     census = world.engine.intake.articles.census("budget", {})
     assert [(one.recipients, one.title) for one in census.variants] == [
+        (1, "Where the money goes"),
         (1, "The budget"),
         (1, "The budget in Upper Arlington"),
     ]
-    assert (census.recipients, census.no_slices, census.headline_missing) == (2, 0, 1)
-    assert census.variants[1].slices == [
+    assert (census.recipients, census.no_slices, census.headline_missing) == (3, 0, 1)
+    assert census.variants[2].slices == [
         "1 everywhere",
         f"1 {US}",
         f"2 {OHIO}",

@@ -8,10 +8,12 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from mailout.adapters.supabase import SupabaseStore
 from mailout.letters.audience import subscriber_rows
 from tests.contract.postgres import PostgresRpc, database, empty, migrate
+from tests.contract.scenes import enqueue, freeze
 
 OUTSIDERS = ("anon", "authenticated")
 FORM = """
@@ -23,7 +25,7 @@ create policy profile on subscribers for update to anon, authenticated using (tr
 
 KEPT = (
     "email_norm, status, status_updated_at, bounce_type, bounce_subtype, left_at, complained_at, from_name, "
-    "email_problem"
+    "email_problem, hard_status, hard_status_at, ocd_ids, attributes"
 )
 
 
@@ -90,9 +92,116 @@ def test_what_decides_who_gets_mail_is_not_the_forms_to_say(
     (row,) = _rows(admin, "new@example.org")
     assert row.pop("email_norm") == "new@example.org"
     assert row.pop("status") == "active"
+    assert (row.pop("ocd_ids"), row.pop("attributes")) == ([], {})
     assert set(row.values()) == {None}
     (made,) = admin.execute("select created_at > '2026-01-01' as recent from subscribers").fetchall()
     assert made["recent"]
+
+
+WRITTEN: dict[str, Any] = {
+    "uuid": "00000000-0000-4000-8000-000000000001",
+    "text": "unsubscribed",
+    "timestamp with time zone": "2020-01-01",
+    "jsonb": Jsonb(["ocd-division/country:us"]),
+}
+
+
+def test_of_what_a_form_writes_the_address_and_the_attributes_stay_and_nothing_else(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any]
+) -> None:
+    """A column that somebody adds later, and forgets, would be the next way to end a person's mail."""
+    columns = admin.execute(
+        "select column_name as name, data_type as type from information_schema.columns"
+        " where table_name = 'subscribers' and column_name not in ('email', 'attributes')"
+    ).fetchall()
+    names = [one["name"] for one in columns]
+    assert {"id", "hard_status", "hard_status_at", "ocd_ids", "status"} <= set(names)
+    admin.execute("insert into subscribers (email) values ('plain@example.org')")
+    form.execute(
+        f"insert into subscribers (email, attributes, {', '.join(names)})"  # type: ignore[arg-type]
+        f" values (%s, %s{', %s' * len(names)})",
+        ["new@example.org", Jsonb({"name": "Nia"}), *(WRITTEN[one["type"]] for one in columns)],
+    )
+    plain, new = admin.execute("select * from subscribers order by email desc").fetchall()
+    assert new.pop("attributes") == {"name": "Nia"}
+    for row in (plain, new):
+        assert row.pop("email_norm") == row.pop("email")
+        assert str(row.pop("id")) != WRITTEN["uuid"]
+        assert row.pop("created_at").year > 2020
+    assert new == {name: plain[name] for name in new}
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "scalar",
+        7,
+        None,
+        ["name"],
+        {"age": 7},
+        {"name": None},
+        {"name": {"first": "Nia"}},
+        {"name": "N" * 201},
+        {"n" * 201: "Nia"},
+        {f"name{n}": "Nia" for n in range(21)},
+    ],
+    ids=lambda given: str(given)[:20],
+)
+def test_attributes_that_no_form_should_write_are_dropped_and_everybody_gets_their_letter(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any], store: SupabaseStore, attributes: Any
+) -> None:
+    """One anonymous insert stopped all mail, and the page of people."""
+    admin.execute(
+        """insert into subscribers (email, attributes) values ('ann@example.org', '{"name": "Ann"}')"""
+    )
+    form.execute(
+        "insert into subscribers (email, attributes) values ('eve@example.org', %s)", (Jsonb(attributes),)
+    )
+    assert [one["attributes"] for one in subscriber_rows.subscribers(store)] == [{"name": "Ann"}, {}]
+    id = enqueue(store)
+    assert freeze(store, id, attributes=["name"]) == 2
+
+
+def test_twenty_strings_of_two_hundred_characters_are_kept(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any], store: SupabaseStore
+) -> None:
+    most = {f"name{n}": "ü" * 200 for n in range(20)}
+    form.execute("insert into subscribers (email, attributes) values ('a@example.org', %s)", (Jsonb(most),))
+    assert subscriber_rows.subscriber(store, "a@example.org")["attributes"] == most
+
+
+def test_an_address_of_a_megabyte_is_not_kept(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any]
+) -> None:
+    form.execute("insert into subscribers (email) values (%s)", ("a" * 1_000_000 + "@example.org",))
+    assert admin.execute("select length(email) as n, email_problem from subscribers").fetchall() == [
+        {"n": 320, "email_problem": "invalid"}
+    ]
+
+
+def test_a_table_of_a_projects_own_shape_still_takes_sign_ups() -> None:
+    """A key of another kind, a dropped column, one without a default: a form that fails loses readers."""
+    address = database("own_shape")
+    with psycopg.connect(address, autocommit=True, row_factory=dict_row) as admin:
+        admin.execute(
+            "create table subscribers (id bigint generated by default as identity primary key, gone text,"
+            " email text, consent text not null, twice text generated always as (email || email) stored)"
+        )
+        admin.execute("alter table subscribers drop column gone")
+        migrate(address)
+        admin.execute(FORM)
+        admin.execute("set role anon")
+        for email in ("ann@example.org", "bob@example.org"):
+            admin.execute("insert into subscribers (id, email, consent) values (1, %s, 'yes')", (email,))
+        admin.execute("reset role")
+        rows = admin.execute(
+            "select id, email, consent, twice, status from subscribers order by id"
+        ).fetchall()
+    assert len({row.pop("id") for row in rows}) == 2
+    assert rows == [
+        {"email": email, "consent": "yes", "twice": email * 2, "status": "active"}
+        for email in ("ann@example.org", "bob@example.org")
+    ]
 
 
 def test_a_project_that_begins_with_a_word_of_its_own_keeps_it(
@@ -169,6 +278,9 @@ def test_the_row_of_somebody_who_left_has_no_id_that_can_be_calculated(
         "bounce_type = 'Permanent', bounce_subtype = 'General'",
         "left_at = now(), complained_at = now(), status_updated_at = now()",
         "from_name = 'Your bank'",
+        "hard_status = 'unsubscribed', hard_status_at = now()",
+        """ocd_ids = '["ocd-division/country:us"]', created_at = '2020-01-01'""",
+        "attributes = '7'",
     ],
 )
 def test_an_update_leaves_alone_what_is_not_the_forms_to_say(

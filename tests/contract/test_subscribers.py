@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from itertools import permutations
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -200,3 +202,20 @@ def test_the_list_can_be_narrowed_to_a_status_and_to_a_part_of_the_address_or_th
     assert found(status="active", search="bob") == []
     assert found(search="b_b") == []  # no pattern
     assert found(after=ANN, search="example.org") == [BOB]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *(("attributes", one) for one in ('"scalar"', "[]", "7", None)),
+        *(("ocd_ids", one) for one in ('"x"', "{}", None)),
+        *(("hard_status", one) for one in ("bounced", "nonsense")),
+    ],
+)
+def test_a_row_that_no_letter_could_use_is_refused_by_the_table(
+    store: Store, factory: StoreFactory, column: str, value: str | None
+) -> None:
+    """Whoever writes into the table by hand is told at once, not by a letter that fails."""
+    subscribe(store, "ann@example.org")
+    with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError)):
+        factory.raw(f"UPDATE subscribers SET {column} = ?", (value,))

@@ -13,10 +13,11 @@ from psycopg.rows import dict_row
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.rpc import SCHEMA_VERSION
 from mailout.base.errors import StoreMismatch
+from mailout.kinds.articles import article_rows
 from mailout.letters.audience import subscriber_rows
 from mailout.outbox.delivery import outbox_rows
 from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, empty, migrate, migrated
-from tests.contract.scenes import enqueue, freeze, mailout
+from tests.contract.scenes import enqueue, freeze, mailout, subscribe
 
 OUTSIDERS = ("anon", "authenticated")
 
@@ -130,6 +131,77 @@ def lived_store(lived: psycopg.Connection[Any]) -> Iterator[SupabaseStore]:
 def _column(connection: psycopg.Connection[Any], column: str) -> list[tuple[Any, Any]]:
     rows = connection.execute(f"select email, {column} as value from subscribers order by id").fetchall()
     return [(row["email"], row["value"]) for row in rows]
+
+
+BAD_ROWS = """
+create table subscribers (id uuid primary key default gen_random_uuid(), email text, status text,
+    attributes jsonb, ocd_ids jsonb, hard_status text, hard_status_at timestamptz);
+insert into subscribers (email, status, attributes, ocd_ids, hard_status) values
+    ('a@example.org', 'active', '"scalar"', null, null),
+    ('b@example.org', 'active', '[1]', '"ocd-division/country:us"', 'unsubscribed'),
+    ('c@example.org', 'active', null, '["ocd-division/country:us", 7, ["x"], null]', 'nonsense'),
+    ('d@example.org', 'bounced', '{"name": "Dan"}', '["ocd-division/country:us"]', 'active'),
+    ('e@example.org', 'bounced', '{}', '[]', 'nonsense');
+"""
+NO_CHECKS = """
+alter table subscribers drop constraint subscribers_attributes_object, alter column attributes drop not null,
+    drop constraint subscribers_ocd_ids_strings, alter column ocd_ids drop not null;
+update subscribers s set attributes = bad.attributes, ocd_ids = bad.ocd_ids
+from (values ('a@example.org', '"scalar"'::jsonb, null::jsonb), ('b@example.org', '[1]', '7'),
+             ('c@example.org', null, '["ocd-division/country:us", 7, ["x"], null]')
+     ) bad (email, attributes, ocd_ids)
+where s.email_norm = bad.email;
+"""
+"""As a project looks whose owner took the checks away."""
+
+
+def test_rows_that_are_bad_already_are_repaired_by_the_migration() -> None:
+    """They were written before there were checks: one of them stopped every letter."""
+    address = database("bad_rows")
+    with psycopg.connect(address, autocommit=True) as admin:
+        admin.execute(BAD_ROWS)
+        migrate(address)
+        rows = admin.execute(
+            "select attributes, ocd_ids, hard_status from subscribers order by email"
+        ).fetchall()
+        assert rows == [
+            ({}, [], None),
+            ({}, [], None),
+            ({}, ["ocd-division/country:us"], None),
+            ({"name": "Dan"}, ["ocd-division/country:us"], "active"),
+            ({}, [], None),
+        ]
+        for column, value in (
+            *(("attributes", one) for one in ('"scalar"', "[]", "null", None)),
+            *(("ocd_ids", one) for one in ('"x"', "{}", "[7]", '[["x"]]', None)),
+            *(("hard_status", one) for one in ("bounced", "nonsense")),
+        ):
+            with pytest.raises(psycopg.IntegrityError):
+                admin.execute(f"update subscribers set {column} = %s", (value,))  # type: ignore[arg-type]
+
+
+def test_a_bad_row_stops_no_letter_no_page_and_no_census() -> None:
+    """One row of a stranger's costs its own values, never everybody's mail."""
+    address, us = database("unchecked"), "ocd-division/country:us"
+    migrate(address)
+    store = SupabaseStore(PostgresRpc(address))
+    subscribe(store, *(f"{name}@example.org" for name in "abcd"), attributes={"name": "Nia"})
+    with psycopg.connect(address) as owner:
+        owner.execute(NO_CHECKS)
+    people = subscriber_rows.subscribers(store, search="example")
+    assert [one["attributes"] for one in people] == [{}, {}, {}, {"name": "Nia"}]
+    assert [one["ocd_ids"] for one in people] == [[], [], [us], []]
+    assert (
+        subscriber_rows.subscriber(store, "a@example.org")["attributes"],
+        store.lacking("name", None).people,
+    ) == ({}, 3)
+    everybody = store.members(limit=10, list_key="general", attributes={})
+    assert [list(one.ocd_ids) for one in everybody] == [[], [], [us], []]
+    assert not article_rows.anybody_has(store, "scalar")
+    assert freeze(store, enqueue(store), attributes=["name"]) == 4
+    subscribe(store, *(f"{name}@example.org" for name in "abc"), attributes={"name": "Nia"})
+    assert [one["attributes"] for one in subscriber_rows.subscribers(store)] == [{"name": "Nia"}] * 4
+    store.close()
 
 
 def test_rows_from_before_keep_one_for_each_address_and_say_why_the_others_wait(

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from gateway.dashboard.imports import KEPT_SECONDS, KeptFiles
 from mailout.base import error_log
 from mailout.base.time_format import spoken
@@ -25,6 +27,7 @@ from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import Site, site
 from tests.dashboard.scene import PAGE, SCRIPT, ZONE
 from tests.prefect_server import wait_for
+from tests.unit.letters.audience.test_table_file import change_sheet, far_cell, many_commas, with_entity
 
 ANA = "person000@example.org"
 
@@ -145,8 +148,8 @@ def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
     assert not any("@" in act.about for act in history_rows.acts(dashboard.store))
 
 
-def upload(dashboard: Site, name: str, text: str) -> str:
-    files = {"file": (name, text.encode())}
+def upload(dashboard: Site, name: str, content: str | bytes) -> str:
+    files = {"file": (name, content.encode() if isinstance(content, str) else content)}
     answer = dashboard.client.post(
         "/people/import", data={"csrf": dashboard.csrf()}, files=files, follow_redirects=True
     )
@@ -186,6 +189,26 @@ def test_a_file_with_too_many_columns_for_a_form_is_told_so(dashboard: Site) -> 
     shown = dashboard.client.get("/people/import/preview", params={"file": file})
     assert shown.status_code == 200
     assert "too many for a form" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("far.xlsx", lambda path: change_sheet(path, far_cell)),
+        ("entity.xlsx", lambda path: change_sheet(path, with_entity)),
+        ("commas.csv", many_commas),
+    ],
+)
+def test_a_file_that_ends_its_reader_is_answered_with_400_and_the_gateway_goes_on(
+    dashboard: Site, tmp_path: Path, name: str, make: Callable[[Path], Path]
+) -> None:
+    dashboard.sign_in()
+    file = upload(dashboard, name, make(tmp_path / name).read_bytes())
+    shown = dashboard.client.get("/people/import/preview", params={"file": file})
+    assert shown.status_code == 400
+    assert f"{name} " in shown.text
+    assert name in dashboard.act("/people/import/confirm", file=file).text
+    assert dashboard.client.get("/people").status_code == 200
 
 
 def test_a_long_name_in_any_script_is_shortened_to_what_a_disk_takes(dashboard: Site) -> None:

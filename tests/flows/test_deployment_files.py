@@ -89,6 +89,46 @@ def test_prefect_in_compose_asks_for_what_the_others_say_and_does_not_start_with
     assert {urlsplit(origin).hostname for origin in origins} == {"127.0.0.1", "localhost"}
 
 
+SENDING = {
+    *("UNSUBSCRIBE_SECRET", "UNSUBSCRIBE_SECRETS_OLD", "SUPABASE_SERVICE_ROLE_KEY", "NOTION_TOKEN"),
+    *("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+}
+DOORS = {
+    *("API_TOKEN", "ADMIN_PASSWORD", "EDITOR_PASSWORD"),
+    *("NOTION_WEBHOOK_TOKEN", "NOTION_AUTOMATION_SECRET"),
+}
+NEEDED = {"prefect": set(), "deploy": set(), "worker": SENDING, "gateway": SENDING | DOORS}
+"""Which secrets of ours a container works with."""
+
+
+def _secrets() -> set[str]:
+    """Every setting that is one: those whose value Settings hides."""
+    return {
+        name.upper() for name, field in Settings.model_fields.items() if "Secret" in str(field.annotation)
+    }
+
+
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_a_container_gets_the_secrets_it_needs_and_no_others(name: str) -> None:
+    """Whoever breaks into one of them must not find the keys of the next."""
+    service = COMPOSE["services"][name]
+    assert _secrets() == SENDING | DOORS
+    given = _secrets() if service.get("env_file") else set()
+    emptied = {key for key, value in service["environment"].items() if value == ""}
+    assert given - emptied == NEEDED[name]
+
+
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_a_container_can_neither_change_itself_nor_gain_rights(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["tmpfs"] == ["/tmp"]
+    written = [value for value in service["environment"].values() if value.startswith("/")]
+    assert all(value.startswith(("/data", "/tmp", "/api")) for value in written)
+
+
 def test_everybody_in_compose_speaks_to_the_same_prefect() -> None:
     services = COMPOSE["services"]
     told = {services[name]["environment"]["PREFECT_API_URL"] for name in ("deploy", "worker", "gateway")}

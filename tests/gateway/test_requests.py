@@ -19,6 +19,7 @@ from gateway.access import same
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
+from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.port import Kind
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import NewMailout
@@ -154,15 +155,34 @@ def test_a_prefect_that_is_away_costs_nobody_a_request(open_gateway: Open, store
 def test_a_page_that_is_not_there_is_refused_if_the_gateway_can_know(
     open_gateway: Open, store: SqliteStore, trouble: Exception | None, code: int
 ) -> None:
-    def lookup(page: str) -> None:
+    def lookup(page: str) -> NotionPage:
         assert page == DASHED
         if trouble is not None:
             raise trouble
+        return NotionPage(DASHED, "Spring", "Ready", False, None, None, None)
 
     gateway = open_gateway(api_token=API_TOKEN, page_lookup=lookup)
     answer = gateway.post("/send-mailout", json={"page_id": PAGE}, headers=BEARER)
     assert answer.status_code == code
     assert len(queue_rows.asked(store, waiting=0)) == (code == 202)
+
+
+@pytest.mark.parametrize(
+    ("asked", "page_is_test", "code"), [(None, False, 422), (None, True, 202), (True, False, 202)]
+)
+def test_what_was_sent_is_refused_at_once_but_never_a_test_of_it(
+    open_gateway: Open, store: SqliteStore, asked: bool | None, page_is_test: bool, code: int
+) -> None:
+    """Whoever asks again would otherwise get a 202 and learn it, perhaps, from Prefect."""
+    store.enqueue(NewMailout(id=ids.mailout_id(DASHED), kind=Kind.NOTION, ref=DASHED, subject="Spring"))
+    store.begin_freezing(ids.mailout_id(DASHED))
+    store.freeze_recipients(ids.mailout_id(DASHED), [], None)
+    store.complete(ids.mailout_id(DASHED))
+    page = NotionPage(DASHED, "Spring", "Ready", page_is_test, None, None, None)
+    gateway = open_gateway(api_token=API_TOKEN, page_lookup=lambda id: page, mailout_transport="ses")
+    answer = gateway.post("/send-mailout", json={"page_id": PAGE, "test": asked}, headers=BEARER)
+    assert answer.status_code == code
+    assert answer.json().get("error", "mailout_already_sent").startswith("mailout_already_sent")
 
 
 def test_the_poll_shows_what_was_asked_for_and_is_no_mailout_yet(gateway: httpx.Client) -> None:

@@ -123,10 +123,10 @@ INTEGRITY = [
     ({"headers": {"X-\u212aey": "a"}}, "headers.X-\u212aey"),
     ({"headers": {"Reference\u017f": "a"}}, "headers.Reference\u017f"),
     ({"category": "spam"}, "category"),
-    ({"send_at": "tomorrow"}, "send_at"),
-    ({"send_at": "2026-11-15T10:00:00"}, "send_at"),
-    ({"send_at": "9999-12-31T23:59:59-12:00"}, "send_at"),
-    ({"send_at": "0001-01-01T00:00:00+14:00"}, "send_at"),
+    ({"sendAt": "tomorrow"}, "sendAt"),
+    ({"sendAt": "2026-11-15T10:00:00"}, "sendAt"),
+    ({"sendAt": "9999-12-31T23:59:59-12:00"}, "sendAt"),
+    ({"sendAt": "0001-01-01T00:00:00+14:00"}, "sendAt"),
     ({"unknown": 1}, "unknown"),
     ({"recipient": {}}, "recipient"),
     ({"recipient": {"name": "Ana"}}, "recipient"),
@@ -155,6 +155,7 @@ TEMPLATE = [
     ({"html": "<a href='javascript:x'>x</a>"}, "html"),
     ({"html": "<p onclick='x'>x</p>"}, "html"),
     ({"html": "<p>x</p><iframe src='https://x.y'></iframe>"}, "html"),
+    ({"html": "<p>x</p><!--[if mso]><![><![endif]-->"}, "html"),
 ]
 
 
@@ -169,7 +170,8 @@ def test_template(api: Api, store: SqliteStore, changes: dict[str, Any], field: 
     [
         ({"to": "nobody"}, "to"),
         ({"to": "Ana <ana@example.org>"}, "to"),
-        ({"reply_to": "nobody"}, "reply_to"),
+        ({"replyTo": "nobody"}, "replyTo"),
+        ({"reply_to": "nobody"}, "replyTo"),
         ({"recipient": {"externalId": "u", "email": "nobody"}}, "recipient.email"),
     ],
 )
@@ -232,6 +234,18 @@ def test_the_whole_story_and_only_to_its_company(api: Api, company: Company, sto
     assert problem(company("zoo").call("GET", f"/v1/email/{id}"))[:2] == (404, "OUTBOX_NOT_FOUND")
     for nothing in (uuid_of("nothing"), "no-uuid"):
         assert problem(api.call("GET", f"/v1/email/{nothing}"))[:2] == (404, "OUTBOX_NOT_FOUND")
+
+
+def test_a_company_does_not_learn_that_somebody_unsubscribed_from_anothers_mail(
+    api: Api, store: SqliteStore
+) -> None:
+    """That is the person's own business, and the other company's."""
+    id = api.send("k", category="marketing").json()["outboxId"]
+    store.unsubscribe(MAIL["to"], None)
+    assert Sender(store, None).begin(9) == []
+    told = api.call("GET", f"/v1/email/{id}").json()
+    assert (told["status"], told["errorCode"], told["errorReason"]) == ("SUPPRESSED", None, None)
+    assert "in the meantime" not in str(told)
 
 
 def test_what_nobody_knows_is_told_and_so_is_what_a_person_says_of_it(api: Api, store: SqliteStore) -> None:
@@ -303,6 +317,15 @@ def test_every_mail_of_a_batch_has_its_own_verdict(api: Api, store: SqliteStore)
     assert (told["accepted"], told["refused"]) == (2, 4)
     assert told["results"][0]["outboxId"] == told["results"][2]["outboxId"]
     assert len(Sender(store, None).begin(9)) == 1
+
+
+def test_html_that_no_parser_understands_is_refused_and_the_others_of_its_batch_go_out(
+    api: Api, store: SqliteStore
+) -> None:
+    odd = MAIL | {"html": "<p>x</p><!--[if mso]><![><![endif]-->"}
+    answer = api.call("POST", "/v1/email/send-batch", json={"messages": [MAIL, odd, MAIL]})
+    assert [one["status"] for one in answer.json()["results"]] == [202, 400, 202]
+    assert len(Sender(store, None).begin(9)) == 2
 
 
 @pytest.mark.parametrize("messages", [[], [MAIL] * 501, "x", None])

@@ -87,6 +87,7 @@ class Scene:
     def worker(self, name: str = "here-1", **changes: Any) -> NotificationWorker:
         send = changes.pop("send", self.send)
         update = changes.pop("update_subscriptions", True)
+        email_only = changes.pop("email_only", False)
         producer = changes.pop("producer", ProducerSqlite)
         return NotificationWorker(
             producer=producer(
@@ -94,6 +95,7 @@ class Scene:
                 worker=name,
                 clock=self.clock,
                 update_subscriptions=update,
+                email_only=email_only,
                 busy_seconds=0.01,
             ),
             store=self.store,

@@ -131,3 +131,13 @@ def test_the_queue_s_policy_in_the_aws_page_lets_the_topic_write() -> None:
 def test_the_aws_page_sets_up_every_event_that_doctor_asks_for() -> None:
     page = (ROOT / "docs/aws.md").read_text(encoding="utf-8")
     assert [event for event in NEEDED_EVENTS if f'"{event}"' not in page] == []
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/inside.md"])
+def test_every_file_that_a_page_about_the_code_names_is_there(page: str) -> None:
+    """Whoever follows one message through the code by these names must not end at a file that was moved."""
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", (ROOT / page).read_text(encoding="utf-8")))
+    assert len(named) > 5
+    assert [
+        name for name in sorted(named) if not ((ROOT / name).exists() or (ROOT / "mailout" / name).exists())
+    ] == []

@@ -22,6 +22,11 @@ PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
 """Without case, and still a question that an index can answer."""
 FREE = "(locked_at IS NULL OR coalesce(julianday(locked_at), 0) < julianday(:expired))"
 """julianday reads both forms of a time, with the zone and without; what it cannot read holds nothing."""
+FOR_EMAIL = (
+    "NOT EXISTS (SELECT 1 FROM subscriptions s WHERE lower(s.contact_type) <> 'email'"
+    " AND s.subscription_id = open_event_notifications.subscription_id)"
+)
+"""Also where the subscription is gone: that is reported to the row."""
 
 
 class ProducerSqlite:
@@ -35,12 +40,14 @@ class ProducerSqlite:
         clock: Clock,
         lock_seconds: float = 120.0,
         update_subscriptions: bool = True,
+        email_only: bool = False,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         self.path = path
         self._worker = worker
         self._clock = clock
         self._lock_seconds = lock_seconds
+        self._ours = f" AND {FOR_EMAIL}" if email_only else ""  # other rows are not even locked
         self._cursor = 0
         with translated(path):
             # Each `with self._db` is one transaction, alone from its first write on.
@@ -60,6 +67,7 @@ class ProducerSqlite:
                 raise
         self._rows = RowReader(self._db, columns)
         known = columns["subscriptions"]
+        self._updated_at = ", updated_at = :now" if "updated_at" in known else ""
         self._follows = update_subscriptions and {"last_known_section_status", "last_notified_at"} <= known
 
     # ── picking ──
@@ -86,7 +94,7 @@ class ProducerSqlite:
         }
         which = (
             f"SELECT notification_id FROM open_event_notifications WHERE {PENDING} AND {FREE}"  # noqa: S608
-            " AND notification_id > :cursor ORDER BY notification_id LIMIT :limit"
+            f"{self._ours} AND notification_id > :cursor ORDER BY notification_id LIMIT :limit"
         )
         if self._db.execute(which, {**values, "limit": 1}).fetchone() is None:
             return []  # no need to keep the producer from writing
@@ -130,7 +138,7 @@ class ProducerSqlite:
                 "status": result.status,
                 "spent": int(result.spends_attempt),
                 "now": self._times["open_event_notifications.last_attempt_at"](now),
-                "error": json.dumps(result.error, ensure_ascii=False),
+                "error": _compact(result.error),
                 "free_at": self._free_in(result.pick_in, now),
                 "id": result.row.notification_id,
                 "worker": self._worker,
@@ -153,15 +161,19 @@ class ProducerSqlite:
                 subscription,
                 result.event,
                 status,
-                json.dumps({"notificationId": row.notification_id, **result.error}, ensure_ascii=False),
+                _compact({"notificationId": row.notification_id, **result.error}),
                 self._times["subscription_events.created_at"](now),
             ),
         )
         if result.event == "notify_sent" and self._follows:
             self._db.execute(
-                "UPDATE subscriptions SET last_known_section_status = ?, last_notified_at = ?"
-                " WHERE subscription_id = ?",
-                (status, self._times["subscriptions.last_notified_at"](now), subscription),
+                "UPDATE subscriptions SET last_known_section_status = :status, last_notified_at = :now"  # noqa: S608
+                f"{self._updated_at} WHERE subscription_id = :id",
+                {
+                    "status": status,
+                    "now": self._times["subscriptions.last_notified_at"](now),
+                    "id": subscription,
+                },
             )
 
     def release(self, delays: Mapping[int, float]) -> None:
@@ -208,6 +220,11 @@ class ProducerSqlite:
 
     def close(self) -> None:
         self._db.close()
+
+
+def _compact(value: Mapping[str, Any]) -> str:
+    """As the producer's own worker writes it: others search these texts for `"status":"sent"`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _read(payload: str | None) -> Mapping[str, Any]:

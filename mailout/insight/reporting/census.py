@@ -31,9 +31,11 @@ def census_lines(census: Mapping[str, Any]) -> Sequence[str]:
     lines = [f"{count(census['recipients'], 'person', 'people')} in {count(len(variants), 'variant')}."]
     if census["no_slices"]:
         lines.append(f"{count(census['no_slices'], 'person', 'people')} skipped: no slice is for them.")
+    for scope, place in census.get("nearest", {}).items():
+        lines.append(f"Nobody belongs to {scope}. The nearest place of somebody is {place}.")
     if census["headline_missing"]:
         people = count(census["headline_missing"], "person", "people")
-        lines.append(f"{people} skipped: none of their slices has a title (headline_missing).")
+        lines.append(f"{people} with slices that have no title: see the subject (headline_missing).")
     if clipped := [one for one in variants if one["over_102_kb"]]:
         people = count(sum(one["recipients"] for one in clipped), "person", "people")
         lines.append(f"{count(len(clipped), 'variant')} for {people} over 102 KB: Gmail cuts them off.")

@@ -92,7 +92,7 @@ NOTES: Mapping[str, Code] = {
     ),
     "content_too_long": Code("only the first blocks of the page are in the mail", "Shorten the page."),
     "headline_missing": Code(
-        "people whose slices of an article have no title were skipped",
+        "people get slices without a title: a dek or the article's key is the subject",
         "Give one of their slices a title; `mailout article census` counts them.",
     ),
     "html_clipped": Code("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),

@@ -24,7 +24,7 @@ from mailout.letters.content.from_settings import footer_of, from_email_of
 from mailout.letters.content.layout import render
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
-from mailout.letters.content.slices import Article, Missing, Slice, live
+from mailout.letters.content.slices import Article, Slice, live
 from mailout.outbox.delivery.protocol import ARTICLE_RETRIES
 from mailout.outbox.queue.mailout import Mailout, NewMailout
 from mailout.outbox.queue.port import Recipient, mailout_or_none
@@ -32,6 +32,8 @@ from mailout.outbox.queue.port import Recipient, mailout_or_none
 log = logging.getLogger("mailout.articles")
 
 CHUNK = 20_000
+PLACES_COMPARED = 10_000
+"""Places of people among which the census looks for those that resemble a slice's scope."""
 
 
 class ArticleIntake:
@@ -78,7 +80,7 @@ class ArticleIntake:
         for members in self._members(audience):
             for key in variants.keys(members).unique():
                 if key not in verdicts:
-                    verdicts[key] = isinstance(variants.article(key), Article)
+                    verdicts[key] = variants.article(key) is not None
                 if verdicts[key]:
                     return True
         return False
@@ -149,9 +151,7 @@ class ArticleIntake:
             keys = variants.keys(members).to_list()
             for key in set(keys) - contents.keys():  # of whoever came after the census
                 article = variants.article(key)
-                contents[key] = (
-                    self._store.put_content(self.render(article)) if isinstance(article, Article) else None
-                )
+                contents[key] = self._store.put_content(self.render(article)) if article else None
             recipients = [
                 Recipient(member.email, member.from_name, content_hash)
                 for member, key in zip(members, keys, strict=True)
@@ -197,14 +197,17 @@ class ArticleIntake:
     ) -> Census:
         variants = Variants(slices)
         people: Counter[str] = Counter()
+        places: set[str] = set()
         for members in self._members(audience):
             people.update(dict(variants.keys(members).value_counts(name="n").iter_rows()))
-        skipped: Counter[Missing] = Counter()
+            if len(places) < PLACES_COMPARED:
+                places.update(place for one in members for place in one.ocd_ids)
+        no_slices = 0
         found = []
         for key, n in people.most_common():
             article = variants.article(key)
-            if isinstance(article, Missing):
-                skipped[article] += n
+            if article is None:
+                no_slices += n
                 continue
             content = self.render(article)
             keep(content)
@@ -213,8 +216,8 @@ class ArticleIntake:
             article_key,
             audience.written,
             sorted(found, key=lambda one: (-one.recipients, one.key)),
-            skipped[Missing.NO_SLICES],
-            skipped[Missing.HEADLINE_MISSING],
+            no_slices,
+            variants.nearest(places) if no_slices else {},
         )
 
     def _new(self, id: str, order: ArticleOrder, audience: AudienceFilter, census: Census) -> NewMailout:

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 from mailout.base.clock import timestamp_of
 from mailout.base.errors import HomeUnwritable, UsageError
 from mailout.kinds.articles.order import KEY
-from mailout.letters.audience.tables import open_table
+from mailout.letters.audience.table_file import open_table
+from mailout.letters.audience.tables import key
 from mailout.letters.content.model import clean
 from mailout.letters.content.slices import PublishStatus, Slice, slice_id
 
@@ -64,7 +65,7 @@ class _BadRow(Exception):
 def read_slices(path: Path, *, encoding: str | None = None, sheet: str | None = None) -> SliceFile:
     """Each row checked by itself. Of two rows in the same place the first counts, unless the later one
     archives it."""
-    table = open_table(path, lambda cell: _name(cell) == "article_key", encoding=encoding, sheet=sheet)
+    table = open_table(path, {key("article_key")}, encoding=encoding, sheet=sheet)
     header = [_name(cell) for cell in table.header]
     missing = [name for name in NEEDED if name not in header]
     if missing:

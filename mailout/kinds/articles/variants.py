@@ -5,8 +5,9 @@ The census says how many people would get which variant, before anything is sent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -15,13 +16,16 @@ from mailout.base.error_log import ErrorRecord
 from mailout.kinds.articles.port import Member
 from mailout.letters.content.checks import GMAIL_CLIPS
 from mailout.letters.content.model import Content
-from mailout.letters.content.slices import Article, Missing, Slice, compose
+from mailout.letters.content.slices import Article, Slice, compose
 
 if TYPE_CHECKING:
     import polars as pl
 
 EVERYWHERE = ""
 """The key of who gets only the slices that are for everybody."""
+SCOPES_COMPARED = 10
+NEAR_ENOUGH = 0.8
+"""`difflib`'s ratio: a mistyped id, or one with a level too many."""
 
 
 class Variants:
@@ -58,10 +62,19 @@ class Variants:
         found = rows.lazy().join(keys, on="row", how="left", maintain_order="left").collect()
         return found["key"].fill_null(EVERYWHERE)
 
-    def article(self, key: str) -> Article | Missing:
-        """What everybody with this key gets."""
+    def article(self, key: str) -> Article | None:
+        """What everybody with this key gets; None: no slice is for them."""
         places = {self._scopes[int(number)] for number in key.split()}
         return compose([one for one in self._slices if one.is_for(places)])
+
+    def nearest(self, places: Collection[str]) -> dict[str, str]:
+        """For each scope that is nobody's place, the place that looks most like it: often one is mistyped."""
+        unmatched = [scope for scope in self._scopes if scope not in places][:SCOPES_COMPARED]
+        return {
+            scope: near[0]
+            for scope in unmatched
+            if (near := get_close_matches(scope, places, n=1, cutoff=NEAR_ENOUGH))
+        }
 
     @cached_property
     def _numbered(self) -> pl.DataFrame:
@@ -81,6 +94,7 @@ class VariantCount:
     html_bytes: int
     content_hash: str
     slices: Sequence[str]  # section and scope of each, in the order of the body
+    has_title: bool = True
 
     @property
     def is_clipped(self) -> bool:
@@ -95,11 +109,16 @@ class Census:
     audience: Mapping[str, str]
     variants: Sequence[VariantCount]  # the one with the most recipients first
     no_slices: int  # people who match nothing: they are skipped
-    headline_missing: int  # people whose slices have no title: they are skipped, too
+    nearest: Mapping[str, str]  # a scope that nobody has → the most similar place of somebody who is skipped
 
     @property
     def recipients(self) -> int:
         return sum(variant.recipients for variant in self.variants)
+
+    @property
+    def headline_missing(self) -> int:
+        """People whose slices have no title: their subject is a dek, or the article's key."""
+        return sum(variant.recipients for variant in self.variants if not variant.has_title)
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -109,18 +128,21 @@ class Census:
             "variants": [asdict(one) | {"over_102_kb": one.is_clipped} for one in self.variants],
             "no_slices": self.no_slices,
             "headline_missing": self.headline_missing,
+            "nearest": dict(self.nearest),
         }
 
 
 def counted(key: str, recipients: int, article: Article, content: Content) -> VariantCount:
     places = [f"{one.section_order} {one.scope_ocd_id or 'everywhere'}" for one in article.slices]
-    return VariantCount(key, recipients, content.subject, len(content.html.encode()), content.hash, places)
+    size = len(content.html.encode())
+    return VariantCount(key, recipients, content.subject, size, content.hash, places, article.has_title)
 
 
 def problems(census: Census, id: str) -> Iterator[ErrorRecord]:
     if census.headline_missing:
-        message = f"{census.headline_missing} people are skipped: none of their slices has a title."
-        yield ErrorRecord(Missing.HEADLINE_MISSING, message, "content", mailout=id)
+        who = "1 person gets" if census.headline_missing == 1 else f"{census.headline_missing} people get"
+        message = f"{who} slices without a title: the subject is a dek, or the article's key."
+        yield ErrorRecord("headline_missing", message, "content", mailout=id)
     if clipped := [one for one in census.variants if one.is_clipped]:
         people = sum(one.recipients for one in clipped)
         message = f"{len(clipped)} variants for {people} people are over 102 KB: Gmail cuts them off."

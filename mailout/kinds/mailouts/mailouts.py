@@ -22,6 +22,7 @@ from mailout.kinds.mailouts.readiness import (
     cancelled,
 )
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
+from mailout.letters.content.checks import require_subject
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
 from mailout.letters.content.layout import render
@@ -246,6 +247,7 @@ class MailoutIntake:
 
     def _rendered(self, source_mailout: SourceMailout, *, public: bool | None = None) -> Rendered:
         """Its pictures and files stored, its layout and footer around it."""
+        require_subject(source_mailout.document.subject)  # before the footer, as seed 000 orders its checks
         footer = footer_of(self._settings)
         public = not self.rehearses if public is None else public
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 VERSION = "1.0"
 TEMPLATE = "open-seat"
+VARIABLES = "template.variables"
 
 
 MAX_ATTEMPTS = 3
@@ -44,8 +45,17 @@ class JobOptions:
     template_version: str = "v1"
 
 
+FALLBACKS = {"courseTitle": "Course update", "courseString": "TBD", "sectionNumber": "TBD"}
+NO_MEETINGS = "TBA"
+"""What a mail says of a section that the producer knows nothing about."""
+
+
 class BrokenJob(ValueError):
-    """The row does not make a valid job."""
+    """The row does not make a valid job; `code` is what its row is told."""
+
+    def __init__(self, message: str, code: str = "broken_payload") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 # ── building ──
@@ -65,7 +75,9 @@ def build_job(row: ProducerRow, options: JobOptions) -> dict[str, Any]:
         "courseString": noted.get("courseString") or course.get("course_string"),
         "sectionIndex": event.get("index_number"),
         "sectionNumber": number,
-        "meetingSummary": noted.get("meetingSummary") or meeting_summary(row.meetings, section),
+        "meetingSummary": noted.get("meetingSummary")
+        or meeting_summary(row.meetings, section)
+        or NO_MEETINGS,
         "campus": event.get("campus_code"),
         "eventDetectedAt": as_date_time(noted.get("detectedAt")) or event_at,
         "notes": noted.get("notes"),
@@ -80,7 +92,11 @@ def build_job(row: ProducerRow, options: JobOptions) -> dict[str, Any]:
         "traceId": event.get("trace_id"),
         "locale": language_tag(subscription.get("locale") or options.locale),
         "recipient": {"email": subscription.get("contact_value")},
-        "template": {"id": TEMPLATE, "version": options.template_version, "variables": _known(variables)},
+        "template": {
+            "id": TEMPLATE,
+            "version": options.template_version,
+            "variables": FALLBACKS | _known(variables),
+        },
         "event": _known(
             {
                 "sectionId": event.get("section_id"),
@@ -221,4 +237,6 @@ def require_valid(job: Mapping[str, Any]) -> None:
     """BrokenJob says what is wrong with it."""
     problems = list(problems_of(job))
     if problems:
-        raise BrokenJob("; ".join(problems[:5]))
+        missing = all(one.startswith(f"{VARIABLES}: ") and "required" in one for one in problems)
+        code = "template_variable_missing" if missing else "broken_payload"
+        raise BrokenJob("; ".join(problems[:5]), code)

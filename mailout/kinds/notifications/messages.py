@@ -29,7 +29,6 @@ class WorkerOptions:
     lost_after: float = 900.0  # seconds until a sender that was given up is no longer waited for
     rehearsal: bool = False  # written to a folder: ids of its own
     on_a_copy: bool = False  # every run begins with the producer's rows as they are: none was requeued
-    leave_other_channels: bool = False
 
 
 class NotificationMessages:
@@ -55,11 +54,12 @@ class NotificationMessages:
             job = build_job(row, self._options.job)
             require_valid(job)
         except BrokenJob as error:
-            return Fail("broken_payload", str(error))
+            return Fail(error.code, str(error))
         template = job["template"]
+        locales = list(dict.fromkeys([job["locale"], self._options.job.locale]))
         try:
             return job, self._templates.render(
-                template["id"], template["version"], job["locale"], template["variables"]
+                template["id"], template["version"], locales, template["variables"]
             )
         except TemplateProblem as problem:
             return Fail(problem.code, str(problem))

@@ -148,13 +148,7 @@ class NotificationWorker:
     def _want(
         self, batch: _Round, key: str, row: ProducerRow, requeues: int, message: KnownMessage | None
     ) -> None:
-        options = self._options
-        why = verdict(
-            row,
-            now=self._clock.now(),
-            zone=options.zone,
-            leave_other_channels=options.leave_other_channels,
-        )
+        why = verdict(row, now=self._clock.now(), zone=self._options.zone)
         made = why or self._messages.make(row)
         if isinstance(made, tuple):
             job, content = made

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from math import inf
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -40,16 +39,12 @@ class Wait:
     seconds: float
 
 
-def verdict(
-    row: ProducerRow, *, now: float, zone: ZoneInfo, leave_other_channels: bool
-) -> Skip | Fail | Wait | None:
+def verdict(row: ProducerRow, *, now: float, zone: ZoneInfo) -> Skip | Fail | Wait | None:
     """Why no mail is sent for it now; None: one is."""
     if row.event is None or row.subscription is None:
         missing = "open_events" if row.event is None else "subscriptions"
         return Fail("broken_payload", f"Its row in {missing} is not there.")
     if str(row.subscription["contact_type"]).lower() != "email":
-        if leave_other_channels:
-            return Wait(inf)  # another channel's worker takes it
         return Skip("non_email_contact", f"Its contact is {row.subscription['contact_type']}, not e-mail.")
     if row.attempts >= MAX_ATTEMPTS:
         return Fail("max_attempts", f"It has been tried {row.attempts} times.")

@@ -165,7 +165,7 @@ def _text_faults(given: MailRequest) -> Iterator[Fault]:
     """What no header can carry, and what no store can keep."""
     lines = {
         "subject": given.subject,
-        "from_name": given.from_name,
+        "fromName": given.from_name,
         "recipient.name": given.recipient_name,
     }
     for place, value in lines.items():
@@ -191,7 +191,7 @@ def external_id_fault(given: str) -> str | None:
 
 
 def _address_faults(given: MailRequest) -> Iterator[Fault]:
-    places = {"to": given.to, "reply_to": given.reply_to, "recipient.email": given.recipient_email}
+    places = {"to": given.to, "replyTo": given.reply_to, "recipient.email": given.recipient_email}
     for place, address in places.items():
         if address is None:
             continue

@@ -18,6 +18,7 @@ from mailout.base.addresses import TRIM
 from mailout.base.errors import UsageError
 from mailout.letters.audience import export_words as words
 from mailout.letters.audience.marks import Meaning, is_yes_or_no, meaning, word_key, word_meaning
+from mailout.letters.audience.tables import key
 
 MARKS = frozenset(
     {"status", "opted_in", "opted_out", "bounced", "confirmed", "everybody_unsubscribed", "everybody_bounced"}
@@ -45,17 +46,13 @@ class Column:
     field: str  # one of FIELDS
 
 
-def key(written: str) -> str:
-    """Letters and digits alone: case, accents, spaces, `_` and `-` make no difference."""
-    return "".join(sign for sign in unicodedata.normalize("NFKD", written).casefold() if sign.isalnum())
-
-
 def _keys(of: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key(word) for word in of))
 
 
 _FIELD_OF = {name: field for field, headers in words.HEADERS.items() for name in _keys(headers)}
 _EMAIL_RANK = {name: rank for rank, name in enumerate(_keys(words.HEADERS["email"]))}
+EMAIL_HEADERS = frozenset(_EMAIL_RANK)
 _EMAIL_PERHAPS = frozenset(_keys(words.HEADERS_IF_CELLS_AGREE["email"]))
 _STATUS_PERHAPS = frozenset(_keys(words.HEADERS_IF_CELLS_AGREE["status"]))
 _PARTS = {to: _keys(words.PARTS_OF_HEADERS[to]) for to in ("opted_out", "status", "opted_in")}
@@ -67,7 +64,7 @@ _NOT_ABOUT_MAIL = re.compile(
 
 
 def is_email_header(header: str) -> bool:
-    return key(header) in _EMAIL_RANK
+    return key(header) in EMAIL_HEADERS
 
 
 def looks_like_a_row(header: Sequence[str]) -> bool:

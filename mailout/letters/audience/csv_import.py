@@ -18,13 +18,12 @@ import polars as pl
 from mailout.base.addresses import TRIM, Dropped
 from mailout.base.errors import UsageError
 from mailout.letters.audience.columns import (
+    EMAIL_HEADERS,
     FILE_NAME,
     MARKS,
     Column,
     RowMarks,
     file_name_meaning,
-    is_email_header,
-    key,
     looks_like_a_row,
     recognise,
 )
@@ -32,7 +31,8 @@ from mailout.letters.audience.frame import BATCH, REASON, STATUSES, check, merge
 from mailout.letters.audience.marks import Meaning
 from mailout.letters.audience.plan import Plan, Recognised, StatusWord
 from mailout.letters.audience.port import SubscriberRow
-from mailout.letters.audience.tables import ESCAPED, Table, open_table
+from mailout.letters.audience.table_file import open_table
+from mailout.letters.audience.tables import ESCAPED, Table, key
 
 ATTRIBUTE = "attribute "
 """Before the name of a column that is not ours, so that a file's own `line` or `reason` is no trouble."""
@@ -91,12 +91,7 @@ def read_subscribers(path: Path, choices: Choices | None = None) -> CsvImport:
     """Read and check a file; a UsageError says what to do about one that cannot be read."""
     choices = choices or Choices()
     asked = {key(header) for header, to in choices.fields.items() if to == "email"}
-    table = open_table(
-        path,
-        lambda cell: is_email_header(cell) or key(cell) in asked,
-        encoding=choices.encoding,
-        sheet=choices.sheet,
-    )
+    table = open_table(path, EMAIL_HEADERS | asked, encoding=choices.encoding, sheet=choices.sheet)
     if looks_like_a_row(table.header):
         raise _no_email(path, table.header, remedy="Its first line is a row: put a header above it.")
     raw = _frame(table)

@@ -6,9 +6,6 @@ import codecs
 import io
 import re
 from dataclasses import dataclass
-from pathlib import Path
-
-from charset_normalizer import from_bytes
 
 from mailout.base.errors import UsageError
 
@@ -28,20 +25,20 @@ class Decoded:
     sample: str | None
 
 
-def decode(data: bytes, path: Path, asked: str | None = None) -> Decoded:
+def decode(data: bytes, name: str, asked: str | None = None) -> Decoded:
     encoding = _known(asked) if asked else _encoding(data)
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{path} is not {asked or encoding} (byte 0x{error.object[error.start]:02x}).",
+            f"{name} is not {asked or encoding} (byte 0x{error.object[error.start]:02x}).",
             remedy="Leave --encoding out, or name another." if asked else _SAVE,
         ) from None
     text = text.removeprefix("\ufeff")
     if "\0" in text:
-        raise UsageError(f"{path} holds a NUL byte: it is not a text file.", remedy=_SAVE)
-    name = _NAMES.get(encoding, encoding.upper().replace("UTF_", "UTF-").removesuffix("-SIG"))
-    return Decoded(text, name, None if text.isascii() else _sample_line(text))
+        raise UsageError(f"{name} holds a NUL byte: it is not a text file.", remedy=_SAVE)
+    spoken = _NAMES.get(encoding, encoding.upper().replace("UTF_", "UTF-").removesuffix("-SIG"))
+    return Decoded(text, spoken, None if text.isascii() else _sample_line(text))
 
 
 _SAVE = 'Save it as UTF-8 (in Excel: "CSV UTF-8"), or name its encoding with --encoding.'
@@ -78,6 +75,8 @@ def _utf16_without_bom(start: bytes) -> str | None:
 
 def _single_byte(data: bytes) -> str:
     """What charset-normalizer finds most likely, if it is possible: short samples mislead it."""
+    from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes long to load
+
     lines = re.findall(rb"[^\r\n]*[\x80-\xff][^\r\n]*", data[: 20 * SAMPLE])
     sample = b"\n".join(lines)[:SAMPLE]
     found = from_bytes(sample, cp_isolation=SINGLE_BYTE, threshold=1.0).best()

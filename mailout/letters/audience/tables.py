@@ -5,20 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
-
-import fastexcel
-import polars as pl
 
 from mailout.base.addresses import TRIM
 from mailout.base.errors import UsageError
 from mailout.letters.audience.encodings import Decoded, decode
 from mailout.letters.audience.workbook_size import check_size
 
+MOST_COLUMNS = 2_000
 SEPARATORS = ",;\t|"
 FIRST_LINES = 20
 """A header may stand below a few lines of explanation, as in LinkedIn's export."""
@@ -30,7 +28,7 @@ ZIP = b"PK\x03\x04"
 WORKBOOKS = (ZIP, b"\xd0\xcf\x11\xe0")  # xlsx, xls
 
 IsHeader = Callable[[str], bool]
-"""Whether this cell is the header of the column of addresses."""
+"""Whether this cell is the header of the column that the file is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,39 +36,42 @@ class Table:
     """A header, and the rows below it with the line on which each ends."""
 
     header: Sequence[str]
+    encoding: str | None  # None: a workbook
+    sample: str | None  # a line as it was decoded, for a person to check
+    sheet: str | None
     rows: Iterator[tuple[int, list[str]]]
-    encoding: str | None = None  # None: a workbook
-    sample: str | None = None  # a line as it was decoded, for a person to check
-    sheet: str | None = None
 
 
-def open_table(
-    path: Path, is_header: IsHeader, *, encoding: str | None = None, sheet: str | None = None
+def key(written: str) -> str:
+    """Letters and digits alone: case, accents, spaces, `_` and `-` make no difference."""
+    return "".join(sign for sign in unicodedata.normalize("NFKD", written).casefold() if sign.isalnum())
+
+
+def read_table(
+    data: bytes, name: str, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
 ) -> Table:
-    """A UsageError says what to do about a file that cannot be read."""
-    data = _bytes(path)
+    """What `table_file.open_table` has done elsewhere. A UsageError says what to do about a bad file."""
+
+    def is_header(cell: str) -> bool:
+        return key(cell) in headers
+
     if data.startswith(WORKBOOKS):
-        return _workbook(path, data, sheet, is_header)
+        return _workbook(name, data, sheet, is_header)
     if sheet is not None:
-        raise UsageError(f"{path} is not a workbook: it has no sheets.", remedy="Leave --sheet out.")
-    return _text_table(path, decode(data, path, encoding), is_header)
+        raise UsageError(f"{name} is not a workbook: it has no sheets.", remedy="Leave --sheet out.")
+    return _text_table(name, decode(data, name, encoding), is_header)
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.", remedy="Check the path.") from None
-    except IsADirectoryError:
-        raise UsageError(f"{path} is a folder.", remedy="Name the CSV file in it.") from None
-    except OSError as error:
+def require_narrow(name: str, cells: Sequence[str], line: int) -> None:
+    if len(cells) > MOST_COLUMNS:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}.", remedy="Check that it is a file that you may read."
-        ) from None
+            f"{name} has {len(cells):,} columns in line {line}; {MOST_COLUMNS:,} is the most.",
+            remedy="Delete those that you do not need.",
+        )
 
 
-def _empty(path: Path) -> UsageError:
-    return UsageError(f"{path} is empty.", remedy="Its first line names the columns.")
+def _empty(name: str) -> UsageError:
+    return UsageError(f"{name} is empty.", remedy="Its first line names the columns.")
 
 
 # ── Text ──
@@ -93,18 +94,19 @@ class _Form:
         )
 
 
-def _text_table(path: Path, text: Decoded, is_header: IsHeader) -> Table:
+def _text_table(name: str, text: Decoded, is_header: IsHeader) -> Table:
     form = _form(text.text, is_header)
     reader = form.reader(islice(io.StringIO(text.text, newline=""), form.skipped, None))
-    rows = _rows(path, reader, form)
+    rows = _rows(name, reader, form)
     header = next((cells for _, cells in rows if any(cell.strip(TRIM) for cell in cells)), None)
     if header is None:
-        raise _empty(path)
+        raise _empty(name)
+    require_narrow(name, header, reader.line_num + form.skipped)
     names = [re.sub(ESCAPED, r"\1", cell).strip(TRIM) for cell in header]
-    return Table(names, rows, text.encoding, text.sample)
+    return Table(names, text.encoding, text.sample, None, rows)
 
 
-def _rows(path: Path, reader: Any, form: _Form) -> Iterator[tuple[int, list[str]]]:
+def _rows(name: str, reader: Any, form: _Form) -> Iterator[tuple[int, list[str]]]:
     try:
         for cells in reader:
             if form.wrapped and len(cells) == 1:
@@ -112,7 +114,7 @@ def _rows(path: Path, reader: Any, form: _Form) -> Iterator[tuple[int, list[str]
             yield reader.line_num + form.skipped, cells
     except csv.Error as error:
         raise UsageError(
-            f"{path} is broken at line {reader.line_num + form.skipped}: {error}.",
+            f"{name} is broken at line {reader.line_num + form.skipped}: {error}.",
             remedy='Look for a quote (") that is opened and not closed, there or above.',
         ) from None
 
@@ -154,7 +156,12 @@ def _header_line(lines: Sequence[str], above: int, separators: str, is_header: I
 
 
 def _cells(line: str, separator: str, quote: str) -> list[str]:
-    return next(csv.reader([line], delimiter=separator, quotechar=quote), [])
+    if line.count(separator) > 10 * MOST_COLUMNS:
+        return []  # no header, and it would take long to look at
+    try:
+        return next(csv.reader([line], delimiter=separator, quotechar=quote), [])
+    except csv.Error:  # a cell of more than 131,072 characters: not split by this one
+        return []
 
 
 def _has_escaped_quotes(text: str, separator: str) -> bool:
@@ -165,18 +172,21 @@ def _has_escaped_quotes(text: str, separator: str) -> bool:
 # ── Workbooks ──
 
 
-def _workbook(path: Path, data: bytes, sheet: str | None, is_header: IsHeader) -> Table:
+def _workbook(name: str, data: bytes, sheet: str | None, is_header: IsHeader) -> Table:
+    import fastexcel  # here: a text file needs neither, and each file is read by a process that begins anew
+    import polars as pl
+
     if data.startswith(ZIP):
-        check_size(path, data)
+        check_size(name, data)
     try:
         names = fastexcel.read_excel(data).sheet_names
     except fastexcel.FastExcelError as error:
         raise UsageError(
-            f"{path} cannot be read as a workbook: {str(error).splitlines()[0]}.",
+            f"{name} cannot be read as a workbook: {str(error).splitlines()[0]}.",
             remedy="Save it as .xlsx without a password, or as CSV.",
         ) from None
     if sheet is not None and sheet not in names:
-        raise UsageError(f"{path} has no sheet {sheet}.", remedy=f"It has: {', '.join(names)}.")
+        raise UsageError(f"{name} has no sheet {sheet}.", remedy=f"It has: {', '.join(names)}.")
     chosen = sheet or names[0]
     frame = pl.read_excel(
         io.BytesIO(data),
@@ -190,7 +200,7 @@ def _workbook(path: Path, data: bytes, sheet: str | None, is_header: IsHeader) -
     rows = ((line, [cell or "" for cell in row]) for line, row in enumerate(frame.iter_rows(), start=1))
     first = list(islice((row for row in rows if any(cell.strip(TRIM) for cell in row[1])), FIRST_LINES))
     if not first:
-        raise _empty(path)
+        raise _empty(name)
     at = next((n for n, (_, cells) in enumerate(first) if any(is_header(cell) for cell in cells)), 0)
     header = [cell.strip(TRIM) for cell in first[at][1]]
-    return Table(header, chain(first[at + 1 :], rows), sheet=chosen)
+    return Table(header, None, None, chosen, chain(first[at + 1 :], rows))

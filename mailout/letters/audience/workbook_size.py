@@ -7,7 +7,6 @@ import re
 import sys
 import zipfile
 import zlib
-from pathlib import Path
 
 from mailout.base.errors import UsageError
 
@@ -23,25 +22,25 @@ _LONGEST = 200
 """Bytes of a cell's beginning that may lie in two parts."""
 
 
-def check_size(path: Path, data: bytes) -> None:
+def check_size(name: str, data: bytes) -> None:
     """Before anything is made of it. A UsageError says what to do."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             entries = packed.infolist()
             if "xl/workbook.xml" not in {entry.filename.lower() for entry in entries}:
-                raise UsageError(f"{path} is no .xlsx workbook.", remedy="Save it as .xlsx, or as CSV.")
+                raise UsageError(f"{name} is no .xlsx workbook.", remedy="Save it as .xlsx, or as CSV.")
             whole = 0
             for entry in entries:
-                whole += _unpacked(path, packed, entry, MOST_BYTES - whole)
+                whole += _unpacked(name, packed, entry, MOST_BYTES - whole)
     except DAMAGED as error:
         why = str(error) or "a part of it is missing"
         raise UsageError(
-            f"{path} cannot be read as a workbook: {why}.",
+            f"{name} cannot be read as a workbook: {why}.",
             remedy="Save it as .xlsx without a password, or as CSV.",
         ) from None
 
 
-def _unpacked(path: Path, packed: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> int:
+def _unpacked(name: str, packed: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> int:
     """Its size as it really is: what the file says of itself may be wrong."""
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.flag_bits & ENCRYPTED:
         raise zipfile.BadZipFile("it is packed in an unusual way")
@@ -51,11 +50,11 @@ def _unpacked(path: Path, packed: zipfile.ZipFile, entry: zipfile.ZipInfo, most:
         while part := unpacked.read(_PART):
             size += len(part)
             if size > most:
-                raise _too_large(path)
+                raise _too_large(name)
             for found in _CELL.finditer(rest + part):  # a sheet may have any name
                 rows, columns = max(rows, int(found[2])), max(columns, _column(found[1]))
             if rows * columns > MOST_CELLS:
-                raise _too_large(path)
+                raise _too_large(name)
             rest = part[-_LONGEST:]
     return size
 
@@ -67,8 +66,8 @@ def _column(letters: bytes) -> int:
     return number
 
 
-def _too_large(path: Path) -> UsageError:
+def _too_large(name: str) -> UsageError:
     return UsageError(
-        f"{path} is too large once it is unpacked.",
+        f"{name} is too large once it is unpacked.",
         remedy="Delete empty rows and columns and save it again, or save it as CSV.",
     )

@@ -27,7 +27,7 @@ TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembe
 
 def check_document(document: Document) -> None:
     """A subject, a body, and every picture kept."""
-    _require_subject(document.subject)
+    require_subject(document.subject)
     _require_flat(document.html_body)
     if not document.text_body.strip() and not _shows_anything(document.html_body):
         raise Abort(
@@ -46,7 +46,7 @@ def check_document(document: Document) -> None:
 
 def check_content(content: Content, *, local_files: bool = True) -> tuple[Problem, ...]:
     """Refuses what mail must not carry; returns what is merely unwise."""
-    _require_subject(content.subject)
+    require_subject(content.subject)
     if not content.html.strip() and not content.text.strip():
         raise Abort(AbortCode.EMPTY_BODY, "Neither HTML nor text was given.", remedy="Give one of the two.")
     if len(content.subject) > MAX_SUBJECT:
@@ -75,7 +75,7 @@ def check_content(content: Content, *, local_files: bool = True) -> tuple[Proble
     return tuple(problems)
 
 
-def _require_subject(subject: str) -> None:
+def require_subject(subject: str) -> None:
     if not one_line(subject):
         raise Abort(
             AbortCode.SUBJECT_REQUIRED, "There is no subject.", remedy="Give it one, then send again."

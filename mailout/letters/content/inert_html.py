@@ -79,8 +79,7 @@ def require_inert(html: str, *, local_files: bool = False) -> list[str]:
     `local_files`: pictures and links may lie in our own media folder, as a rehearsal has them.
     """
     reader = _Reader(frozenset({"file"} if local_files else ()))
-    reader.feed(AS_BROWSERS_READ_IT.inline(html))
-    reader.close()
+    reader.read(AS_BROWSERS_READ_IT.inline(html))
     return reader.without_alt
 
 
@@ -95,6 +94,13 @@ class _Reader(HTMLParser):
         self._in_comment = in_comment
         self._in_comments = 0
         self._in_style = False
+
+    def read(self, html: str) -> None:
+        try:
+            self.feed(html)
+            self.close()
+        except AssertionError:  # how Python's parser says that it does not understand a `<![`
+            raise Active("The HTML holds a declaration (<!…>) that cannot be read") from None
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         outlooks = NAMESPACED.fullmatch(tag) is not None
@@ -136,9 +142,7 @@ class _Reader(HTMLParser):
         self._in_comments += len(inside)
         if self._in_comments > MOST_IN_COMMENTS:
             raise Active(f"Conditional comments hold more than {MOST_IN_COMMENTS:,} characters")
-        reader = _Reader(self._also, in_comment=True)
-        reader.feed(inside.removesuffix("<![endif]"))
-        reader.close()
+        _Reader(self._also, in_comment=True).read(inside.removesuffix("<![endif]"))
         if "<script" in inside.lower():
             raise Active("A conditional comment holds a <script>")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 
 from jinja2 import (
     ChoiceLoader,
-    Environment,
     FileSystemLoader,
     PackageLoader,
     StrictUndefined,
@@ -20,6 +19,8 @@ from jinja2 import (
     UndefinedError,
     select_autoescape,
 )
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
 from mailout.letters.content.checks import check_content
@@ -49,7 +50,7 @@ class NotificationTemplates:
         self._zone = zone
         self._sender = clean(sender)
         self._rendered: OrderedDict[str, Content] = OrderedDict()
-        self._templates = Environment(
+        self._templates = SandboxedEnvironment(
             loader=ChoiceLoader(
                 [
                     FileSystemLoader(folder),
@@ -61,8 +62,14 @@ class NotificationTemplates:
         )
         self._templates.filters["moment"] = self._moment
 
-    def render(self, template: str, version: str, locale: str, variables: Mapping[str, Any]) -> Content:
-        """The content with marks where recipients differ. TemplateProblem: it cannot be."""
+    def render(
+        self, template: str, version: str, locales: Sequence[str], variables: Mapping[str, Any]
+    ) -> Content:
+        """The content with marks where recipients differ, in the first of these locales that there is.
+
+        TemplateProblem: it cannot be rendered.
+        """
+        locale = next((one for one in locales if self._has(template, version, one)), locales[0])
         cleaned = in_every_text(variables, clean)  # what a producer wrote can hold no mark
         values = cleaned | {name: mark(MARKS[name]) for name in variables.keys() & MARKS.keys()}
         key = json.dumps([template, version, locale, values], sort_keys=True)
@@ -86,7 +93,7 @@ class NotificationTemplates:
                 "template_locale_missing",
                 f"Template {template} {version} has no locale {locale}: there is no {error.name}.",
             ) from None
-        except UndefinedError as error:
+        except (UndefinedError, SecurityError) as error:
             raise TemplateProblem(
                 "template_variable_missing", f"Template {folder}: {error.message}."
             ) from None
@@ -108,6 +115,11 @@ class NotificationTemplates:
         content = Content(cut(subject, SUBJECT_LENGTH), INLINER.inline(html), f"{text.strip()}\n")
         check_content(content)
         return content
+
+    def _has(self, *which: str) -> bool:
+        return bool(
+            self._templates.list_templates(filter_func=lambda name: name.startswith("/".join((*which, ""))))
+        )
 
     def _part(self, folder: str, name: str, values: Mapping[str, Any]) -> str:
         return self._templates.get_template(f"{folder}/{name}").render(values)

@@ -82,13 +82,7 @@ class Article:
     dek: str | None
     body: str  # Markdown, one block
     slices: tuple[Slice, ...]  # in the order of the body
-
-
-class Missing(StrEnum):
-    """Why somebody gets no article."""
-
-    NO_SLICES = "no_slices"  # none is for their places
-    HEADLINE_MISSING = "headline_missing"  # slices there are, but none of them has a title
+    has_title: bool = True  # False: no slice has one, so a dek or the article's key stands for it
 
 
 def slice_id(place: tuple[str, int, str, int]) -> str:
@@ -104,30 +98,39 @@ def live(slices: Iterable[Slice], now: float) -> list[Slice]:
     )
 
 
-def assemble(slices: Iterable[Slice], places: Collection[str], now: float) -> Article | Missing:
-    """The article for somebody who belongs to these places."""
+def assemble(slices: Iterable[Slice], places: Collection[str], now: float) -> Article | None:
+    """The article for somebody who belongs to these places; None: no slice is for them."""
     return compose([one for one in live(slices, now) if one.is_for(places)])
 
 
-def compose(chosen: Sequence[Slice]) -> Article | Missing:
-    """The article that consists of these live slices, which are in the order of the body."""
+def compose(chosen: Sequence[Slice]) -> Article | None:
+    """The article that consists of these live slices, which are in the order of the body.
+
+    Who has slices gets them: without a title the headline's dek is the subject, and without a dek the key.
+    """
     if not chosen:
-        return Missing.NO_SLICES
-    headline = _headline(chosen)
-    if headline is None or not headline.title:
-        return Missing.HEADLINE_MISSING
+        return None
     body = "\n\n".join(part for one in chosen for part in (one.body_md.strip("\n"), _link(one)) if part)
-    return Article(headline.title, headline.dek, body, tuple(chosen))
+    headline = _headline(chosen)
+    title = headline and (headline.title or headline.dek)
+    deks = [one.dek for one in (headline, *chosen) if one and one.dek and one.dek != title]
+    return Article(
+        title or chosen[0].article_key.replace("-", " ").capitalize(),
+        deks[0] if deks else None,
+        body,
+        tuple(chosen),
+        has_title=bool(headline and headline.title),
+    )
 
 
 def _headline(chosen: Sequence[Slice]) -> Slice | None:
-    """The narrowest one that is marked as headline, else the first that has a title."""
-    titled = [one for one in chosen if one.title]
-    marked = [one for one in titled if one.is_headline]
+    """The narrowest one that is marked as headline, else the first; it has a title or at least a dek."""
+    worded = [one for one in chosen if one.title or one.dek]
+    marked = [one for one in worded if one.is_headline]
     return min(
         marked,
         key=lambda one: (-one.specificity, one.section_order, one.sort_index, one.id),
-        default=titled[0] if titled else None,
+        default=worded[0] if worded else None,
     )
 
 

@@ -15,15 +15,15 @@ CREATE TABLE subscribers (
     bounce_subtype    TEXT,
     status_updated_at REAL,
     from_name         TEXT,
-    ocd_ids           TEXT NOT NULL DEFAULT '[]',
-    attributes        TEXT NOT NULL DEFAULT '{}',
+    ocd_ids           TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(ocd_ids) AND json_type(ocd_ids) = 'array'),
+    attributes        TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(attributes) AND json_type(attributes) = 'object'),
     created_at        REAL NOT NULL,
     -- Why somebody is `unsubscribed`, since only their own act may be undone: when they left by themselves, having been
     -- active; and when they complained, which stays on record for good.
     left_at           REAL,
     complained_at     REAL,
     -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
-    hard_status       TEXT,
+    hard_status       TEXT CHECK (hard_status IN ('active', 'unsubscribed')),
     hard_status_at    REAL
 );
 

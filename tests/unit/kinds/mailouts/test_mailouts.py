@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from mailout.adapters.markdown_file import MarkdownFiles
+from mailout.base.errors import Abort, AbortCode
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.port import SourceMailout
 from tests.unit.outbox.queue.driving import Drive, drive
@@ -72,3 +73,13 @@ def test_it_is_used_once_and_a_later_test_reads_the_file_again(
     letter.write_text("---\nsubject: Second thoughts\n---\nOther words.\n", encoding="utf-8")
     assert made.engine.intake.enqueue(str(letter), test=True).subject == "Second thoughts"
     assert source.read["page"] == 2
+
+
+def test_a_missing_subject_is_named_before_a_missing_footer(tmp_path: Path, letter: Path) -> None:
+    """Seed 000's order of checks: its error codes are what people look for."""
+    made = drive(tmp_path / "bare", ORG_NAME="")
+    made.store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
+    letter.write_text("---\nsubject:\n---\nWords.\n", encoding="utf-8")
+    with pytest.raises(Abort) as refused:
+        made.engine.intake.validate(str(letter))
+    assert refused.value.code is AbortCode.SUBJECT_REQUIRED

@@ -103,6 +103,18 @@ def test_what_departs_from_the_contract_is_named(path: list[str], value: Any, sa
         require_valid(job)
 
 
+def test_a_missing_variable_has_its_own_code() -> None:
+    job = build_job(row(), OPTIONS)
+    del job["template"]["variables"]["sectionIndex"]
+    with pytest.raises(BrokenJob, match="sectionIndex") as broken:
+        require_valid(job)
+    assert broken.value.code == "template_variable_missing"
+    del job["dedupeKey"]
+    with pytest.raises(BrokenJob) as broken:
+        require_valid(job)
+    assert broken.value.code == "broken_payload"
+
+
 def test_an_address_is_never_repeated_in_what_is_said() -> None:
     job = build_job(row(subscription={"contact_value": "secret name"}), OPTIONS)
     assert "secret" not in "; ".join(problems_of(job))

@@ -105,6 +105,8 @@ ATTACKS = r"""
 <!--[if mso]><v:rect onclick="alert(1)"></v:rect><![endif]-->
 <!--[if mso]><v:rect href="javascript:alert(1)"></v:rect><![endif]-->
 <!--[if mso]><iframe src="https://x.y"></iframe><![endif]-->
+<!--[if mso]><![><![endif]-->
+<!--[if mso]><![x[<![endif]-->
 <![CDATA[><script>alert(1)</script>]]>
 <?xml version="1.0"?><?xml-stylesheet href="javascript:alert(1)"?><img src=x onerror=alert(1)>
 <v:rect onmouseover="alert(1)">x</v:rect>

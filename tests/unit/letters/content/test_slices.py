@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.letters.content.article import document_of
-from mailout.letters.content.slices import Article, Missing, PublishStatus, Slice, assemble, live, slice_id
+from mailout.letters.content.slices import Article, PublishStatus, Slice, assemble, live, slice_id
 
 OHIO = "ocd-division/country:us/state:oh"
 FRANKLIN = f"{OHIO}/county:franklin"
@@ -71,12 +71,10 @@ def test_exactly_the_live_slices_of_ones_places_are_in_it(slices: list[Slice], p
     found = assemble(slices, places, NOW)
     if isinstance(found, Article):
         assert sorted(found.slices, key=lambda one: one.id) == sorted(meant, key=lambda one: one.id)
-        assert found.title in {one.title for one in meant}
-    elif found is Missing.NO_SLICES:
-        assert not meant
+        assert found.has_title == (found.title in {one.title for one in meant})
+        assert found.title in {one.title for one in meant} | {one.dek for one in meant} | {"Budget"}
     else:
-        assert meant
-        assert not any(one.title for one in meant)
+        assert not meant
 
 
 @given(SLICES, BELONGS)
@@ -89,21 +87,26 @@ def test_sections_follow_each_other_broad_before_narrow(slices: list[Slice], pla
 
 
 @given(SLICES, BELONGS)
-def test_the_headline_is_the_narrowest_that_is_marked_or_the_first_with_a_title(
+def test_the_headline_is_the_narrowest_that_is_marked_or_the_first_with_a_title_or_dek(
     slices: list[Slice], places: set[str]
 ) -> None:
     found = assemble(slices, places, NOW)
     if not isinstance(found, Article):
         return
-    titled = [one for one in found.slices if one.title]
-    marked = [one for one in titled if one.is_headline]
+    worded = [one for one in found.slices if one.title or one.dek]
+    marked = [one for one in worded if one.is_headline]
     if marked:
         narrowest = max(len(one.scope_ocd_id or "") for one in marked)
         among = [one for one in marked if len(one.scope_ocd_id or "") == narrowest]
         chosen = min(among, key=lambda one: (one.section_order, one.sort_index, one.id))
+    elif worded:
+        chosen = worded[0]
     else:
-        chosen = titled[0]
-    assert (found.title, found.dek) == (chosen.title, chosen.dek)
+        assert (found.title, found.dek) == ("Budget", None)
+        return
+    assert found.title == (chosen.title or chosen.dek)
+    if chosen.title and chosen.dek:
+        assert found.dek == chosen.dek
 
 
 def test_a_slice_is_sent_from_its_first_moment_until_before_its_last() -> None:
@@ -125,9 +128,19 @@ def test_a_headline_without_a_title_is_none() -> None:
     assert article(slices, OHIO).title == "Still here"
 
 
-def test_who_has_slices_but_no_title_is_told_apart_from_who_has_none() -> None:
-    assert assemble([part(1, OHIO)], [OHIO], NOW) is Missing.HEADLINE_MISSING
-    assert assemble([part(1, OHIO)], [], NOW) is Missing.NO_SLICES
+def test_who_has_slices_gets_them_also_without_a_title() -> None:
+    """The subject is then the first dek, else the article's key; who has no slice gets nothing."""
+    bare, with_dek = part(1, OHIO), part(2, OHIO, dek="The line below")
+    assert article([bare, with_dek], OHIO).title == "The line below"
+    assert article([bare], OHIO).title == bare.article_key.replace("-", " ").capitalize()
+    assert not article([bare], OHIO).has_title
+    assert assemble([bare], [], NOW) is None
+
+
+def test_the_dek_may_come_from_another_slice_than_the_title() -> None:
+    slices = [part(1, OHIO, is_headline=True, title="Roads"), part(2, None, dek="What is built")]
+    found = article(slices, OHIO)
+    assert (found.title, found.dek) == ("Roads", "What is built")
 
 
 def test_a_link_stands_below_its_slice() -> None:

@@ -1,0 +1,27 @@
+"""These tests are about what a file means: hundreds of files are read here, without a process for each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from mailout.letters.audience import csv_import
+from mailout.letters.audience.table_file import open_table
+from mailout.letters.audience.tables import Table, read_table
+
+
+def _read_here(
+    path: Path, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
+) -> Table:
+    if not path.is_file():
+        return open_table(path, headers)
+    return read_table(path.read_bytes(), str(path), headers, encoding=encoding, sheet=sheet)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def in_this_process() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(csv_import, "open_table", _read_here)
+        yield
