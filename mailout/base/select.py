@@ -33,9 +33,7 @@ class View(Generic[Row]):
     row: type[Row]
     key: tuple[str, ...]  # unique, and never null: completes every order
     of: Callable[[dict[str, Any]], Row] | None = None  # makes a row of its columns, if it is not plain
-    hints: Mapping[str, Any] = field(
-        init=False, compare=False
-    )  # the columns, each with the type of its values
+    hints: Mapping[str, Any] = field(init=False, compare=False)  # the columns and their types
     read: Callable[[dict[str, Any]], Row] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -121,11 +119,11 @@ def every(
     """All rows or the first `limit`, a page at a time. The rows have the columns that they are ordered by."""
     columns = [column.removeprefix("-") for column in order]
     columns += [column for column in view.key if column not in columns]
-    while limit is None or limit > 0:
+    while limit != 0:
         most = SELECT_LIMIT if limit is None else min(limit, SELECT_LIMIT)
         page = store.select(view, filters or {}, order=order, after=after, limit=most)
         yield from page
-        if len(page) < most:
+        if len(page) < most or most == limit:
             return
         limit = None if limit is None else limit - most
         last: Any = page[-1]

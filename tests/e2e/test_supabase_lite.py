@@ -14,6 +14,7 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from tests.contract.postgres import empty
 from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, mailout, result, states
 from tests.e2e.supabase_lite.server import PUBLISHABLE, SECRET, Lite
@@ -65,7 +66,12 @@ def test_the_publishable_key_calls_nothing_and_reads_nothing(lite: Lite, store: 
     """It stands in web pages: with it, nobody may see an address or send a mail."""
     mailout(store, "ann@example.org")
     outsider = SupabaseStore.connect(lite.url, PUBLISHABLE)
-    for call in (outsider.now, outsider.check, outsider.subscribers, outsider.mailouts):
+    for call in (
+        outsider.now,
+        outsider.check,
+        lambda: subscriber_rows.subscribers(outsider),
+        lambda: queue_rows.mailouts(outsider),
+    ):
         with pytest.raises(StoreMismatch, match="SUPABASE_SERVICE_ROLE_KEY"):
             call()
     outsider.close()
