@@ -254,7 +254,8 @@ comment on view read_open_attempts is 'Attempts whose end is not written down.';
 
 create or replace view read_doubts with (security_invoker = true) as
 select count(*) as unknown, min(unknown_at) as oldest from email_outbox
-where state = 'UNKNOWN' and state in ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN');
+where state = 'UNKNOWN' and state in ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')
+having count(*) > 0;
 comment on view read_doubts is 'How many messages are in doubt, and since when.';
 
 create or replace view read_sessions with (security_invoker = true) as
@@ -334,11 +335,12 @@ select id, source, payload, received_at from events_inbox where applied_at is nu
 comment on view read_waiting_events is 'Events that are not applied yet.';
 
 create or replace view read_inbox with (security_invoker = true) as
-select count(*) as waiting, min(received_at) as oldest from events_inbox where applied_at is null;
+select count(*) as waiting, min(received_at) as oldest from events_inbox where applied_at is null
+having count(*) > 0;  -- no row: who may see none of the events is told nothing
 comment on view read_inbox is 'How many events wait, and since when.';
 
 create or replace view read_applied_events with (security_invoker = true) as
-select count(*) as applied from events_inbox where applied_at is not null;
+select count(*) as applied from events_inbox where applied_at is not null having count(*) > 0;
 comment on view read_applied_events is 'How many events were applied.';
 
 create or replace view read_delivery_events with (security_invoker = true) as
@@ -350,7 +352,8 @@ select min(s.opened_at) as since
 from sender_sessions s join campaign_queue q on q.id = s.campaign_id
 where s.transport = 'ses' and s.opened_at > coalesce((select max(received_at) from events_inbox), '-infinity')
   and q.sent > 2 * (coalesce((q.metrics ->> 'delivered')::integer, 0)
-                    + coalesce((q.metrics ->> 'bounced')::integer, 0));
+                    + coalesce((q.metrics ->> 'bounced')::integer, 0))
+having count(*) > 0;
 comment on view read_unheard is 'Since when mail has been sent through SES and no event has come.';
 
 create or replace view read_alerts with (security_invoker = true) as

@@ -7,7 +7,7 @@ from typing import TypedDict
 from mailout.base.select import Reads, View, every, first
 from mailout.insight.alerts.port import Signs
 from mailout.outbox.delivery.outbox_rows import QUOTAS
-from mailout.outbox.feedback.feedback_rows import INBOX
+from mailout.outbox.feedback.feedback_rows import inbox
 
 
 class _Unheard(TypedDict):
@@ -26,12 +26,12 @@ def alert_signs(store: Reads, scope: str) -> Signs:
     """What there is to see besides the mailouts that need a person."""
     now = store.now()
     quota = first(store, QUOTAS, {"scope": scope})
-    (inbox,), (unheard,) = store.select(INBOX), store.select(UNHEARD)
+    waiting, unheard = inbox(store), first(store, UNHEARD, {})
     return Signs(
         now=now,
         quota_most=quota["most"] if quota else None,
-        events_waiting=inbox["waiting"],
-        events_waiting_since=inbox["oldest"],
-        unheard_since=unheard["since"],
+        events_waiting=waiting["waiting"],
+        events_waiting_since=waiting["oldest"],
+        unheard_since=unheard["since"] if unheard else None,
         holding=frozenset(row["key"] for row in every(store, ALERTS)),
     )

@@ -10,7 +10,7 @@ from mailout.insight.metrics.port import Sample, Vitals
 from mailout.outbox.delivery.outbox_rows import PACE, living_senders
 from mailout.outbox.delivery.pacing import PaceState
 from mailout.outbox.delivery.states import Column
-from mailout.outbox.feedback.feedback_rows import INBOX
+from mailout.outbox.feedback.feedback_rows import inbox
 
 
 class _Counted(TypedDict):
@@ -43,12 +43,11 @@ def counts(store: Reads) -> Mapping[Sample, float]:
 def vitals(store: Reads, scope: str) -> Vitals:
     """How everything stands; `scope`: whose pace."""
     unfinished: list[Any] = [*store.select(OPEN_MAILOUTS)]
-    (inbox,) = store.select(INBOX)
     pace = first(store, PACE, {"scope": scope})
     return Vitals(
         queue={row["status"]: row["mailouts"] for row in unfinished},
         messages={column.value: sum(row[column.value] for row in unfinished) for column in Column},
-        oldest_event_at=inbox["oldest"],
+        oldest_event_at=inbox(store)["oldest"],
         sessions=living_senders(store),
         pace=PaceState(pace["next_at"], pace["factor"], pace["factor_at"]) if pace else PaceState(),
     )

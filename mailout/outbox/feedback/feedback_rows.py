@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from mailout.base.ids import message_id as id_of_message
-from mailout.base.select import Reads, View, among, every
+from mailout.base.select import Reads, View, among, every, first
 from mailout.outbox.delivery.outbox_rows import MESSAGES
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import DeliveryEvent, Doubts, InboxCounts, Waiting
@@ -39,8 +39,12 @@ def waiting_events(store: Reads, limit: int) -> Sequence[Waiting]:
 
 
 def inbox_counts(store: Reads) -> InboxCounts:
-    (inbox,), (applied,) = store.select(INBOX), store.select(APPLIED)
-    return InboxCounts(inbox["waiting"], inbox["oldest"], applied["applied"])
+    waiting, applied = inbox(store), first(store, APPLIED, {})
+    return InboxCounts(waiting["waiting"], waiting["oldest"], applied["applied"] if applied else 0)
+
+
+def inbox(store: Reads) -> InboxWaiting:
+    return first(store, INBOX, {}) or {"waiting": 0, "oldest": None}
 
 
 def delivery_events(
@@ -63,5 +67,4 @@ def mailed_since(store: Reads, email_norm: str, moment: float) -> bool:
 
 def doubts_open(store: Reads) -> Doubts:
     """UNKNOWN messages of all mailouts, and since when the oldest is."""
-    (doubts,) = store.select(DOUBTS)
-    return doubts
+    return first(store, DOUBTS, {}) or Doubts()
