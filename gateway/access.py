@@ -39,15 +39,26 @@ class WrongTokens:
 
     def one_more(self, request: Request) -> None:
         """Raises 429 when there were too many from there in this minute."""
-        now = self._monotonic()
-        if now >= self._ends or len(self._counts) > SITES_KEPT:
-            self._ends = now + MINUTE
+        if self._monotonic() >= self._ends or len(self._counts) > SITES_KEPT:
+            self._ends = self._monotonic() + MINUTE
             self._counts.clear()
-        site = site_of(request.client.host if request.client else None)
+        site = _site(request)
         self._counts[site] += 1
         if self._counts[site] > WRONG_A_MINUTE:
-            wait = str(max(1, round(self._ends - now)))
-            raise Refused(429, f"Too many wrong tokens. Wait {wait} s.", headers={"Retry-After": wait})
+            raise self._too_many()
+
+    def check(self, request: Request) -> None:
+        """Raises 429 if one more would: for a token that costs a look into the store."""
+        if self._monotonic() < self._ends and self._counts[_site(request)] >= WRONG_A_MINUTE:
+            raise self._too_many()
+
+    def _too_many(self) -> Refused:
+        wait = str(max(1, round(self._ends - self._monotonic())))
+        return Refused(429, f"Too many wrong tokens. Wait {wait} s.", headers={"Retry-After": wait})
+
+
+def _site(request: Request) -> str:
+    return site_of(request.client.host if request.client else None)
 
 
 def token_needed(settings: Settings, wrong: WrongTokens) -> Callable[..., Any]:

@@ -17,6 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 MAX_BODY = 1024 * 1024
 """What SNS sends has at most 256 KB, quoted within JSON up to double that; Notion sends properties along."""
 
+MAX_SMALL_BODY = 64 * 1024
+"""Of a request that is a few fields."""
+
 WORDS = {
     400: "bad request",
     401: "unauthorized",
@@ -26,6 +29,7 @@ WORDS = {
     409: "not possible",
     408: "too slow",
     413: "too large",
+    415: "not a form that is read here",
     422: "not possible",
     429: "too many",
     500: "internal error",
@@ -57,6 +61,13 @@ def what_is_wrong(found: Sequence[Any]) -> str:
     place = ".".join(str(part) for part in found[0]["loc"] if part != "body")
     said = found[0]["msg"].removeprefix("Value error, ")
     return f"{place}: {said}." if place else f"{said}."
+
+
+def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """A body that the route reads itself, once its caller may ask, for its description: the framework would
+    read and parse it before."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": required, "content": content}}
 
 
 class ShortBodies:

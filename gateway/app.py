@@ -30,6 +30,7 @@ from gateway.refused_webhooks import RefusedWebhooks
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from gateway.watch import Watch
+from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import StoreError
 from mailout.base.settings import Settings
 from mailout.outbox.queue.snapshot import QueueForecast
@@ -90,16 +91,16 @@ def create_app(
     app.refused_webhooks = refused
     more = {api.BATCH: MAX_BATCH_BODY, "/people/import": MOST_BYTES}
     app.add_middleware(ShortBodies, most=MAX_BODY, more=more)
-    wrong = WrongTokens()
+    wrong, wrong_passwords = WrongTokens(), WrongPasswords()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
-    app.include_router(articles.router(settings, store, emitter))
+    app.include_router(articles.router(settings, store, emitter, wrong_passwords))
     app.include_router(unsubscribe.router(settings, store))
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
-    app.include_router(dashboard.router(settings, store, queue_forecast, emitter, tools))
+    app.include_router(dashboard.router(settings, store, queue_forecast, emitter, wrong_passwords, tools))
 
     @app.get("/health", tags=["health"], responses=errors(503))
     async def health() -> Ok:

@@ -17,22 +17,24 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from starlette.concurrency import run_in_threadpool
 
 from gateway.access import same
-from gateway.answers import MAX_BODY, read_body
-from gateway.dashboard.wrong_passwords import WrongPasswords
+from gateway.answers import MAX_SMALL_BODY, read_body
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
+from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import Abort, UsageError
 from mailout.base.settings import Settings
 from mailout.kinds.articles.articles import ArticleIntake, BatchUsed
 from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
 from mailout.letters.audience.places import FilterError
 from mailout.outbox.delivery.port import REHEARSING
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request as Asked
 from mailout.outbox.queue.port import RequestKind
 from mailout.store import Store
 
 EVENT = "mailout.article.requested"
 REPEAT_SECONDS = 60.0
+MOST_ERRORS = 10
 
 Key = Annotated[str, StringConstraints(pattern="^[a-z0-9-]+$", max_length=200)]
 Value = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -58,9 +60,8 @@ class Wanted(BaseModel):
         )
 
 
-def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRouter:
+def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: WrongPasswords) -> APIRouter:
     routes = APIRouter(tags=["articles"])
-    wrong = WrongPasswords()
     articles = ArticleIntake(settings, store, rehearses=settings.mailout_transport == REHEARSING)
 
     @routes.post("/articles/send", openapi_extra=_BODY, responses=_ANSWERS, status_code=202)
@@ -69,34 +70,34 @@ def router(settings: Settings, store: Store, emitter: Emitter | None) -> APIRout
         if settings.admin_password is None:
             message = "ADMIN_PASSWORD is not set on the server: set it, and restart the gateway."
             return _refusal(503, "ADMIN_PASSWORD_NOT_SET", message)
-        raw = await read_body(request, MAX_BODY)
-        problems: Mapping[str, str] = {}
-        wanted = None
-        try:
-            wanted = Wanted.model_validate_json(raw)
-        except ValidationError as error:
-            problems = {".".join(map(str, one["loc"])) or "body": one["msg"] for one in error.errors()}
         site = site_of(request.client.host if request.client else None)
         if (wait := wrong.wait_of(site)) is not None:
             return _too_many(wait)
-        if not same(settings.admin_password, _password(request, raw)):
+        given, raw = _password_in_header(request), b""
+        if given is None:
+            raw = await read_body(request, MAX_SMALL_BODY)
+            given = _password_in(raw)
+        if (wait := await wrong.take_turn(site)) is not None:
+            return _too_many(wait)
+        if not same(settings.admin_password, given):
             wrong.one_more(site)
             return _wrong(request)
-        if wanted is None:
-            return _wrong_fields(problems)
-        order = wanted.order()
+        try:
+            order = Wanted.model_validate_json(raw or await read_body(request, MAX_SMALL_BODY)).order()
+        except ValidationError as error:
+            return _wrong_fields(_problems(error))
         try:
             known = await run_in_threadpool(articles.known, order)
             id = known.id if known else await run_in_threadpool(_id_if_anybody, articles, order)
+            if id is None:
+                return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
+            new = known is None and await run_in_threadpool(_ask, store, order)
         except FilterError as error:
             return _wrong_fields({f"audience_filter.{error.key}": str(error)})
         except BatchUsed as error:
-            return _wrong_fields({"send_batch_id": str(error)})
+            return _refusal(409, "BATCH_USED", str(error), {"send_batch_id": str(error)})
         except (UsageError, Abort) as error:
             return _wrong_fields({"article_key": str(error)})
-        if id is None:
-            return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
-        new = known is None and await run_in_threadpool(_ask, store, order)
         if new and emitter is not None:
             emitter.emit(EVENT, asdict(order))  # the flow makes the same request of it
         return JSONResponse({"ok": True, "data": {"mailout_id": id, "new": new}}, 202)
@@ -113,14 +114,28 @@ def _id_if_anybody(articles: ArticleIntake, order: ArticleOrder) -> str | None:
 
 
 def _ask(store: Store, order: ArticleOrder) -> bool:
-    return store.ask(Asked(order.to_ref(), RequestKind.ARTICLE), repeat=REPEAT_SECONDS)
+    """Whether it is new. The first that asked for a batch has it, also while no flow has taken it up yet."""
+    ours = Asked(order.to_ref(), RequestKind.ARTICLE)
+    new = store.ask(ours, repeat=REPEAT_SECONDS)
+    for asked in queue_rows.asked(store, waiting=0.0):
+        if asked.how is not RequestKind.ARTICLE:
+            continue
+        first = ArticleOrder.from_ref(asked.ref)
+        if (first.campaign_tag, first.send_batch_id) == (order.campaign_tag, order.send_batch_id):
+            if not first.is_same_batch(order):
+                store.answered(ours)
+                raise BatchUsed.for_other(first.article_key, first.audience_filter)
+            break
+    return new
 
 
-def _password(request: Request, raw: bytes) -> str | None:
-    """From the header, else from the body, which need not be right otherwise."""
+def _password_in_header(request: Request) -> str | None:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return given.strip()
+    return given.strip() if scheme.lower() == "bearer" else None
+
+
+def _password_in(raw: bytes) -> str | None:
+    """Of a body that need not be right otherwise."""
     try:
         return _OnlyPassword.model_validate_json(raw).admin_password
     except ValidationError:
@@ -141,6 +156,11 @@ def _too_many(wait: float) -> JSONResponse:
 def _wrong(request: Request) -> JSONResponse:
     request.state.why = "a wrong admin password, or none"
     return _refusal(401, "UNAUTHORIZED", "The admin password is missing or wrong.")
+
+
+def _problems(error: ValidationError) -> dict[str, str]:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return {".".join(map(str, one["loc"])) or "body": one["msg"] for one in found[:MOST_ERRORS]}
 
 
 def _wrong_fields(details: Mapping[str, str]) -> JSONResponse:
@@ -164,6 +184,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Nobody is in the audience"},
     400: {"description": "A field is wrong: details says which"},
     401: {"description": "The admin password is missing or wrong"},
+    409: {"description": "The batch id was used for another article or filter"},
     429: {"description": "Too many wrong passwords"},
     503: {"description": "ADMIN_PASSWORD is not set, or the store does not answer"},
 }

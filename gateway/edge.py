@@ -1,9 +1,11 @@
-"""What holds for every answer: security headers, a line in the log if it refuses, and an end to waiting."""
+"""What holds for every request and answer: one host, no endless cookie, security headers, a line in the log
+if it refuses, and an end to waiting."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -17,6 +19,9 @@ from gateway.server import site_of
 ANSWER_SECONDS = 10.0
 """SNS gives up after 15 seconds, and counts that as a failure; a 503 tells it to come again."""
 MOST_AT_ONCE = 1000
+MOST_COOKIE_BYTES = 4096
+"""Of all cookies together: ours have some hundred, and Python's parser takes the square of the length."""
+_HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -30,13 +35,7 @@ _HEADERS = {
 HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 """Unless an answer brings its own."""
 HEADERS_OVER_TLS = [*HEADERS, (b"strict-transport-security", b"max-age=31536000")]
-BUSY_BODY = json.dumps({"error": WORDS[503]}).encode()
-BUSY_HEADERS = [
-    (b"content-type", b"application/json"),
-    (b"content-length", str(len(BUSY_BODY)).encode()),
-    (b"retry-after", b"10"),
-    (b"connection", b"close"),
-]
+RETRY_LATER = (b"retry-after", b"10")
 
 
 class Edge:
@@ -64,8 +63,12 @@ class Edge:
             return
         answer = _Answer(scope, send, self._refusals, self._webhooks)
         if self._running >= self._most:
-            await answer.busy("too many requests at once")
+            await answer.refuse(503, "too many requests at once")
             return
+        if (why := _misshapen(scope)) is not None:
+            await answer.refuse(400, why)
+            return
+        _drop_long_cookies(scope)
         self._running += 1
         late = asyncio.get_running_loop().call_later(self._seconds, answer.too_late)
         try:
@@ -74,6 +77,19 @@ class Edge:
         finally:
             late.cancel()
             self._running -= 1
+
+
+def _misshapen(scope: Scope) -> str | None:
+    """What two readers of the same bytes, we and a proxy, could understand differently."""
+    if scope.get("http_version") not in ("1.0", "1.1"):
+        return "a version of HTTP that is not spoken here"
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    return None if len(hosts) == 1 and _HOST.fullmatch(hosts[0]) else "no Host, or more than one, or no name"
+
+
+def _drop_long_cookies(scope: Scope) -> None:
+    if sum(len(value) for name, value in scope["headers"] if name == b"cookie") > MOST_COOKIE_BYTES:
+        scope["headers"] = [one for one in scope["headers"] if one[0] != b"cookie"]
 
 
 class _Answer:
@@ -96,13 +112,20 @@ class _Answer:
 
     def too_late(self) -> None:
         if not self._started:  # from here on the app speaks to nobody
-            self._refusing = asyncio.ensure_future(self.busy("it took too long"))
+            self._refusing = asyncio.ensure_future(self.refuse(503, "it took too long"))
 
-    async def busy(self, why: str) -> None:
+    async def refuse(self, status: int, why: str) -> None:
         state: MutableMapping[str, Any] = self._scope.setdefault("state", {})
         state["why"] = why
-        await self._pass_on({"type": "http.response.start", "status": 503, "headers": [*BUSY_HEADERS]})
-        await self._pass_on({"type": "http.response.body", "body": BUSY_BODY})
+        body = json.dumps({"error": WORDS[status]}).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            *([RETRY_LATER] if status == 503 else []),
+            (b"connection", b"close"),
+        ]
+        await self._pass_on({"type": "http.response.start", "status": status, "headers": headers})
+        await self._pass_on({"type": "http.response.body", "body": body})
 
     async def _pass_on(self, message: Message) -> None:
         if message["type"] == "http.response.start":

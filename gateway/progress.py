@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
-from fastapi import APIRouter, Body, Depends, Path
+from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
 
 from gateway.access import Refused, WrongTokens, token_needed
-from gateway.answers import Error
+from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Error, body_of, read_body, what_is_wrong
 from gateway.stream import LOOK_SECONDS, Stream
 from mailout.base.errors import MailoutError, NotFound, StoreUnavailable
 from mailout.base.settings import Settings
@@ -35,6 +36,9 @@ ACT_REFUSALS = REFUSALS | {
     404: {"model": Error, "description": "No such mailout"},
     409: {"model": Error, "description": "It cannot be done now; the answer says why"},
 }
+
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Pause(BaseModel):
@@ -95,10 +99,12 @@ def router(
         """Take it back. What has left has left; nobody else gets it, and it cannot be resumed."""
         return act(id, lambda: actions.cancel(store, id))
 
-    @routes.post("/mailouts/{id}/pause", responses=ACT_REFUSALS)
-    def pause(id: Id, why: Annotated[Pause | None, Body()] = None) -> dict[str, Any]:
+    @routes.post("/mailouts/{id}/pause", responses=ACT_REFUSALS, openapi_extra=body_of(Pause, required=False))
+    async def pause(request: Request, id: Id) -> dict[str, Any]:
         """Hold it until somebody resumes it. What is in hand is finished."""
-        return act(id, lambda: actions.pause(store, id, why.note if why else None))
+        raw = await read_body(request, MAX_SMALL_BODY)
+        why = _given(Pause, raw).note if raw.strip() not in (b"", b"null") else None
+        return await run_in_threadpool(act, id, lambda: actions.pause(store, id, why))
 
     @routes.post("/mailouts/{id}/resume", responses=ACT_REFUSALS)
     def resume(id: Id) -> dict[str, Any]:
@@ -110,10 +116,20 @@ def router(
         """Try its failed messages again, and no others."""
         return act(id, lambda: actions.retry(store, id))
 
-    @routes.post("/mailouts/{id}/settle", responses=ACT_REFUSALS)
-    def settle(id: Id, word: Settle) -> dict[str, Any]:
+    @routes.post("/mailouts/{id}/settle", responses=ACT_REFUSALS, openapi_extra=body_of(Settle))
+    async def settle(request: Request, id: Id) -> dict[str, Any]:
         """Say what became of messages that were handed over and never answered for."""
+        word = _given(Settle, await read_body(request, MAX_BODY))
         timing = Timing.of(settings.lock_seconds)
-        return act(id, lambda: actions.settle(store, id, word.verdict, timing, word.messages))
+        return await run_in_threadpool(
+            act, id, lambda: actions.settle(store, id, word.verdict, timing, word.messages)
+        )
 
     return routes
+
+
+def _given(model: type[Model], raw: bytes) -> Model:
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise Refused(422, what_is_wrong(error.errors())) from None

@@ -35,6 +35,9 @@ class RefusalLog:
     def wrong_token(self, site: str, path: str) -> None:
         self._write("wrong tokens", 1, f"A wrong token or none, from {site}, for {shown(path)}")
 
+    def handshake(self, line: str) -> None:
+        self._write("handshakes", 1, line)
+
     def connection(self, site: str, why: str) -> None:
         self._write(why, 1, f"Connection from {site} closed: {why}")
 

@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import json
 import logging
-import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -22,7 +21,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from gateway.access import Refused, WrongTokens, same, token_needed
-from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal, what_is_wrong
+from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Ok, body_of, errors, read_body, refusal, what_is_wrong
+from gateway.notion_handshakes import NotionHandshakes
 from gateway.prefect_events import Emitter
 from mailout.base import ids
 from mailout.base.errors import (
@@ -47,9 +47,9 @@ log = logging.getLogger("mailout.gateway")
 EVENT = "mailout.requested"
 REPEAT_SECONDS = 60.0
 
+HANDSHAKE_BYTES = 4096
 TELLING = ("page.created", "page.properties_updated", "page.undeleted", "page.unlocked")
 """Events of Notion after which a page may be Ready that was not. Its text changes far more often."""
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 Short = Annotated[
@@ -91,6 +91,7 @@ def router(
     page_lookup: PageLookup | None = None,
 ) -> APIRouter:
     routes = APIRouter(tags=["requests"])
+    handshakes = NotionHandshakes(settings)
 
     async def ask(asked: Asked) -> bool:
         return await write_request(store, emitter, asked)
@@ -101,12 +102,12 @@ def router(
         response_model=Accepted,
         dependencies=[Depends(token_needed(settings, wrong))],
         responses=errors(400, 401, 403, 404, 413, 422, 429, 503),
-        openapi_extra=_body_of(Wanted),
+        openapi_extra=body_of(Wanted),
     )
     async def send_mailout(request: Request) -> Accepted:
         """Ask for a mailout. It is written down when this answers; the same within a minute is one."""
         try:
-            wanted = Wanted.model_validate_json(await read_body(request, MAX_BODY))
+            wanted = Wanted.model_validate_json(await read_body(request, MAX_SMALL_BODY))
         except ValidationError as error:
             raise Refused(400, what_is_wrong(error.errors())) from None
         ref = await run_in_threadpool(_ref_of, wanted, store)
@@ -121,24 +122,25 @@ def router(
     @routes.post("/webhooks/notion", response_model=Ok, responses=errors(400, 403, 413, 429, 503))
     async def notion(request: Request) -> JSONResponse:
         """What Notion tells: an integration's webhook (signed), or a database automation's (a secret)."""
-        raw = await read_body(request, MAX_BODY)
-        body = _object(raw)
-        if set(body) == {"verification_token"}:
-            _show_token(body["verification_token"], settings)
-        elif same(settings.notion_automation_secret, request.headers.get("x-mailout-secret")):
-            page = page_id_of(str(_object_in(body, "data").get("id")))
+        signature = request.headers.get("x-notion-signature")
+        known = same(settings.notion_automation_secret, request.headers.get("x-mailout-secret"))
+        raw = await read_body(request, MAX_BODY if known or signature else MAX_SMALL_BODY)
+        if known:
+            page = page_id_of(str(_object_in(_object(raw), "data").get("id")))
             if page is None:
                 raise HTTPException(400)
             await ask(Asked.of(page, if_ready=True))
-        elif _signed(settings.notion_webhook_token, raw, request.headers.get("x-notion-signature")):
+        elif _signed(settings.notion_webhook_token, raw, signature):
+            body = _object(raw)
             entity = _object_in(body, "entity")
             page = page_id_of(str(entity.get("id"))) if entity.get("type") == "page" else None
             if page and body.get("type") in TELLING:
                 await ask(Asked.of(page, if_ready=True))
         else:
-            wrong.one_more(request)
-            request.state.why = "neither a good signature nor the secret"
-            return refusal(403)
+            wrong.one_more(request)  # anybody may ask for a handshake
+            if not await handshakes.take(request, _object(raw) if len(raw) <= HANDSHAKE_BYTES else {}):
+                request.state.why = "neither a good signature nor the secret"
+                return refusal(403)
         return JSONResponse({"ok": True})
 
     return routes
@@ -201,25 +203,6 @@ def _signed(token: SecretStr | None, raw: bytes, signature: str | None) -> bool:
     return hmac.compare_digest(f"sha256={made}".encode(), signature.strip().lower().encode())
 
 
-def _show_token(token: Any, settings: Settings) -> None:
-    """The first call of an integration's webhook brings the token; a person takes it from the log.
-
-    Anybody may make such a call, so it changes nothing by itself, and nothing strange gets into the log.
-    """
-    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise HTTPException(400)
-    if settings.notion_webhook_token is None:
-        log.warning(
-            "Notion asks to verify a webhook. If you have just made it: enter this token in Notion, set"
-            " NOTION_WEBHOOK_TOKEN to it, and start the gateway again: %s",
-            token,
-        )
-    else:
-        log.warning(
-            "Notion asks to verify a webhook, but NOTION_WEBHOOK_TOKEN is set. For a new one, unset it first."
-        )
-
-
 def _object(raw: bytes) -> dict[str, Any]:
     try:
         body = json.loads(raw)
@@ -233,8 +216,3 @@ def _object(raw: bytes) -> dict[str, Any]:
 def _object_in(body: dict[str, Any], name: str) -> dict[str, Any]:
     found = body.get(name)
     return found if isinstance(found, dict) else {}
-
-
-def _body_of(model: type[BaseModel]) -> dict[str, Any]:
-    schema = model.model_json_schema()
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

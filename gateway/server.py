@@ -1,7 +1,8 @@
 """The HTTP server: uvicorn, with what it lacks against clients that are slow, many or rude.
 
-A request has to arrive within a deadline, one address may hold only so many connections, and all of them
-together leave enough files for the store. What is refused here is answered before the app sees it.
+A request has to arrive within a deadline, an answer has to be read, one address may hold only so many
+connections, and all of them together leave enough files for the store. What is refused here is answered
+before the app sees it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import ipaddress
 import resource
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,9 @@ ACCEPT_AT_ONCE = 16
 """Connections taken in one turn of the loop. asyncio would take the whole backlog, and run out of files
 before the first of them can be refused."""
 BACKLOG = 1024
+UNREAD_BYTES_IN_SYSTEM = 128 * 1024
+"""Of an answer, in the system's own buffer (Linux doubles it): else megabytes for each client that reads
+nothing, and one that reads slowly would show no progress for minutes."""
 FILES_FOR_OURSELVES = 64 + 4 * ACCEPT_AT_ONCE
 """Database, media, threads; and connections that are accepted but not yet counted."""
 MOST_CONNECTIONS = 4096
@@ -46,6 +50,7 @@ class Limits:
     connections: int = MOST_CONNECTIONS
     per_address: int = MOST_PER_ADDRESS
     request_seconds: float = 10.0  # for all of a request to arrive, from its first byte or the connection
+    stalled_seconds: float = 15.0  # without a byte of an answer being taken; noticed within twice that
     trusted: Sequence[str] = ()  # proxies: many people's connections come from there
     log: RefusalLog = field(default_factory=RefusalLog)
     held: Counter[str] = field(default_factory=Counter)
@@ -77,12 +82,45 @@ def _ip(address: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | 
     return getattr(found, "ipv4_mapped", None) or found
 
 
+class SlowReader:
+    """Calls `stalled` when nothing of what waits for a client was taken from one look to the next."""
+
+    def __init__(
+        self,
+        transport: asyncio.WriteTransport,
+        later: Callable[[float, Callable[[], None]], asyncio.TimerHandle],
+        seconds: float,
+        stalled: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self._later = later
+        self._seconds = seconds
+        self._stalled = stalled
+        self._waited = 0  # bytes, at the last look
+        self._timer = later(seconds, self._look)
+
+    def took_some(self) -> None:
+        self._waited = 0
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        waiting = self._transport.get_write_buffer_size()
+        if 0 < self._waited <= waiting:
+            self._stalled()
+            return
+        self._waited = waiting
+        self._timer = self._later(self._seconds, self._look)
+
+
 class LimitedProtocol(HttpToolsProtocol):
     """One connection. `limits` is set by `protocol_with`: all connections of a server share one."""
 
     limits: Limits
     _site: str | None = None
     _deadline: asyncio.TimerHandle | None = None
+    _reader: SlowReader | None = None
     _heard = False
     _in_body = False
     _body_bytes = 0
@@ -100,10 +138,13 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self._site = site
         limits.held[site] += 1
+        self._reader = SlowReader(transport, self.loop.call_later, limits.stalled_seconds, self._stalled)
         self._start_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_deadline()
+        if self._reader is not None:
+            self._reader.stop()
         if self._site is not None:
             self.limits.held[self._site] -= 1
             if not self.limits.held[self._site]:
@@ -136,6 +177,15 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_body, self._body_bytes, self._other_bytes = False, 0, 0
         self._stop_deadline()
         super().on_message_complete()
+
+    def resume_writing(self) -> None:
+        if self._reader is not None:
+            self._reader.took_some()
+        super().resume_writing()
+
+    def _stalled(self) -> None:
+        self.limits.log.connection(self._site or "unknown", "it did not read its answer")
+        self.transport.abort()
 
     def _start_deadline(self) -> None:
         self._deadline = self.loop.call_later(self.limits.request_seconds, self._too_slow)
@@ -177,9 +227,9 @@ class GatewayServer(uvicorn.Server):
             # asyncio sets this only for sockets that name their protocol. Headers and body of an answer are
             # two writes: the second would wait 40 ms for the client's system to acknowledge the first.
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            one.listen(
-                BACKLOG
-            )  # uvicorn's setting is both: how many may wait, and how many are taken at once
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES_IN_SYSTEM)
+            # uvicorn's setting is both: how many may wait, and how many are taken at once
+            one.listen(BACKLOG)
 
 
 def server_for(

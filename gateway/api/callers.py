@@ -47,7 +47,7 @@ class Callers:
         request.state.request_id = _request_id(request)
         token = await self._token(request)
         if token is None:
-            self._count_wrong(request)
+            _as_problem(self._wrong.one_more, request)
             raise Problem(
                 401,
                 "UNAUTHORIZED",
@@ -87,6 +87,8 @@ class Callers:
         kept = self._known.get(wanted)
         if kept is not None and kept[0] > now:
             return kept[1]
+        if kept is None:  # whoever was let in before is not shut out by others at the same address
+            _as_problem(self._wrong.check, request)
         token = await run_in_threadpool(companies.token, self._store, wanted)
         if token is None or token.revoked_at is not None or not hmac.compare_digest(token.token_hash, wanted):
             self._known.pop(wanted, None)
@@ -96,11 +98,12 @@ class Callers:
         self._known[wanted] = (now + KEPT_SECONDS, token)
         return token
 
-    def _count_wrong(self, request: Request) -> None:
-        try:
-            self._wrong.one_more(request)
-        except Refused as error:
-            raise Problem(429, "RATE_LIMITED", str(error.detail), headers=error.headers) from None
+
+def _as_problem(count: Callable[[Request], None], request: Request) -> None:
+    try:
+        count(request)
+    except Refused as error:
+        raise Problem(429, "RATE_LIMITED", str(error.detail), headers=error.headers) from None
 
 
 def _request_id(request: Request) -> str:

@@ -14,13 +14,13 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from gateway.dashboard.forms import MOST, Form, read_form
-from gateway.dashboard.sessions import COOKIE, Session, Sessions
+from gateway.dashboard.forms import Form, read_form, read_upload
+from gateway.dashboard.sessions import COOKIE, Session, Sessions, SignedOut
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import HEADERS, Views, go_to
-from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
+from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
 from mailout.base.settings import Settings
 from mailout.insight.doctor.checks import Part
@@ -66,6 +66,7 @@ class Desk:
     zone: tzinfo
     views: Views
     sessions: Sessions
+    signed_out: SignedOut
     wrong: WrongPasswords
     used: UsedPages
     emitter: Emitter | None = None
@@ -74,7 +75,7 @@ class Desk:
     # ── who ──
 
     def visitor(self, request: Request, *, admin: bool = False) -> Session:
-        session = self.sessions.read(request.cookies.get(COOKIE))
+        session = signed_in(request)
         if session is None:
             raise EarlyResponse(self._to_login(request))
         if admin and not session.is_admin:
@@ -96,12 +97,15 @@ class Desk:
 
     # ── acts ──
 
-    async def acting(self, request: Request, *, admin: bool = True, most: int = MOST) -> tuple[Session, Form]:
-        """Who acts, and with what: signed in, of the right role, with a form made for this session."""
+    async def acting(
+        self, request: Request, *, admin: bool = True, file_bytes: int = 0
+    ) -> tuple[Session, Form]:
+        """Who acts, and with what: signed in, of the right role, with a form made for this session; where a
+        file may come with it, one of so many bytes."""
         session = self.visitor(request, admin=admin)
         if not from_here(request):
             raise EarlyResponse(self.refuse(request, 403, "The request came from another site.", session))
-        form = await read_form(request, most)
+        form = await (read_upload(request, file_bytes) if file_bytes else read_form(request))
         if any("\0" in value for _, value in form.fields):
             said = "A field contains a character that cannot be stored (NUL). Go back and type it again."
             raise EarlyResponse(self.refuse(request, 400, said, session))
@@ -144,32 +148,44 @@ _TITLES = {400: "Not understood", 403: "Not allowed", 404: "Not found", 503: "No
 def page_route(desk: Desk) -> type[APIRoute]:
     """Routes whose errors are pages, not JSON."""
 
+    def look(request: Request) -> None:
+        desk.used.look()
+        if desk.signed_out.has(request.state.session):
+            request.state.session = None
+
     class PageRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 
             async def handler(request: Request) -> Response:
-                if desk.sessions.read(_cookie(request)) is not None:
-                    await run_in_threadpool(desk.used.look)
+                request.state.session = desk.sessions.read(request.cookies.get(COOKIE))
                 return with_secure_cookies(request, await answered(request))
 
             async def answered(request: Request) -> Response:
                 try:
+                    if request.state.session is not None:
+                        await run_in_threadpool(look, request)
                     if "\0" in unquote(f"{request.url.path}?{request.url.query}"):
                         return desk.refuse(request, 404, "There is no such page.")
                     return await handle(request)
                 except EarlyResponse as early:
                     return early.response
                 except NotFound as error:
-                    return desk.refuse(request, 404, str(error), desk.sessions.read(_cookie(request)))
+                    return desk.refuse(request, 404, str(error), signed_in(request))
                 except StoreError as error:
                     request.state.why = str(error)
                     said = "The store does not answer just now. Try again in a moment."
-                    return desk.refuse(request, 503, said, desk.sessions.read(_cookie(request)))
+                    return desk.refuse(request, 503, said, signed_in(request))
 
             return handler
 
     return PageRoute
+
+
+def signed_in(request: Request) -> Session | None:
+    """Whose request it is, as `page_route` found."""
+    found: Session | None = request.state.session
+    return found
 
 
 def from_here(request: Request) -> bool:
@@ -194,7 +210,3 @@ def with_secure_cookies(request: Request, response: Response) -> Response:
 
 def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(), expected.encode())
-
-
-def _cookie(request: Request) -> str | None:
-    return request.cookies.get(COOKIE)

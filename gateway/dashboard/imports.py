@@ -54,7 +54,7 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
         desk.visitor(request, admin=True)
         if int(request.headers.get("content-length") or 0) > MOST_BYTES:
             return go_to("/people/import", TOO_LARGE)
-        _, form = await desk.acting(request, most=MOST_BYTES)
+        _, form = await desk.acting(request, file_bytes=MOST_BYTES)
         if not form.file:
             return go_to("/people/import", "Choose a file first.")
         token = await run_in_threadpool(kept.keep, form.file_name, form.file)

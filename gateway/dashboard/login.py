@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from math import ceil
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from gateway.dashboard.desk import Desk, from_here, page_route
+from gateway.dashboard.desk import Desk, from_here, page_route, signed_in
 from gateway.dashboard.forms import read_form
 from gateway.dashboard.sessions import COOKIE, LASTS
 from gateway.dashboard.views import go_to
@@ -17,7 +15,7 @@ from mailout.insight.history.port import Act
 from mailout.insight.reporting.phrases import count
 
 
-def router(desk: Desk, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> APIRouter:
+def router(desk: Desk) -> APIRouter:
     routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
 
     def show(request: Request, status: int = 200, problem: str = "", wanted: str = "") -> Response:
@@ -25,9 +23,13 @@ def router(desk: Desk, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
             return desk.views.page(request, "closed.html.j2", status=403)
         return desk.views.page(request, "login.html.j2", status=status, problem=problem, wanted=wanted)
 
+    def too_many(request: Request, wait: float, wanted: str = "") -> Response:
+        minutes = count(ceil(wait / 60), "minute")
+        return show(request, 429, f"Too many wrong passwords. Try again in {minutes}.", wanted)
+
     @routes.get("/login")
     async def login(request: Request, next: str = "") -> Response:
-        if desk.sessions.read(request.cookies.get(COOKIE)) is not None:
+        if signed_in(request) is not None:
             return go_to(local_path(next))
         return show(request, wanted=local_path(next))
 
@@ -36,13 +38,12 @@ def router(desk: Desk, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
         if not desk.sessions.open or not from_here(request):
             return show(request, 403, "Sign in on this page.")
         site = desk.site(request)
+        if (wait := desk.wrong.wait_of(site)) is not None:
+            return too_many(request, wait)
         form = await read_form(request)
         wanted = local_path(form.get("next"))
-        await sleep(desk.wrong.slow_by)
-        # From here to the count nothing is waited for: guesses at the same time are counted one by one.
-        if (wait := desk.wrong.wait_of(site)) is not None:
-            minutes = count(ceil(wait / 60), "minute")
-            return show(request, 429, f"Too many wrong passwords. Try again in {minutes}.", wanted)
+        if (wait := await desk.wrong.take_turn(site)) is not None:
+            return too_many(request, wait, wanted)
         role = desk.sessions.role_of(form.get("password"))
         if role is None:
             desk.wrong.one_more(site)
@@ -60,7 +61,8 @@ def router(desk: Desk, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     @routes.post("/logout")
     async def sign_out(request: Request) -> Response:
-        await desk.acting(request, admin=False)
+        session, _ = await desk.acting(request, admin=False)
+        await run_in_threadpool(desk.signed_out.end, session)
         response = go_to("/login", "You are signed out.")
         response.delete_cookie(COOKIE)
         return response

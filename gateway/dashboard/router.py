@@ -23,12 +23,12 @@ from gateway.dashboard import (
     static,
 )
 from gateway.dashboard.desk import Desk, Tools
-from gateway.dashboard.sessions import Sessions
+from gateway.dashboard.sessions import Sessions, SignedOut
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import Views
-from gateway.dashboard.wrong_passwords import WrongPasswords
 from gateway.prefect_events import Emitter
 from gateway.stream import LOOK_SECONDS
+from gateway.wrong_passwords import WrongPasswords
 from mailout.base.settings import Settings
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
@@ -39,6 +39,7 @@ def router(
     store: Store,
     queue_forecast: QueueForecast,
     emitter: Emitter | None,
+    wrong: WrongPasswords,
     tools: Tools | None = None,
     *,
     now: Callable[[], float] = time.time,
@@ -54,7 +55,8 @@ def router(
         zone=zone,
         views=Views(zone, settings.org_name, rehearses=queue_forecast.rehearses, more_pages=used.menu),
         sessions=Sessions(settings.admin_password, settings.editor_password, now),
-        wrong=WrongPasswords(),
+        signed_out=SignedOut(store),
+        wrong=wrong,
         used=used,
         emitter=emitter,
         tools=tools or Tools(),

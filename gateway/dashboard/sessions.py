@@ -12,8 +12,14 @@ from enum import StrEnum
 
 from pydantic import SecretStr
 
+from mailout.insight.history import history_rows
+from mailout.insight.history.port import History
+
 COOKIE = "mailout_session"
 LASTS = 12 * 3600.0
+LOOK_SECONDS = 5.0
+"""How long another gateway may still take a cookie whose owner has signed out."""
+SESSIONS_KEPT = 10_000
 
 
 class Role(StrEnum):
@@ -27,6 +33,8 @@ class Role(StrEnum):
 class Session:
     role: Role
     csrf: str  # stands in every form of this session
+    id: str  # a hash: the store cannot give the cookie away
+    ends_at: float
 
     @property
     def is_admin(self) -> bool:
@@ -75,12 +83,39 @@ class Sessions:
             self._sign(role, "session", said).encode(), signature.encode()
         ):
             return None
-        if float(rest.partition(".")[0]) <= self._now():
+        ends_at = float(rest.partition(".")[0])
+        if ends_at <= self._now():
             return None
-        return Session(role, self._sign(role, "form", said))
+        return Session(
+            role, self._sign(role, "form", said), hashlib.sha256(said.encode()).hexdigest(), ends_at
+        )
 
     def _sign(self, role: Role, purpose: str, said: str) -> str:
         return hmac.new(self._keys[role], f"{purpose} {said}".encode(), hashlib.sha256).hexdigest()
+
+
+class SignedOut:
+    """Who signed out: the store knows it, for all gateways. Only cookies that are ours are looked up."""
+
+    def __init__(self, store: History, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._monotonic = monotonic
+        self._looked: dict[str, float] = {}  # when a session was last found not to have ended
+
+    def end(self, session: Session) -> None:
+        self._store.end_login(session.id, session.ends_at)
+        self._looked.pop(session.id, None)
+
+    def has(self, session: Session) -> bool:
+        now = self._monotonic()
+        if now - self._looked.get(session.id, -LOOK_SECONDS) < LOOK_SECONDS:
+            return False
+        if history_rows.login_ended(self._store, session.id):
+            return True
+        if len(self._looked) >= SESSIONS_KEPT:
+            self._looked.clear()
+        self._looked[session.id] = now
+        return False
 
 
 def _bytes(secret: SecretStr) -> bytes:

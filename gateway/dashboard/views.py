@@ -37,6 +37,8 @@ HEADERS: Mapping[str, str] = {
 }
 SAID = "mailout_said"
 """A cookie with the sentence that the next page shows once."""
+MOST_SAID_BYTES = 3000
+"""Beside the session's cookie: the edge drops cookies that are too long together."""
 
 
 class Views:
@@ -98,6 +100,8 @@ def marked(text: str) -> Markup:
 def go_to(path: str, said: str = "") -> RedirectResponse:
     """After an act: another page, so that reloading it does nothing twice."""
     response = RedirectResponse(path, 303, headers={"Cache-Control": "no-store"})
+    while len(quoted := quote(said)) > MOST_SAID_BYTES:
+        said = said[: len(said) * MOST_SAID_BYTES // len(quoted)]
     if said:
-        response.set_cookie(SAID, quote(said[:1500]), max_age=60, httponly=True, samesite="lax")
+        response.set_cookie(SAID, quoted, max_age=60, httponly=True, samesite="lax")
     return response

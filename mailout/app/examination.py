@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from mailout.app import wiring
@@ -21,7 +23,13 @@ from mailout.insight.doctor.event_path import (
     topic_check,
 )
 from mailout.insight.doctor.mail_domain import Names
-from mailout.insight.doctor.setup_checks import clock_check, disk_check, people_checks, settings_checks
+from mailout.insight.doctor.setup_checks import (
+    clock_check,
+    disk_check,
+    people_checks,
+    python_check,
+    settings_checks,
+)
 from mailout.letters.audience import subscriber_rows
 
 STOPPING = frozenset({"sandbox", "quota"})
@@ -32,7 +40,7 @@ STOPPING_IF_FAILED = frozenset({"access", "account", "identity"})
 def examine(settings: Settings, clock: Clock | None = None, dns: Names | None = None) -> Iterator[Part]:
     """Would a mailout go through?"""
     clock = clock or SystemClock()
-    yield Part("Settings", settings_checks(settings))
+    yield Part("Settings", chain([python_check(sys.version_info[:3])], settings_checks(settings)))
     yield Part("Store", checked("store", partial(_store, settings, clock)))
     if settings.mailout_transport == "ses":
         yield Part("Amazon SES", checked("access", partial(_ses, settings, dns)))

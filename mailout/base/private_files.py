@@ -15,7 +15,7 @@ log = logging.getLogger("mailout.files")
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 OURS = (
     *("mailout.db*", "archive*", "certs", "journal", "logs", "media", "outbox", "prefect*", "reports"),
-    *("imports", "up.lock", "THIS-IS-A-DEMO.txt"),
+    *("imports", "notion-webhook-tokens.txt", "up.lock", "THIS-IS-A-DEMO.txt"),
 )
 
 

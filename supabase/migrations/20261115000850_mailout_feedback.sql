@@ -417,23 +417,3 @@ end $$;
 comment on function mailout_forget is 'Erases a person: another word stands wherever the address stood. Counts stay.';
 
 -- ── What `reconcile` asks ──
-
-create or replace function mailout_usage_drift() returns jsonb
-language sql stable set search_path = public set statement_timeout = '60s' as $$
-    with charged as (
-        select company_id as company, 'hour' as kind, charged_hour as key, count(*) as n
-        from email_outbox where charged_hour is not null group by 1, 3
-        union all
-        select company_id, 'day', charged_day, count(*) from email_outbox where charged_day is not null group by 1, 3
-    ), expected as (
-        select company as scope, kind, key, n from charged
-        union all
-        select 'all', kind, key, sum(n) from charged group by kind, key
-    )
-    select coalesce(jsonb_agg(jsonb_build_object(
-        'scope', e.scope, 'kind', e.kind, 'key', e.key, 'counted', coalesce(u.n, 0), 'charged', e.n)
-        order by e.scope, e.kind, e.key), '[]')
-    from expected e left join usage u on u.scope = e.scope and u.kind = e.kind and u.key = e.key
-    where coalesce(u.n, 0) < e.n
-$$;
-comment on function mailout_usage_drift is 'Counters that say less than the messages charged to them. A row knows its last attempt only, so more is no drift.';

@@ -268,6 +268,23 @@ create or replace view read_usage with (security_invoker = true) as
 select scope, kind, key, n from usage;
 comment on view read_usage is 'How many attempts were begun, by minute, hour and day.';
 
+create or replace view read_usage_drift with (security_invoker = true) as
+with charged (company, kind, key, n) as (
+    select company_id, 'hour', charged_hour, count(*) from email_outbox
+    where charged_hour is not null group by company_id, charged_hour
+    union all
+    select company_id, 'day', charged_day, count(*) from email_outbox
+    where charged_day is not null group by company_id, charged_day
+), expected (scope, kind, key, n) as (
+    select company, kind, key, n from charged
+    union all
+    select 'all', kind, key, sum(n)::bigint from charged group by kind, key
+)
+select e.scope collate "C" as scope, e.kind collate "C" as kind, e.key collate "C" as key, coalesce(u.n, 0) as counted, e.n as charged
+from expected e left join usage u on u.scope = e.scope and u.kind = e.kind and u.key = e.key
+where coalesce(u.n, 0) < e.n;
+comment on view read_usage_drift is 'Counters that say less than the messages charged to them. A row knows its last attempt only, so more is no drift.';
+
 create or replace view read_pace with (security_invoker = true) as
 select scope, next_at, factor, factor_at, first_day from pace;
 comment on view read_pace is 'The pacer of each account, and when its warm-up began.';
@@ -380,6 +397,10 @@ comment on view read_mailout_counts is 'How a mailout stood at each look.';
 create or replace view read_acts with (security_invoker = true) as
 select id, at, who, what, about from dashboard_acts;
 comment on view read_acts is 'What people did on the dashboard.';
+
+create or replace view read_ended_logins with (security_invoker = true) as
+select id, ends_at from ended_logins;
+comment on view read_ended_logins is 'Sessions of the dashboard that were signed out of.';
 
 create or replace view read_notes with (security_invoker = true) as
 select name, at, value from dashboard_notes;

@@ -109,7 +109,7 @@ def measured(client: httpx.Client, page: str) -> tuple[float, float]:
 def signed_in(store: SqliteStore, home: Path) -> Iterator[httpx.Client]:
     settings = Settings(
         mailout_home=home,
-        admin_password=PASSWORD,  # type: ignore[arg-type]
+        admin_password=PASSWORD,
         send_timezone="Europe/Lisbon",
         org_name="Harbour Association",
     )

@@ -191,7 +191,7 @@ def _sent(store: SqliteStore, n: int) -> list[tuple[str, Attempt]]:
     store.start(id, "bench")
     session = store.open_session(id, worker="bench", transport="folder", lease=600)
     attempts: list[tuple[str, Attempt]] = []
-    pace, step, results, cursor = Pace("bench", 0.0), 0, [], 0
+    pace, step, results, cursor = Pace("bench", 0.0), 0, list[Any](), 0
     while True:
         step += 1
         reply = store.step(Step(session, step, 600, pace, results=results, want=2000, cursor=cursor))

@@ -130,5 +130,5 @@ def _http(folder: Path) -> Iterator[Store | None]:
 def keep_commits() -> None:
     with psycopg.connect(server(), autocommit=True) as admin:
         for setting in ("fsync", "full_page_writes", "synchronous_commit"):
-            admin.execute(f"alter system reset {setting}")  # type: ignore[call-overload]
+            admin.execute(f"alter system reset {setting}")
         admin.execute("select pg_reload_conf()")

@@ -10,6 +10,7 @@ from typing import Any
 
 from mailout.insight.page_status import report_rows
 from mailout.outbox.delivery.states import COLUMN_OF, Column, State
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import queue_rows
 from tests.chaos.places import Place, still_open
 from tests.chaos.verdict import Verdict, balances, is_told_rightly
@@ -24,7 +25,7 @@ def judge(place: Place, hits: int) -> Verdict:
     with closing(place.store()) as store:
         mailouts, drift, untold = (
             queue_rows.mailouts(store),
-            list(store.usage_drift()),
+            list(feedback_rows.usage_drift(store)),
             report_rows.due_reports(store),
         )
     missing = [email for email in place.job.emails if email not in states]

@@ -161,7 +161,7 @@ class Place:
                 db.row_factory = sqlite3.Row
                 return [dict(row) for row in db.execute(sql)]
         with psycopg.connect(where, row_factory=dict_row) as connection:
-            return connection.execute(sql).fetchall()  # type: ignore[call-overload,no-any-return]
+            return connection.execute(sql).fetchall()
 
     def states(self) -> dict[str, State]:
         found = self.rows("select email, state from email_outbox")

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,7 +107,7 @@ def run_scenes(scenes: Sequence[Scene], folder: Path, lanes: Mapping[str, int] =
     impossible = {scene.row.name: scene.row for scene in scenes if not scene.row.possible()}
     asked = [scene for scene in scenes if scene.row.name not in impossible]
     run = Run(len(asked), impossible=list(impossible.values()))
-    local, stages, lock = threading.local(), [], threading.Lock()
+    local, stages, lock = threading.local(), list[Any](), threading.Lock()
 
     def play(scene: Scene) -> Played:
         if not hasattr(local, "stage"):

@@ -31,13 +31,13 @@ STRIKES = tuple(
 STANDSTILL = 4.0
 OFTEN = 0.1
 """Seconds between two looks at the store: those who send need the time more."""
-SETTINGS = {"API_TOKEN": API_TOKEN, "ADMIN_PASSWORD": PASSWORD, "LOCK_SECONDS": "12"}
+SETTINGS: dict[str, Any] = {"API_TOKEN": API_TOKEN, "ADMIN_PASSWORD": PASSWORD, "LOCK_SECONDS": "12"}
 
 
 @contextmanager
 def under_up(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place]:
     """SQLite, or Supabase's HTTP API over a real Postgres."""
-    rate = {"SEND_RATE_PER_SEC": "8" if mode == "bulk" else "2.5"}
+    rate: dict[str, Any] = {"SEND_RATE_PER_SEC": "8" if mode == "bulk" else "2.5"}
     if store == "sqlite":
         yield stage.place(mode, store, people, **SETTINGS, **rate)
         return
@@ -45,7 +45,7 @@ def under_up(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place
     with supabase(folder, f"lite_{stage.name}") as lite:
         own = Stage(stage.folder, f"{stage.name}_up", address=lite.database, seed=stage.seed)
         try:
-            told = {"SUPABASE_URL": lite.url, "SUPABASE_SERVICE_ROLE_KEY": SECRET}
+            told: dict[str, Any] = {"SUPABASE_URL": lite.url, "SUPABASE_SERVICE_ROLE_KEY": SECRET}
             yield own.place(mode, store, people, **SETTINGS, **rate, **told)
         finally:
             own.close()

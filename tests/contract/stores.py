@@ -12,6 +12,7 @@ from mailout.base.clock import SystemClock
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.postgres import PostgresFactory, open_postgres
+from tests.new_sqlite import open_new
 
 
 class StoreFactory(Protocol):
@@ -67,7 +68,7 @@ class SqliteFactory:
             connection.close()
 
     def open_again(self) -> Store:
-        store = SqliteStore(self._path, self._clock)
+        store = open_new(self._path, self._clock)
         self._open.append(store)
         return store
 

@@ -215,7 +215,7 @@ class Sending(RuleBasedStateMachine):
 
 def test_the_ledger_balances_whatever_senders_and_people_do(factory: StoreFactory) -> None:
     run_state_machine_as_test(
-        lambda: Sending(factory),
+        lambda: Sending(factory),  # type: ignore[arg-type]  # it is only called
         settings=settings(
             max_examples=40,
             stateful_step_count=30,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def driven(factory: StoreFactory, folder: Path, clock: FakeClock, **settings: str) -> Drive:
+def driven(factory: StoreFactory, folder: Path, clock: FakeClock, **settings: Any) -> Drive:
     return drive(folder / "home", clock, store=factory.make(clock), **settings)
 
 

@@ -49,7 +49,7 @@ def test_it_has_counters_of_its_own(store: Store) -> None:
     assert list(outbox_rows.begun_since(store, 0.0, rehearsal=True)) == [], (
         "what is given back is given back there"
     )
-    assert store.usage_drift() == []
+    assert feedback_rows.usage_drift(store) == []
     real = mailout(store, ANN, BOB)
     assert Sender(store, real).begin(2, buckets=buckets(NOON, hour=2)), "the limit is untouched"
 

@@ -122,9 +122,9 @@ def test_a_publishable_key_cannot_call_it(role: str) -> None:
     """It reads every view: whoever could call it would have every address."""
     call = "select mailout_select('read_subscribers', '[\"email\"]', '[]', '[\"email\"]', false, null, 1)"
     with psycopg.connect(migrated()) as connection:
-        connection.execute(f"set role {role}")  # type: ignore[arg-type]
+        connection.execute(f"set role {role}")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute(call)  # type: ignore[arg-type]
+            connection.execute(call)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def store(address: str) -> Iterator[SupabaseStore]:
 
 def _rows(admin: psycopg.Connection[Any], email: str) -> list[dict[str, Any]]:
     query = f"select {KEPT} from subscribers where lower(email) = lower(%s) order by email_norm nulls last"
-    return admin.execute(query, (email,)).fetchall()  # type: ignore[arg-type]
+    return admin.execute(query, (email,)).fetchall()
 
 
 @pytest.mark.parametrize("status", ["bounced", "unsubscribed"])
@@ -118,7 +118,7 @@ def test_of_what_a_form_writes_the_address_and_the_attributes_stay_and_nothing_e
     assert {"id", "hard_status", "hard_status_at", "ocd_ids", "status"} <= set(names)
     admin.execute("insert into subscribers (email) values ('plain@example.org')")
     form.execute(
-        f"insert into subscribers (email, attributes, {', '.join(names)})"  # type: ignore[arg-type]
+        f"insert into subscribers (email, attributes, {', '.join(names)})"
         f" values (%s, %s{', %s' * len(names)})",
         ["new@example.org", Jsonb({"name": "Nia"}), *(WRITTEN[one["type"]] for one in columns)],
     )
@@ -252,7 +252,7 @@ def test_the_answer_does_not_tell_who_is_on_the_list(
     for email in ("known@example.org", "left@example.org", "stranger@example.org"):
         values = [value.format(email) for value in columns.values()]
         query = f"insert into subscribers ({', '.join(columns)}) values ({', '.join(['%s'] * len(values))})"
-        answers.add(form.execute(query, values).statusmessage)  # type: ignore[arg-type]
+        answers.add(form.execute(query, values).statusmessage)
     assert answers == {"INSERT 0 1"}
 
 
@@ -262,7 +262,7 @@ def test_the_row_of_somebody_who_left_has_no_id_that_can_be_calculated(
     """Who offers that id would learn from the conflict that the address is known."""
     store.unsubscribe("left@example.org", None)
     for parts in ("'subscriber', 'left@example.org'", "'left@example.org'"):
-        (row,) = admin.execute(f"select mailout_uuid({parts})::text as id").fetchall()  # type: ignore[arg-type]
+        (row,) = admin.execute(f"select mailout_uuid({parts})::text as id").fetchall()
         taken = form.execute(
             "insert into subscribers (id, email) values (%s, 'new@example.org')", (row["id"],)
         )
@@ -288,7 +288,7 @@ def test_an_update_leaves_alone_what_is_not_the_forms_to_say(
 ) -> None:
     admin.execute("insert into subscribers (email) values ('ann@example.org')")
     before = _rows(admin, "ann@example.org")
-    form.execute(f"update subscribers set {change}")  # type: ignore[arg-type]
+    form.execute(f"update subscribers set {change}")
     assert _rows(admin, "ann@example.org") == before
 
 

@@ -160,7 +160,7 @@ def test_a_result_that_had_to_wait_tells_when_it_was_known(
     first, second = sender.begin(2)
     factory.set_now(NOON + 5.0)
     sender.step(results=[result(first, state, age=1.5), result(second, state, age=60.0)])
-    moments = [outbox_rows.message(store, one.attempt.id)[column] for one in (first, second)]
+    moments = [outbox_rows.message(store, one.attempt.id).get(column) for one in (first, second)]
     assert moments == [NOON + 3.5, NOON]  # never before its attempt
 
 

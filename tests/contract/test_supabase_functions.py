@@ -52,7 +52,7 @@ def test_the_table_of_states_is_pythons(admin: psycopg.Connection[Any]) -> None:
 
 def test_the_ledgers_columns_are_pythons(admin: psycopg.Connection[Any]) -> None:
     for state in State:
-        (column,) = admin.execute("select mailout_column(%s)", (state.value,)).fetchone() or ()
+        (column,) = admin.execute("select mailout_column(%s)", (state.value,)).fetchone()
         assert column == COLUMN_OF.get(state)
 
 

@@ -14,10 +14,10 @@ from pydantic import SecretStr
 from gateway.dashboard import login
 from gateway.dashboard.desk import Desk
 from gateway.dashboard.login import local_path
-from gateway.dashboard.sessions import COOKIE, LASTS, Role, Sessions
+from gateway.dashboard.sessions import COOKIE, LASTS, LOOK_SECONDS, Role, Sessions, SignedOut
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import Views
-from gateway.dashboard.wrong_passwords import (
+from gateway.wrong_passwords import (
     MANY_OVER_ALL,
     MOST_FROM_ONE,
     QUARTER,
@@ -94,6 +94,30 @@ def test_in_and_out(dashboard: Site) -> None:
     assert dashboard.client.get("/").status_code == 303
 
 
+def test_whoever_signs_out_leaves_no_cookie_behind_that_still_opens_the_door(dashboard: Site) -> None:
+    """A copy of the cookie, taken from a shared computer, must not work for the rest of twelve hours."""
+    dashboard.sign_in()
+    copied = {"Cookie": f"{COOKIE}={dashboard.client.cookies[COOKIE]}"}
+    assert dashboard.act("/logout").url.path == "/login"
+    for page in ("/", "/people", "/live"):
+        assert httpx.get(f"{dashboard.address}{page}", headers=copied, trust_env=False).status_code == 303
+    assert dashboard.sign_in().status_code == 303
+    assert dashboard.client.get("/").status_code == 200, "a new session is another one"
+
+
+def test_every_gateway_learns_within_seconds_that_somebody_signed_out(dashboard: Site) -> None:
+    clock = [0.0]
+    session = Sessions(SecretStr(ADMIN)).read(Sessions(SecretStr(ADMIN)).begin(Role.ADMIN))
+    assert session is not None
+    here = SignedOut(dashboard.store)
+    elsewhere = SignedOut(dashboard.store, lambda: clock[0])
+    assert not elsewhere.has(session)
+    here.end(session)
+    assert here.has(session)
+    clock[0] += LOOK_SECONDS
+    assert elsewhere.has(session)
+
+
 def test_behind_tls_the_cookie_never_goes_over_plain_http(dashboard: Site) -> None:
     headers = {"x-forwarded-proto": "https"}
     answer = dashboard.client.post("/login", data={"password": ADMIN}, headers=headers)
@@ -117,12 +141,12 @@ def test_ten_wrong_passwords_and_the_address_waits(dashboard: Site) -> None:
 
 def test_a_guess_that_is_slowed_down_is_counted_with_those_that_came_meanwhile(dashboard: Site) -> None:
     """Else as many guesses as there are connections would be looked at together."""
-    wrong = WrongPasswords()
 
     async def meanwhile(_: float) -> None:
         for _ in range(MOST_FROM_ONE):
             wrong.one_more("127.0.0.1")
 
+    wrong = WrongPasswords(sleep=meanwhile)
     desk = Desk(
         settings=Settings(mailout_home=dashboard.home),
         store=dashboard.store,
@@ -130,11 +154,12 @@ def test_a_guess_that_is_slowed_down_is_counted_with_those_that_came_meanwhile(d
         zone=UTC,
         views=Views(UTC, None, rehearses=True),
         sessions=Sessions(SecretStr(ADMIN)),
+        signed_out=SignedOut(dashboard.store),
         wrong=wrong,
         used=UsedPages(dashboard.store, has_producer=False, rehearses=True),
     )
     app = FastAPI()
-    app.include_router(login.router(desk, meanwhile))
+    app.include_router(login.router(desk))
     with served(app) as client:
         assert client.post("/login", data={"password": ADMIN}).status_code == 429
 

@@ -18,6 +18,7 @@ from mailout.letters.audience.port import SubscriberRow
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 from tests.e2e.supabase_lite.server import Lite, running
+from tests.new_sqlite import open_new
 from tests.warm_commands import run_command
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -80,7 +81,7 @@ class Commands:
         return sorted(self.home.glob("outbox/*/*.eml"))
 
     def store(self) -> SqliteStore:
-        return SqliteStore(self.home / "mailout.db", SystemClock())
+        return open_new(self.home / "mailout.db", SystemClock())
 
 
 @pytest.fixture(scope="session")

@@ -317,7 +317,7 @@ def test_a_single_mail_in_doubt_is_settled_by_its_id(mailout: Commands) -> None:
     content = Content("Your receipt", "<p>Thank you</p>", "Thank you")
     mailout.home.mkdir()
     with closing(mailout.store()) as store:
-        who = {"company_id": "acme", "request_id": "a request", "email": "ana@example.org"}
+        who: dict[str, Any] = {"company_id": "acme", "request_id": "a request", "email": "ana@example.org"}
         store.accept_single_mails([SingleMail(id=id, **who, content=content, is_rehearsal=True)])
         sender = Sender(store, None)
         sender.step(results=[result(sender.begin_one(), State.UNKNOWN)])

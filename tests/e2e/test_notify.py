@@ -79,7 +79,7 @@ def test_it_sends_as_they_come_and_ends_when_it_is_asked_to(notify: Place) -> No
     process = notify.start("--db", "producer.db", "--in-place")
     for n in range(2):
         notify.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)})
-        assert wait_for(lambda n=n: notify.mails() == n + 1, process)
+        assert wait_for(lambda n=n: notify.mails() == n + 1, process)  # type: ignore[misc]
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, output

@@ -76,7 +76,7 @@ def test_killed_on_the_way_the_same_command_completes_it(new_machine: NewMachine
     for more in (1, 20, 33):
         process = here.send()
         target = len(here.files()) + more
-        assert wait_for(lambda target=target: len(here.files()) >= target, process)
+        assert wait_for(lambda target=target: len(here.files()) >= target, process)  # type: ignore[misc]
         end(process, signal.SIGKILL)
     here.finish()
     nobody_twice_and_nobody_lost(here, here.accepted(), unknown=3)  # at most the call that was killed

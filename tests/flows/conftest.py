@@ -17,6 +17,7 @@ from mailout.base.settings import load_settings
 from mailout.letters.audience.port import SubscriberRow
 from tasks.logs import OURS, PREFECTS
 from tests.environment import SENDER
+from tests.new_sqlite import prepare
 from tests.transports import Delivering
 
 
@@ -60,6 +61,8 @@ def engine_with(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
         chosen = load_settings(env=env | {name: str(value) for name, value in settings.items()})
         clock = clock or SystemClock()
         made = transport(chosen.mailout_home / "outbox", clock)
+        if not engines:
+            prepare(chosen.mailout_home / "mailout.db")
         engine = wiring.build(chosen, clock, transport=made)
         engines.append(engine)
         emails = ("ana@example.org", "bo@example.org", "cy@example.org")

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from mailout.app import wiring
 from mailout.outbox.delivery.protocol import Ledger
 from tasks import delivery
 
@@ -24,7 +25,7 @@ def test_mail_goes_on_while_prefect_does_not_answer(monkeypatch: pytest.MonkeyPa
     moments = iter((0.0, 10.0, 20.0))
     clock = SimpleNamespace(monotonic=lambda: next(moments))
     monkeypatch.setattr(delivery, "update_progress_artifact", update)
-    monkeypatch.setattr(delivery.wiring, "engine", lambda: SimpleNamespace(clock=clock))
+    monkeypatch.setattr(wiring, "engine", lambda: SimpleNamespace(clock=clock))
     progress = delivery.Progress()
     progress._artifact = uuid4()
     for sent in (1, 2, 3):

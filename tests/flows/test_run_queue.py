@@ -39,7 +39,7 @@ def test_a_page_that_is_ready_is_sent_within_a_minute_and_once(
     assert len(mails(engine)) == 3
     written = [call["body"]["properties"] for call in stub.calls("PATCH")]
     assert [values["status"]["status"]["name"] for values in written] == ["Sending", "Send"]
-    engine.pages.reporter.close()  # type: ignore[union-attr]
+    engine.pages.reporter.close()  # type: ignore[attr-defined]
 
 
 def test_a_request_whose_event_was_lost_is_found_by_the_queue_and_once(
@@ -103,4 +103,4 @@ def test_a_draft_that_a_webhook_names_stays_a_draft(
     stub.load(workspace(pages={LETTER: mailout_page("Hello", "Ready")}, blocks={LETTER: [p("Words")]}))
     assert run(send_mailout, LETTER, None, True).name == "Completed"
     assert len(mails(engine)) == 3
-    engine.pages.reporter.close()  # type: ignore[union-attr]
+    engine.pages.reporter.close()  # type: ignore[attr-defined]

@@ -53,7 +53,7 @@ def steps_of(run_id: Any, most: int = len(STEPS)) -> Sequence[TaskRun]:
         return len(found) >= most and all(one.start_time for one in found)
 
     wait_for(all_there, "the steps are written down")
-    return sorted(found, key=lambda one: one.start_time)  # type: ignore[arg-type,return-value]
+    return sorted(found, key=lambda one: one.start_time)
 
 
 def below(run_id: Any) -> list[FlowRun]:
@@ -61,7 +61,7 @@ def below(run_id: Any) -> list[FlowRun]:
     chosen = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[run_id]))
     with get_client(sync_client=True) as client:
         found = client.read_flow_runs(flow_run_filter=chosen)
-    return sorted(found, key=lambda one: one.start_time)  # type: ignore[arg-type,return-value]
+    return sorted(found, key=lambda one: one.start_time)
 
 
 def name_of(run_id: Any) -> str:

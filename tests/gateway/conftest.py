@@ -20,6 +20,7 @@ from mailout.base.settings import Settings
 from mailout.outbox.feedback.sns import public_key
 from tests.clocks import NOON, FakeClock
 from tests.gateway.serving import served
+from tests.new_sqlite import open_new
 from tests.sns_messages import CERTIFICATE_URL, TOPIC, signer
 
 SECRET = "the secret of these tests"
@@ -56,7 +57,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: FakeClock) -> Iterator[SqliteStore]:
-    opened = SqliteStore(tmp_path / "mailout.db", clock)
+    opened = open_new(tmp_path / "mailout.db", clock)
     yield opened
     opened.close()
 

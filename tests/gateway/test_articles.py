@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.dashboard.wrong_passwords import MOST_FROM_ONE
+from gateway.articles import MOST_ERRORS
+from gateway.wrong_passwords import MANY_OVER_ALL, MOST_FROM_ONE, SLOW_SECONDS, WrongPasswords
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.kinds.articles.order import ArticleOrder
@@ -74,6 +75,51 @@ def test_after_too_many_wrong_passwords_the_right_one_is_not_told_from_a_guess(
     assert queue_rows.asked(store, 0) == []
 
 
+def test_guesses_here_and_at_the_login_are_counted_together(gateway: Any) -> None:
+    """It is one password: two counters would give twice the guesses."""
+    for n in range(MOST_FROM_ONE):
+        if n % 2:
+            assert gateway.post("/login", data={"password": f"guess {n}"}).status_code == 401
+        else:
+            assert gateway.post("/articles/send", json={"admin_password": f"guess {n}"}).status_code == 401
+    assert gateway.post("/login", data={"password": PASSWORD}).status_code == 429
+    assert gateway.post("/articles/send", json=WANTED, headers=BEARER).status_code == 429
+
+
+def test_many_guesses_from_everywhere_slow_this_down_as_the_login_is(
+    open_gateway: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    wrong = WrongPasswords(sleep=sleep)
+    monkeypatch.setattr("gateway.app.WrongPasswords", lambda: wrong)
+    gateway = open_gateway(admin_password=PASSWORD)
+    for n in range(MANY_OVER_ALL):
+        wrong.one_more(f"192.0.2.{n}")
+    gateway.post("/articles/send", json=WANTED, headers=BEARER)
+    gateway.post("/login", data={"password": PASSWORD})
+    assert slept == [SLOW_SECONDS, SLOW_SECONDS]
+
+
+def test_who_is_shut_out_or_has_no_password_is_not_read(gateway: Any) -> None:
+    """A body costs time to read: only after lock-out and password, and never a long one."""
+    assert gateway.post("/articles/send", content=b"{" * 70_000).status_code == 413
+    long, wrong = b"x" * 900_000, {"Authorization": "Bearer wrong"}
+    assert gateway.post("/articles/send", content=long, headers=wrong).status_code == 401
+    assert gateway.post("/articles/send", content=long, headers=BEARER).status_code == 413
+    for _ in range(MOST_FROM_ONE):
+        gateway.post("/articles/send", headers=wrong)
+    assert gateway.post("/articles/send", content=long).status_code == 429
+
+
+def test_of_many_wrong_fields_a_few_are_named(gateway: Any) -> None:
+    many = WANTED | {f"field{n}": 1 for n in range(1_000)}
+    assert len(gateway.post("/articles/send", json=many, headers=BEARER).json()["details"]) == MOST_ERRORS
+
+
 def test_without_a_password_on_the_server_nobody_gets_in_and_it_says_why(open_gateway: Open) -> None:
     answer = open_gateway().post("/articles/send", json=WANTED, headers=BEARER)
     assert answer.status_code == 503
@@ -123,6 +169,20 @@ def test_what_is_wrong_is_said_field_by_field(
     assert (answer.status_code, answer.json()["code"]) == (400, "VALIDATION_ERROR")
     assert field in answer.json()["details"]
     assert queue_rows.asked(store, 0) == []
+
+
+def test_a_batch_id_that_is_asked_for_again_with_another_filter_is_refused_at_the_door(
+    gateway: Any, store: SqliteStore
+) -> None:
+    """No flow has taken the first up yet: the second was answered 202, and dropped."""
+    assert gateway.post("/articles/send", json=WANTED, headers=BEARER).status_code == 202
+    other = WANTED | {"audience_filter": {"list": "general"}, "actor": "ben"}
+    for _ in range(2):
+        refused = gateway.post("/articles/send", json=other, headers=BEARER)
+        assert (refused.status_code, refused.json()["code"]) == (409, "BATCH_USED")
+    again = gateway.post("/articles/send", json=WANTED, headers=BEARER)
+    assert (again.status_code, again.json()["data"]["new"]) == (202, False)
+    assert len(queue_rows.asked(store, 0)) == 1
 
 
 @pytest.mark.parametrize("body", ["", "[]", "{", "null"])

@@ -11,16 +11,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import starlette.requests
 
 from gateway.access import WRONG_A_MINUTE
 from gateway.refusals import LINES, RefusalLog
-from gateway.server import FILES_FOR_OURSELVES, MOST_HEADER_BYTES, LimitedProtocol, Limits, site_of
+from gateway.server import (
+    FILES_FOR_OURSELVES,
+    MOST_HEADER_BYTES,
+    LimitedProtocol,
+    Limits,
+    SlowReader,
+    site_of,
+)
 from mailout.adapters.sqlite import SqliteStore
 from mailout.outbox.queue.port import Request
 from tests.clocks import FakeClock
@@ -172,6 +181,86 @@ def test_headers_without_an_end_are_refused(open_gateway: Open, endless: bytes) 
         for _ in range(200):
             client.sendall(b"a" * MOST_HEADER_BYTES)
         raise AssertionError("13 MB of headers were taken")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GET /health HTTP/1.1\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost:\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: a/b@c\r\n\r\n",
+        b"GET /health HTTP/1.0\r\n\r\n",
+        b"GET /health HTTP/0.9\r\nHost: a\r\n\r\n",
+        b"GET /health\r\n\r\n",
+    ],
+)
+def test_a_request_that_a_proxy_could_understand_otherwise_is_refused(open_gateway: Open, raw: bytes) -> None:
+    with connect(open_gateway()) as client:
+        client.sendall(raw)
+        assert all_of(client).startswith(b"HTTP/1.1 400")
+
+
+def test_who_does_not_read_an_answer_is_cut_off(
+    open_gateway: Open, tmp_path: Path, said: pytest.LogCaptureFixture
+) -> None:
+    """30 MB a connection that nobody reads would hold memory and files for as long as somebody likes."""
+    name = "0" * 64 + ".png"
+    (tmp_path / "media").mkdir()
+    with (tmp_path / "media" / name).open("wb") as file:
+        file.truncate(30_000_000)
+    limits = Limits(stalled_seconds=0.3)
+    gateway = open_gateway(limits=limits)
+    with connect(gateway) as idle:
+        idle.sendall(f"GET /media/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert idle.recv(1) == b"H"
+        for _ in range(int(PATIENCE * 100)):
+            if not limits.held.total():
+                break
+            time.sleep(0.01)
+        assert not limits.held.total()
+        assert len(all_of(idle)) < 30_000_000
+    assert "it did not read its answer" in said.text
+
+
+def test_a_slow_reader_keeps_its_connection_as_long_as_it_takes_something() -> None:
+    """Else a picture would never arrive over a bad connection."""
+    waiting, looks, cut = [0], list[Callable[[], None]](), list[bool]()
+
+    class Transport:
+        def get_write_buffer_size(self) -> int:
+            return waiting[0]
+
+    def later(seconds: float, look: Callable[[], None]) -> Any:
+        looks.append(look)
+
+    reader = SlowReader(Transport(), later, 15.0, lambda: cut.append(True))  # type: ignore[arg-type]
+    for size in (0, 0, 60_000, 59_999, 20_000, 1):
+        waiting[0] = size
+        looks.pop()()
+    reader.took_some()  # all of it, and more was written
+    for size in (60_000, 59_000):
+        waiting[0] = size
+        looks.pop()()
+    assert not cut
+    looks.pop()()
+    assert cut
+    assert not looks, "it is looked at no more"
+
+
+def test_a_cookie_of_somebody_elses_that_is_too_long_is_not_read(
+    open_gateway: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    parse = starlette.requests.cookie_parser
+    monkeypatch.setattr(starlette.requests, "cookie_parser", lambda text: read.append(text) or parse(text))
+    gateway = open_gateway(admin_password="the administrator's words")
+    assert gateway.get("/login", headers={"Cookie": "a=" + "b" * 5_000}).status_code == 200
+    assert gateway.get("/login", headers=[("Cookie", "a=" + "b" * 2_500)] * 2).status_code == 200
+    assert read == []
+    assert gateway.get("/login", headers={"Cookie": "a=" + "b" * 2_500}).status_code == 200
+    assert read
 
 
 def test_answers_leave_at_once(open_gateway: Open) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -56,7 +58,7 @@ def test_the_description_is_true(
         suppress_health_check=list(HealthCheck),
     )
     @given(case=schema[path][method].as_strategy())
-    def run(case: schemathesis.Case) -> None:
+    def run(case: schemathesis.Case[Any]) -> None:
         case.call_and_validate(
             base_url=address,
             headers={"Authorization": f"Bearer {token}", "X-Request-Id": "test"},

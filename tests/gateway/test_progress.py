@@ -244,7 +244,7 @@ def test_a_stream_that_can_tell_nothing_any_more_ends_and_the_next_one_looks_aga
 ) -> None:
     """A dashboard would show yesterday's counts for ever, kept alive by comments."""
     monkeypatch.setattr("gateway.stream.STILL_HERE_SECONDS", 0.01)
-    looks = iter([ZeroDivisionError("unforeseen"), {"sent": 1}])
+    looks: Iterator[Any] = iter([ZeroDivisionError("unforeseen"), {"sent": 1}])
 
     def look() -> dict[str, int]:
         found = next(looks)

@@ -7,6 +7,7 @@ import hmac
 import json
 import logging
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from gateway.access import same
+from gateway.access import WRONG_A_MINUTE, same
+from gateway.notion_handshakes import FILE
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
@@ -281,20 +283,48 @@ def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
         yield caplog
 
 
-def test_the_handshakes_token_is_in_the_log_and_nowhere_else(
-    open_gateway: Open, store: SqliteStore, said: pytest.LogCaptureFixture
+def test_the_handshakes_token_is_in_a_file_of_ours_and_nowhere_else(
+    open_gateway: Open, store: SqliteStore, tmp_path: Path, said: pytest.LogCaptureFixture
 ) -> None:
     gateway = open_gateway()
     answer = gateway.post("/webhooks/notion", json={"verification_token": "secret_abcdefgh"})
     assert (answer.status_code, "secret_abcdefgh" in answer.text) == (200, False)
-    assert "secret_abcdefgh" in said.text
+    kept = tmp_path / FILE
+    assert kept.read_text() == "secret_abcdefgh (from 127.0.0.1)\n"
+    assert kept.stat().st_mode & 0o077 == 0
+    assert str(kept) in said.text
+    assert "secret_abcdefgh" not in said.text
     assert queue_rows.asked(store, waiting=0) == []
+
+
+def test_a_flood_of_handshakes_is_one_line_and_hides_nobody_elses_token(
+    open_gateway: Open, tmp_path: Path, said: pytest.LogCaptureFixture
+) -> None:
+    gateway = open_gateway(trusted_proxies="127.0.0.1")
+    gateway.post(
+        "/webhooks/notion",
+        json={"verification_token": "secret_of_notion"},
+        headers={"X-Forwarded-For": "192.0.2.1"},
+    )
+    codes = [
+        gateway.post(
+            "/webhooks/notion",
+            json={"verification_token": f"adopt_me_{n}"},
+            headers={"X-Forwarded-For": "198.51.100.1"},
+        ).status_code
+        for n in range(3 * WRONG_A_MINUTE)
+    ]
+    assert codes == [200] * WRONG_A_MINUTE + [429] * 2 * WRONG_A_MINUTE
+    assert sum("asks to verify" in line for line in said.messages) == 1
+    assert "adopt_me" not in said.text
+    assert len(said.messages) == 2, "and one for all that were too many"
+    assert "secret_of_notion (from 192.0.2.1)" in (tmp_path / FILE).read_text()
 
 
 def test_a_strangers_handshake_cannot_put_his_words_into_the_log(
     gateway: httpx.Client, open_gateway: Open, said: pytest.LogCaptureFixture
 ) -> None:
-    """Once a token is set, another one in the log could only mislead."""
+    """Once a token is set, another one could only mislead."""
     gateway.post("/webhooks/notion", json={"verification_token": "secret_abcdefgh"})
     assert "secret_abcdefgh" not in said.text
     for token in ("a\nERROR: call this number", "x" * 1000, None, 7):
@@ -305,4 +335,7 @@ def test_a_strangers_handshake_cannot_put_his_words_into_the_log(
 @pytest.mark.parametrize("body", [b"", b"\xff", b"7", b"[]", b"[" * 100_000, b'{"a":' * 100_000, b"{"])
 def test_no_body_is_an_error_of_ours(gateway: httpx.Client, body: bytes) -> None:
     """Notion pauses an automation whose endpoint fails; a stranger should not be able to fill our log."""
-    assert gateway.post("/webhooks/notion", content=body).status_code == 400
+    signature = hmac.new(WEBHOOK_TOKEN.encode(), body, hashlib.sha256).hexdigest()
+    headers = {"X-Notion-Signature": f"sha256={signature}"}
+    assert gateway.post("/webhooks/notion", content=body, headers=headers).status_code == 400
+    assert gateway.post("/webhooks/notion", content=body).status_code in (400, 403, 413)

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.access import WRONG_A_MINUTE
 from gateway.looks import needs_a_sender
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.ids import uuid_of
@@ -187,7 +188,7 @@ def test_a_recipient_has_to_be_there(api: Api, company: Company, store: SqliteSt
     assert api.send(recipient={"externalId": "u-1", "email": "ANA@example.org"}).status_code == 202
     nobody = {"recipientId": uuid_of("nobody")}
     assert problem(api.send(recipient=nobody)) == (400, "RECIPIENT_NOT_FOUND", "recipient")
-    other = {"to": "bo@example.org", "recipient": {"recipientId": id}}
+    other: dict[str, Any] = {"to": "bo@example.org", "recipient": {"recipientId": id}}
     assert problem(api.send(**other)) == (400, "RECIPIENT_NOT_FOUND", "recipient")
     assert problem(company("zoo").send(recipient={"recipientId": id}))[1] == "RECIPIENT_NOT_FOUND"
     assert api.call("DELETE", "/v1/recipients/u-1").status_code == 204
@@ -350,6 +351,24 @@ def test_without_a_good_token_nobody_comes_in(api: Api, store: SqliteStore) -> N
         assert problem(answer)[:2] == (401, "UNAUTHORIZED")
         assert answer.headers["www-authenticate"] == "Bearer"
     assert not Sender(store, None).begin(9)
+
+
+def test_wrong_tokens_do_not_reach_the_store_after_429(
+    company: Company, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a stranger makes the store look things up as fast as he can ask; and whoever was let in before
+    must not be shut out by a stranger at the same address."""
+    api = company()
+    assert api.send().status_code == 202
+    asked: list[str] = []
+    look = companies.token
+    monkeypatch.setattr(companies, "token", lambda store, hash: asked.append(hash) or look(store, hash))
+    headers = [{"Authorization": f"Bearer mo_guess{n}"} for n in range(3 * WRONG_A_MINUTE)]
+    codes = [api.client.get("/v1/recipients/x", headers=one).status_code for one in headers]
+    assert codes == [401] * WRONG_A_MINUTE + [429] * 2 * WRONG_A_MINUTE
+    assert len(asked) == WRONG_A_MINUTE
+    monkeypatch.setattr("gateway.api.callers.KEPT_SECONDS", 0.0)
+    assert [api.send().status_code for _ in range(2)] == [202, 202]
 
 
 def test_a_revoked_token_is_wrong(api: Api, store: SqliteStore) -> None:

@@ -14,6 +14,7 @@ from gateway.looks import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT, START_S
 from gateway.watch import AT_MOST_EVERY, FIRST_REPEAT, LAST_REPEAT, Attention, Found, Look, Watch
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
+from mailout.base.clock import SystemClock
 from mailout.base.errors import StoreUnavailable
 from mailout.base.settings import Settings
 from mailout.insight.history import history_rows
@@ -165,7 +166,7 @@ def test_a_ready_page_wakes_the_queue(
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with notion_stub() as notion:
-        settings = Settings(notion_token=TOKEN, notion_base_url=notion.url, notion_db_mailouts=MAILOUTS)  # type: ignore[arg-type]
+        settings = Settings(notion_token=TOKEN, notion_base_url=notion.url, notion_db_mailouts=MAILOUTS)
         pages = wiring.notion_pages(settings, clock)
         assert pages is not None
         watched = Watched(store, clock, pages, mailout_home=tmp_path)
@@ -181,7 +182,7 @@ def test_drafts_and_ready_pages_are_kept_for_the_dashboard_and_wake_nobody(
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     other, sent = (f"{n}429989f-e8ac-4eff-bc8f-57f56486db54" for n in (3, 4))
     with notion_stub() as notion:
-        settings = Settings(notion_token=TOKEN, notion_base_url=notion.url, notion_db_mailouts=MAILOUTS)  # type: ignore[arg-type]
+        settings = Settings(notion_token=TOKEN, notion_base_url=notion.url, notion_db_mailouts=MAILOUTS)
         pages = wiring.notion_pages(settings, clock)
         assert pages is not None
         watched = Watched(store, clock, pages, mailout_home=tmp_path)
@@ -263,7 +264,7 @@ def test_a_look_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
             raise StoreUnavailable("away") if len(tries) == 1 else ZeroDivisionError
         return {"there": 0.0}
 
-    watching = Watch([Look("it", QUEUE_EVENT, 0.01, find)], wiring.SystemClock())
+    watching = Watch([Look("it", QUEUE_EVENT, 0.01, find)], SystemClock())
     watching.start(lambda event, payload: emitted.set())
     assert emitted.wait(300)
     watching.stop()
@@ -277,7 +278,7 @@ def test_the_gateway_tells_prefect_what_its_watch_finds_and_ends_in_time(open_ga
         return {}
 
     found = Look("it", QUEUE_EVENT, 0.01, lambda: {"there": 0.0})
-    watching = Watch([found, Look("SQS", EVENTS_EVENT, 0.0, never_answers)], wiring.SystemClock())
+    watching = Watch([found, Look("SQS", EVENTS_EVENT, 0.0, never_answers)], SystemClock())
     gateway = open_gateway(emitter=prefect.emitter(), watch=watching)
     wait_for(lambda: gateway.get("/health").is_success and prefect.events, "Prefect gets the event")
     assert prefect.events[0]["event"] == QUEUE_EVENT

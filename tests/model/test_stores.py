@@ -124,6 +124,6 @@ def test_a_store_does_what_the_model_does(factory: StoreFactory) -> None:
     store = factory.make(FakeClock())
     numbers = count(1)
     run_state_machine_as_test(
-        lambda: Senders(factory, store, numbers),
+        lambda: Senders(factory, store, numbers),  # type: ignore[arg-type]  # it is only called
         settings=settings(max_examples=60, stateful_step_count=25),
     )

@@ -9,7 +9,6 @@ from typing import Any
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.outbox.feedback.port import (
     Applied,
-    Drift,
     Effect,
     Forgotten,
     Reading,
@@ -48,9 +47,6 @@ class SupabaseFeedback:
     def forget(self, email_norm: str, instead: str) -> Forgotten:
         done = self.rpc("mailout_forget", {"address": email_norm, "instead": instead})
         return Forgotten(**{**done, "mailouts": tuple(sorted(done["mailouts"]))})
-
-    def usage_drift(self) -> Sequence[Drift]:
-        return [Drift(**values) for values in self.rpc("mailout_usage_drift", {})]
 
 
 def _reading(reading: Reading) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from mailout.insight.doctor.checks import Check, Level
 CLOCK_SECONDS = 2.0
 DISK_BYTES = 1_000_000_000
 SECRET_LENGTH = 16
+HTTP_COOKIES_MENDED = {(3, 11): (3, 11, 10), (3, 12): (3, 12, 6)}
 
 
 def settings_checks(settings: Settings) -> Iterator[Check]:
@@ -85,6 +86,17 @@ def _media(settings: Settings) -> Check:
     level: Level = "fail" if settings.mailout_transport == "ses" else "warn"
     remedy = "Set PUBLIC_URL (the gateway's address), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET."
     return Check("media", level, "pictures can be seen on this machine alone", remedy)
+
+
+def python_check(version: tuple[int, int, int]) -> Check:
+    """Known holes of Python itself that strangers can reach through the gateway."""
+    written = ".".join(map(str, version))
+    mended = HTTP_COOKIES_MENDED.get(version[:2])
+    if mended is None or version >= mended:
+        return Check("Python", "ok", written)
+    better = ".".join(map(str, mended))
+    message = f"{written} has known holes: a long cookie costs its http.cookies seconds (CVE-2024-7592)"
+    return Check("Python", "warn", message, f"Install Python {better} or newer, and make .venv again.")
 
 
 def clock_check(difference: float) -> Check:

@@ -55,6 +55,10 @@ class _Note(TypedDict):
     value: Sequence[Mapping[str, Any]]
 
 
+class _EndedLogin(TypedDict):
+    id: str
+
+
 class _Run(TypedDict):
     run_id: str
 
@@ -64,6 +68,7 @@ NOTIFICATIONS = View("read_notifications", NotificationMessage, ("key",))
 NOTIFICATION_STATES = View("read_notification_states", _StateCount, ("state", "is_rehearsal"))
 PEOPLE_COUNTS = View("read_people_counts", _Day, ("day",))
 MAILOUT_COUNTS = View("read_mailout_counts", _Moment, ("campaign_id", "at"))
+ENDED_LOGINS = View("read_ended_logins", _EndedLogin, ("id",))
 ACTS = View("read_acts", Act, ("id",))
 NOTES = View("read_notes", _Note, ("name",))
 REFUSALS = View("read_refusals", Refusal, ("path", "why"))
@@ -138,6 +143,11 @@ def acts(store: Reads, limit: int = 100) -> Sequence[Act]:
     return store.select(ACTS, order=["-id"], limit=limit)
 
 
+def login_ended(store: Reads, id: str) -> bool:
+    """Whether somebody signed out of this session of the dashboard."""
+    return first(store, ENDED_LOGINS, {"id": id}) is not None
+
+
 def written_pages(store: Reads) -> WrittenPages | None:
     """None: they were never read."""
     note = first(store, NOTES, {"name": WRITTEN_PAGES})
@@ -146,7 +156,8 @@ def written_pages(store: Reads) -> WrittenPages | None:
 
 def refusals(store: Reads, limit: int = 50) -> Sequence[Refusal]:
     """The latest first."""
-    return store.select(REFUSALS, order=["-last_at"], limit=limit)
+    found = store.select(REFUSALS, order=["-last_at"], limit=limit)
+    return sorted(found, key=lambda one: (-one.last_at, one.path, one.why))
 
 
 def run_of(store: Reads, mailout_id: str) -> str | None:

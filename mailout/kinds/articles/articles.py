@@ -122,11 +122,7 @@ class ArticleIntake:
             return None
         batch = article_rows.article_batch(self._store, mailout.id)
         if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
-            shown = ", ".join(f"{key}={value}" for key, value in batch.audience.items()) or "(none)"
-            raise BatchUsed(
-                f"This batch was asked for with the article {batch.article_key} and the filter {shown}.",
-                remedy="Ask for exactly the same, or give another send_batch_id.",
-            )
+            raise BatchUsed.for_other(batch.article_key, batch.audience)
         return mailout
 
     def id_of(self, order: ArticleOrder, slices: Sequence[Slice] | None = None) -> str:
@@ -239,3 +235,11 @@ class ArticleIntake:
 
 class BatchUsed(UsageError):
     """A batch id stands for one article and one audience."""
+
+    @classmethod
+    def for_other(cls, article_key: str, audience: Mapping[str, str]) -> BatchUsed:
+        shown = ", ".join(f"{key}={value}" for key, value in audience.items()) or "(none)"
+        return cls(
+            f"This batch was asked for with the article {article_key} and the filter {shown}.",
+            remedy="Ask for exactly the same, or give another send_batch_id.",
+        )

@@ -11,6 +11,7 @@ from mailout.outbox.delivery.port import Message, MessageEvent, MessageOutcome, 
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.states import State
 
+MESSAGES_A_PAGE = 1000
 FEW = frozenset({State.FAILED, State.VALIDATION_FAILED, State.UNKNOWN})
 """The states of `read_failed_messages`, which has an index of its own."""
 
@@ -85,7 +86,7 @@ def messages(
 def message_pages(store: Reads, mailout_id: str) -> Iterator[Sequence[Message]]:
     """All messages of a mailout by `seq`, a page at a time."""
     after = 0
-    while page := messages(store, mailout_id, after=after):
+    while page := messages(store, mailout_id, after=after, limit=MESSAGES_A_PAGE):
         yield page
         after = page[-1]["seq"]
 

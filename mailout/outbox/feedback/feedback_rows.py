@@ -9,7 +9,7 @@ from mailout.base.ids import message_id as id_of_message
 from mailout.base.select import Reads, View, among, every, first
 from mailout.outbox.delivery.outbox_rows import MESSAGES
 from mailout.outbox.delivery.states import State
-from mailout.outbox.feedback.port import DeliveryEvent, Doubts, InboxCounts, Waiting
+from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, InboxCounts, Waiting
 
 
 class InboxWaiting(TypedDict):
@@ -30,6 +30,7 @@ INBOX = View("read_inbox", InboxWaiting, ("waiting",))
 APPLIED = View("read_applied_events", InboxApplied, ("applied",))
 DELIVERY_EVENTS = View("read_delivery_events", DeliveryEvent, ("id",))
 DOUBTS = View("read_doubts", Doubts, ("unknown",))
+USAGE_DRIFT = View("read_usage_drift", Drift, ("scope", "kind", "key"))
 MAILOUT_IDS = View("read_mailouts", MailoutId, ("id",))
 
 
@@ -68,3 +69,8 @@ def mailed_since(store: Reads, email_norm: str, moment: float) -> bool:
 def doubts_open(store: Reads) -> Doubts:
     """UNKNOWN messages of all mailouts, and since when the oldest is."""
     return first(store, DOUBTS, {}) or Doubts()
+
+
+def usage_drift(store: Reads) -> Sequence[Drift]:
+    """Counters that say less than the messages charged to them: there should be none."""
+    return list(every(store, USAGE_DRIFT))

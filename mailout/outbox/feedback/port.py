@@ -249,10 +249,6 @@ class Feedback(Reads, Protocol):
         """
         ...
 
-    def usage_drift(self) -> Sequence[Drift]:
-        """Counters that say less than the messages charged to them: there should be none."""
-        ...
-
 
 class FeedbackStore(Feedback, Subscribers, Outbox, ErrorLog, Protocol):
     """What feedback reads and changes."""

@@ -24,7 +24,7 @@ def reconcile(
     provider; without an answer the last one holds."""
     reaped = reap()
     refresh_quota()
-    drift = tuple(store.usage_drift())
+    drift = tuple(feedback_rows.usage_drift(store))
     store.record_errors([ErrorRecord("usage_drift", _in_words(d), stage="delivery") for d in drift])
     return Reconciled(reaped, feedback_rows.doubts_open(store), drift)
 

@@ -71,7 +71,7 @@ def run_named(server: PrefectServer, name: str) -> dict[str, Any] | None:
 
 def state_of(server: PrefectServer, name: str) -> str | None:
     run = run_named(server, name)
-    return run and run["state_type"]
+    return run["state_type"] if run else None
 
 
 def heartbeats(server: PrefectServer, name: str) -> int:

@@ -6,6 +6,7 @@ import email
 import email.policy
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_a_trial_leaves_no_trace_on_a_page_that_is_no_test(commands: Commands, n
     ],
 )
 def test_what_must_not_be_sent_stops_before_the_first_mail_and_says_why(
-    commands: Commands, notion: Notion, blocks: list, subject: str, code: str
+    commands: Commands, notion: Notion, blocks: list[Any], subject: str, code: str
 ) -> None:
     notion.load(*blocks, subject=subject, status="Ready")
     ended = commands("send", PAGE, "--direct")
@@ -160,7 +161,7 @@ def test_notion_away_at_the_end_fails_nothing_and_is_told_later(commands: Comman
     assert notion.written()[-1] == {"status": "Draft"}
     assert report_rows.due_reports(engine.store) == {}
     engine.store.close()
-    engine.pages.reporter.close()
+    engine.pages.reporter.close()  # type: ignore[attr-defined]
 
 
 def test_a_page_without_a_token_is_a_setting_that_is_missing(commands: Commands) -> None:

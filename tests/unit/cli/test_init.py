@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.commands import init as command
 from cli.env_file import quoted, write_settings
 from mailout.base.settings import load_settings
 from tests.unit.cli.conftest import Run
@@ -68,7 +68,7 @@ def test_where_nobody_can_be_asked_it_names_the_options(
 def test_a_wrong_answer_is_asked_for_again(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = iter(["Club", "1 Quay", "nobody", "news@example.org", "Club", "me@example.org"])
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(command.typer, "prompt", lambda *_, **__: next(given))
+    monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(given))
     ended = run("init")
     assert "FROM_EMAIL: must be an e-mail address" in ended.err
     assert load_settings({}, folder / ".env").test_emails == "me@example.org"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
-from cli.commands import notion as command
 from mailout.base.settings import load_settings
 from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import id_of
@@ -36,7 +36,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is typed where the token is asked for, one answer a question."""
     answers: list[str] = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(command.typer, "prompt", lambda *_, **__: answers.pop(0))
+    monkeypatch.setattr(typer, "prompt", lambda *_, **__: answers.pop(0))
     return answers
 
 

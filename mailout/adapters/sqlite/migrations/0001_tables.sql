@@ -473,6 +473,11 @@ CREATE TABLE dashboard_acts (
     about TEXT NOT NULL DEFAULT ''
 );
 
+CREATE TABLE ended_logins (
+    id      TEXT PRIMARY KEY,  -- a hash of the cookie's text
+    ends_at REAL NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE dashboard_notes (
     name  TEXT PRIMARY KEY,
     at    REAL NOT NULL,

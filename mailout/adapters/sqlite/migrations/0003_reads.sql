@@ -71,6 +71,23 @@ FROM sender_sessions s LEFT JOIN campaign_queue q ON q.id = s.campaign_id;
 
 CREATE VIEW read_usage AS SELECT scope, kind, key, n FROM usage;
 
+-- A row remembers the buckets of its last attempt alone: a counter may say more than the rows, never less.
+CREATE VIEW read_usage_drift AS
+WITH charged (company, kind, key, n) AS (
+    SELECT company_id, 'hour', charged_hour, count(*) FROM email_outbox
+    WHERE charged_hour IS NOT NULL GROUP BY company_id, charged_hour
+    UNION ALL
+    SELECT company_id, 'day', charged_day, count(*) FROM email_outbox
+    WHERE charged_day IS NOT NULL GROUP BY company_id, charged_day
+), expected (scope, kind, key, n) AS (
+    SELECT company, kind, key, n FROM charged
+    UNION ALL
+    SELECT 'all', kind, key, sum(n) FROM charged GROUP BY kind, key
+)
+SELECT e.scope, e.kind, e.key, coalesce(u.n, 0) AS counted, e.n AS charged
+FROM expected e LEFT JOIN usage u ON u.scope = e.scope AND u.kind = e.kind AND u.key = e.key
+WHERE coalesce(u.n, 0) < e.n;
+
 CREATE VIEW read_pace AS SELECT scope, next_at, factor, factor_at, first_day FROM pace;
 
 CREATE VIEW read_quotas AS
@@ -143,6 +160,7 @@ WHERE q.archived_at IS NOT NULL;
 CREATE VIEW read_people_counts AS SELECT day, counts FROM people_counts;
 CREATE VIEW read_mailout_counts AS SELECT campaign_id, at, counts FROM mailout_counts;
 CREATE VIEW read_acts AS SELECT id, at, who, what, about FROM dashboard_acts;
+CREATE VIEW read_ended_logins AS SELECT id, ends_at FROM ended_logins;
 CREATE VIEW read_notes AS SELECT name, at, value FROM dashboard_notes;
 CREATE VIEW read_refusals AS SELECT path, why, n, first_at, last_at FROM refused_requests;
 CREATE VIEW read_runs AS SELECT campaign_id, run_id FROM mailout_runs;

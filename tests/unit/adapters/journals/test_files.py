@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from mailout.adapters.journals import files
 from mailout.adapters.journals.files import KEEP_CLOSED, FileJournals, this_boot
 from mailout.adapters.journals.lines import STEP
 from mailout.base.errors import HomeUnwritable, StoreError
@@ -53,7 +52,7 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(fd: int, start: int, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files.os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "posix_fallocate", full)
 
 
 def test_only_so_many_ended_sessions_stay(tmp_path: Path) -> None:
@@ -76,7 +75,7 @@ def test_one_that_another_sender_drops_just_now_is_nobodys(
         (tmp_path / str(uuid.UUID(int=0))).unlink(missing_ok=True)
         flock(fd, how)
 
-    monkeypatch.setattr(files.fcntl, "flock", faster)
+    monkeypatch.setattr(fcntl, "flock", faster)
     with ours.dead() as dead:
         assert dead == []
 
@@ -199,7 +198,7 @@ def test_one_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     def broken(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(files.os, "fdopen", broken)
+    monkeypatch.setattr(os, "fdopen", broken)
     with pytest.raises(StoreError, match=f"{SESSION} cannot be read: Input/output error") as told:
         found(tmp_path)
     assert told.value.remedy
@@ -249,7 +248,7 @@ def test_on_a_full_disk_a_call_is_refused_before_it_is_made_and_its_answers_find
 
 def short_write(monkeypatch: pytest.MonkeyPatch, keep: int) -> None:
     pwrite = os.pwrite
-    monkeypatch.setattr(files.os, "pwrite", lambda fd, data, at: pwrite(fd, data[:keep], at))
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, data[:keep], at))
 
 
 def test_half_a_line_is_no_line_and_nothing_follows_it(
@@ -290,7 +289,7 @@ def test_a_journal_that_cannot_be_opened_leaves_nothing_behind(
     def full(*arguments: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files.os, name, full)
+    monkeypatch.setattr(os, name, full)
     with pytest.raises(HomeUnwritable, match="The disk is full"):
         FileJournals(tmp_path).open(SESSION)
     assert list(tmp_path.iterdir()) == []
@@ -300,7 +299,7 @@ def test_where_space_cannot_be_promised_it_is_taken(tmp_path: Path, monkeypatch:
     def unable(*arguments: Any) -> None:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
-    monkeypatch.setattr(files.os, "posix_fallocate", unable)
+    monkeypatch.setattr(os, "posix_fallocate", unable)
     path = left_behind(tmp_path)
     assert path.stat().st_blocks * 512 >= STEP
     assert found(tmp_path).incomplete is None
@@ -317,7 +316,7 @@ def test_its_header_and_its_name_are_synced_and_no_call_is(
         synced.append(Path(f"/proc/self/fd/{fd}").is_dir())
         fsync(fd)
 
-    monkeypatch.setattr(files.os, "fsync", watched)
+    monkeypatch.setattr(os, "fsync", watched)
     left_behind(tmp_path)
     assert synced == [False, True]
 

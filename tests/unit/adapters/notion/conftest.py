@@ -37,7 +37,7 @@ class Notion:
 
     def __init__(self, stub: NotionStub, **config: Any) -> None:
         self.stub, self.clock = stub, TestClock()
-        wanted = {
+        wanted: dict[str, Any] = {
             "token": TOKEN,
             "db_mailouts": MAILOUTS,
             "db_errors": ERRORS,

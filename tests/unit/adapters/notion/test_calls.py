@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mailout.adapters.notion import NotionConfig, NotionSource
@@ -66,7 +68,7 @@ def test_patience_ends(notion: Notion) -> None:
 
 
 @pytest.mark.parametrize("fault", [{"status": 502}, {"status": 503}, {"status": 529}, {"drop": True}])
-def test_a_creation_that_may_have_worked_is_not_repeated(notion: Notion, fault: dict) -> None:
+def test_a_creation_that_may_have_worked_is_not_repeated(notion: Notion, fault: dict[str, Any]) -> None:
     """Two pages for one error would make the errors database lie."""
     notion.stub.script(fault | {"method": "POST", "path": "/pages", "times": 9})
     with pytest.raises(SourceUnavailable):

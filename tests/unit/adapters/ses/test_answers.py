@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from botocore.auth import _host_from_url
+from botocore.auth import _host_from_url  # type: ignore[attr-defined]
 from botocore.exceptions import ClientError
 
 from mailout.adapters.ses.answers import refused
@@ -15,7 +15,7 @@ from mailout.outbox.delivery.protocol import OutcomeKind
 
 
 def from_sts(status: int, code: str) -> ClientError:
-    about = {"HTTPStatusCode": status, "RequestId": "1"}
+    about: Any = {"HTTPStatusCode": status, "RequestId": "1"}
     return ClientError({"Error": {"Code": code, "Message": "?"}, "ResponseMetadata": about}, "AssumeRole")
 
 

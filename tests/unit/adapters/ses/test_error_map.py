@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import botocore.session
 import pytest
 from hypothesis import given
@@ -92,7 +94,8 @@ def test_everything_that_amazon_says_can_be_raised_is_in_the_table(operation):
 
 
 def test_every_status_of_a_bulk_entry_is_in_the_table():
-    assert set(SESV2.shape_for("BulkEmailStatus").enum) - {"SUCCESS"} <= TABLE.keys()
+    statuses: Any = SESV2.shape_for("BulkEmailStatus")
+    assert set(statuses.enum) - {"SUCCESS"} <= TABLE.keys()
 
 
 TOO_MUCH = [code for code, row in TABLE.items() if row in (error_codes.THROTTLING, error_codes.LIMIT)]

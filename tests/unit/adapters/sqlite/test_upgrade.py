@@ -38,8 +38,8 @@ def program(folder: Path, monkeypatch: pytest.MonkeyPatch, added: Mapping[str, s
     """From here on the program is a later one that has these migrations as well."""
     scripts = folder / "later"
     scripts.mkdir()
-    for script in KNOWN:
-        shutil.copy(script, scripts)
+    for known in KNOWN:
+        shutil.copy(known, scripts)
     for name, script in added.items():
         (scripts / name).write_text(script)
     monkeypatch.setattr(database, "MIGRATIONS", scripts)

@@ -54,7 +54,7 @@ SPENT = Outcome(OutcomeKind.QUOTA, code="SES_DAILY_QUOTA", message="Daily messag
 class Watch:
     """A queue run every minute, with an alarm after each."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         made: list[Post] = []
 
         def make(clock: FakeClock) -> Post:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
+
 from mailout.base.errors import StoreUnavailable, Unseen
 from mailout.base.settings import Settings, load_settings
 from mailout.insight.doctor.checks import Check, checked
-from mailout.insight.doctor.setup_checks import clock_check, disk_check, people_checks, settings_checks
+from mailout.insight.doctor.setup_checks import (
+    clock_check,
+    disk_check,
+    people_checks,
+    python_check,
+    settings_checks,
+)
 from tests.environment import SENDER
 
 GOOD = {
@@ -23,6 +31,23 @@ def levels(settings: Settings) -> dict[str, str]:
 
 def test_good_settings_are_good() -> None:
     assert set(levels(load_settings(env=GOOD)).values()) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [
+        ((3, 11, 7), "warn"),
+        ((3, 11, 10), "ok"),
+        ((3, 12, 5), "warn"),
+        ((3, 12, 6), "ok"),
+        ((3, 13, 0), "ok"),
+        ((3, 14, 1), "ok"),
+    ],
+)
+def test_a_python_that_a_stranger_can_keep_busy_is_named(version: tuple[int, int, int], level: str) -> None:
+    found = python_check(version)
+    assert found.level == level
+    assert bool(found.remedy) == (level == "warn")
 
 
 def test_what_a_mailout_would_stop_at_is_a_failure_with_a_remedy() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from mailout.outbox.delivery.protocol import Claimed, Pace, Result, Step
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.mailout import Mailout, NewMailout
 from mailout.outbox.queue.port import Recipient
+from tests.new_sqlite import open_new
 
 START = 1_794_733_200.0  # 15 Nov 2026 09:00 UTC
 
@@ -59,7 +61,7 @@ class Office:
     def send(self, id: str, endings: Mapping[str, Result | State] | None = None, *, batch: int = 50) -> None:
         """Everything that is due, a batch a second; who is not named in `endings` is sent."""
         session = self.store.open_session(id, worker="worker", transport="folder", lease=1e9)
-        n, results = 0, []
+        n, results = 0, list[Any]()
         while True:
             n += 1
             step = Step(session, n, 1e9, Pace("folder", 0), results=results, want=batch)
@@ -89,6 +91,6 @@ def clock() -> SetClock:
 
 @pytest.fixture
 def office(tmp_path: Path, clock: SetClock) -> Iterator[Office]:
-    store = SqliteStore(tmp_path / "mailout.db", clock)
+    store = open_new(tmp_path / "mailout.db", clock)
     yield Office(store, clock)
     store.close()

@@ -22,7 +22,7 @@ class Strange(MarkdownFiles):
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def load(self, ref: str):  # type: ignore[no-untyped-def]
+    def load(self, ref: str):
         if ref == "strange.md":
             raise self.error
         return super().load(ref)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,10 +67,12 @@ IN_FAVOUR = st.sampled_from(
 )
 
 
+SPELLINGS: list[Callable[[str], str]] = [str, str.upper, str.title, lambda text: text.replace(" ", "_")]
+
+
 def _written(header: str, draw: st.DataObject) -> str:
     """The same header as another product would write it."""
-    change = draw.draw(st.sampled_from([str, str.upper, str.title, lambda text: text.replace(" ", "_")]))
-    return change(header)
+    return draw.draw(st.sampled_from(SPELLINGS))(header)
 
 
 @given(AGAINST, st.lists(IN_FAVOUR, max_size=3, unique=True), st.data())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,7 +63,7 @@ def test_polars_and_a_plain_loop_agree(rows: list[tuple[str | None, str | None, 
 
 @given(tables, st.randoms(use_true_random=False))
 @settings(deadline=None)
-def test_the_order_of_rows_changes_neither_who_nor_status_nor_counts(rows: list, random) -> None:
+def test_the_order_of_rows_changes_neither_who_nor_status_nor_counts(rows: list[Any], random) -> None:
     """A store may page its rows as it likes; the mailout stays the same."""
     shuffled = random.sample(rows, len(rows))
     one, other = audience_of(frame_of(rows)), audience_of(frame_of(shuffled))

@@ -7,7 +7,9 @@ import random
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,8 +40,12 @@ def change_sheet(path: Path, change: Callable[[bytes], bytes]) -> Path:
 
 def far_cell(sheet: bytes) -> bytes:
     """The last cell of all, behind an attribute that hides it from the check of sizes."""
-    far = b'<row r="1048576"><c s="1" x="' + b"y" * 200 + b'" r="XFD1048576"><v>1</v></c></row></sheetData>'
-    return sheet.replace(b"</sheetData>", far)
+    far = b'<row r="1048576"><c s="1" x="' + b"y" * 200 + b'" r="XFD1048576"><v>1</v></c></row>'
+    return with_row(sheet, far)
+
+
+def with_row(sheet: bytes, row: bytes) -> bytes:
+    return sheet.replace(b"</sheetData>", row + b"</sheetData>")
 
 
 def with_entity(sheet: bytes) -> bytes:
@@ -102,7 +108,7 @@ def test_a_file_that_is_never_read_to_its_end_is_given_up(
 def test_the_process_that_reads_a_strangers_file_knows_no_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {}
+    given = dict[str, Any]()
 
     class Seen(subprocess.Popen[bytes]):
         def __init__(self, *args: object, **options: object) -> None:
@@ -134,10 +140,8 @@ def _wild_files(folder: Path, seed: int) -> Iterator[Path]:
     ]
     for n, cell in enumerate(dice.sample(cells, 6)):
         hidden = " " * dice.choice([1, 120, 5_000])
-        one = f'<row r="{dice.choice([1, 0, -7, 2**40])}"><c{hidden}r="{cell}"><v>1</v></c></row></sheetData>'
-        yield change_sheet(
-            folder / f"cell{n}.xlsx", lambda sheet, one=one: sheet.replace(b"</sheetData>", one.encode())
-        )
+        one = f'<row r="{dice.choice([1, 0, -7, 2**40])}"><c{hidden}r="{cell}"><v>1</v></c></row>'
+        yield change_sheet(folder / f"cell{n}.xlsx", partial(with_row, row=one.encode()))
     yield change_sheet(folder / "entity.xlsx", with_entity)
     yield change_sheet(folder / "far.xlsx", far_cell)
     yield change_sheet(folder / "deep.xlsx", lambda sheet: sheet.replace(b"Ann", b"<is>" * 20_000))

@@ -21,6 +21,7 @@ from mailout.outbox.delivery.sender import Sender
 from mailout.outbox.delivery.throttling import Throttling
 from mailout.outbox.queue.mailout import NewMailout
 from tests.clocks import FakeClock
+from tests.new_sqlite import open_new
 
 CONTENT = Content("Hello", "<p>Hello</p>", "Hello")
 MAILOUT = "11111111-1111-8111-8111-111111111111"
@@ -165,7 +166,7 @@ def mail_of(row: Claimed) -> Mail:
 
 def scene(directory: Path, recipients: int, clock: FakeClock | None = None, **transport: Any) -> Scene:
     clock = clock or FakeClock()
-    store = SqliteStore(directory / "mailout.db", clock)
+    store = open_new(directory / "mailout.db", clock)
     people = [f"p{index:05}@example.org" for index in range(recipients)]
     store.import_subscribers([SubscriberRow(email, email) for email in people])
     store.put_content(CONTENT)

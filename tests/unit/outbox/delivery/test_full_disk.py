@@ -41,7 +41,7 @@ class Full(MemoryJournal):
 
 
 def with_room_for(it: Scene, calls: int) -> None:
-    it.journals.open = lambda session: it.journals.journals.setdefault(session, Full(calls))  # type: ignore[method-assign,assignment]
+    it.journals.open = lambda session: it.journals.journals.setdefault(session, Full(calls))  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("max_batch", [1, 50])
@@ -72,7 +72,7 @@ def test_a_session_without_a_journal_is_closed(tmp_path: Path, monkeypatch: pyte
     it = scene(tmp_path, 10)
     it.journals = FileJournals(tmp_path / "journal")  # type: ignore[assignment]
     with monkeypatch.context() as disk:
-        disk.setattr(files.os, "posix_fallocate", full)
+        disk.setattr(os, "posix_fallocate", full)
         with pytest.raises(HomeUnwritable, match="The disk is full"):
             it.sender().run(MAILOUT)
     assert metric_rows.vitals(it.store, "list").sessions == 0

@@ -39,7 +39,7 @@ def test_no_sliding_second_holds_more_than_the_rate_allows(
     rate: float, rounds: list[tuple[float, int, int, float, bool]]
 ) -> None:
     """The pace holds over any sequence of reservations by several senders. The account is at stake."""
-    state, now, slots = PaceState(), NOON, []
+    state, now, slots = PaceState(), NOON, list[float]()
     for passed, want, taken, lead, throttled in rounds:
         now += passed
         reservation = reserve(state, Pace("x", rate, lead=lead, throttled=throttled), now, want)

@@ -20,6 +20,7 @@ from mailout.outbox.feedback.port import Applied, Reading
 from mailout.outbox.feedback.reconcile import reconcile
 from mailout.outbox.feedback.suppression import Reason, pull, to_push
 from tests.clocks import NOON, FakeClock
+from tests.new_sqlite import open_new
 from tests.ses_events import ses_event
 from tests.sns_messages import TOPIC, Topic
 
@@ -28,7 +29,7 @@ ANN = "ann@example.org"
 
 @pytest.fixture
 def store(tmp_path: Path) -> SqliteStore:
-    return SqliteStore(tmp_path / "mailout.db", FakeClock())
+    return open_new(tmp_path / "mailout.db", FakeClock())
 
 
 class Queue:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.app.queue_run import QueueRun
@@ -21,6 +20,7 @@ from mailout.outbox.queue.mailout import Mailout, NewMailout, Status
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.environment import SENDER
+from tests.new_sqlite import open_new
 from tests.unit.outbox.delivery.sending import ListTransport, MemoryJournals
 
 MINUTE = 60.0
@@ -120,7 +120,7 @@ def drive(
         **SENDER,
         **settings,
     }
-    store = store or SqliteStore(folder / "mailout.db", clock)
+    store = store or open_new(folder / "mailout.db", clock)
     transport, journals = make_transport(clock), MemoryJournals()
     engine = wiring.build(
         load_settings(env=env),

@@ -155,7 +155,7 @@ def agrees(predicted: float | None, now: float, happened: float | None) -> None:
     ],
 )
 def test_the_engine_does_what_was_foretold(
-    folder: Path, people: int, start: float, values: dict[str, str]
+    folder: Path, people: int, start: float, values: dict[str, Any]
 ) -> None:
     made = drive(folder, FakeClock(wall=start), **values)
     id = made.add("letter", people)

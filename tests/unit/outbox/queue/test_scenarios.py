@@ -98,7 +98,7 @@ def test_too_few_lanes_are_told_of_after_a_minute_of_sending(folder: Path, peopl
     ("settings", "opens"), [({}, "Tue 09:00"), ({"SEND_WINDOW": "10:00-23:59"}, "Tue 10:00")]
 )
 def test_a_daily_limit_waits_for_the_next_days_window(
-    folder: Path, settings: dict[str, str], opens: str
+    folder: Path, settings: dict[str, Any], opens: str
 ) -> None:
     made = drive(folder, FakeClock(wall=MONDAY + 23 * 3600), LIMIT_PER_DAY="100", **settings)
     id = made.add("letter", 120)

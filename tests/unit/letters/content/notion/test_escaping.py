@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -85,7 +86,7 @@ class Tags(HTMLParser):
         raise AssertionError(f"a comment: {data}")
 
 
-def page_saying(said: str) -> list:
+def page_saying(said: str) -> list[Any]:
     """The same words in every place where Notion lets people write."""
     return blocks(
         [

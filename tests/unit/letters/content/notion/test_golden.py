@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,5 +31,5 @@ def test_two_renders_are_the_same_bytes() -> None:
     assert render(_page()) == render(_page())
 
 
-def _page() -> list:
+def _page() -> list[Any]:
     return blocks(every_block(files="https://files.example.org"))

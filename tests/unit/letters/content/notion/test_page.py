@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -98,8 +99,6 @@ def test_text_arrives_whole_in_pieces_that_notion_accepts(text: str) -> None:
         (None, 3, False),
     ],
 )
-def test_what_a_page_says_already_need_not_be_written(
-    property: Json | None, value: object, known: bool
-) -> None:
+def test_what_a_page_says_already_need_not_be_written(property: Json | None, value: Any, known: bool) -> None:
     """A page that is written every minute is edited every minute, for everybody who watches it."""
     assert holds(property, value) is known

@@ -1,10 +1,14 @@
-"""Wrong passwords: ten in a quarter of an hour for each address; many over all slow everybody, a little."""
+"""Wrong passwords: ten in a quarter of an hour for each address; many over all slow everybody, a little.
+
+One counter for every place that takes a password: guesses here count there.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 QUARTER = 900.0
 MOST_FROM_ONE = 10
@@ -16,8 +20,13 @@ SITES_KEPT = 10_000
 class WrongPasswords:
     """Counted in the memory of this process: a restart forgives."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._monotonic = monotonic
+        self._sleep = sleep
         self._ends = 0.0
         self._total = 0
         self._counts: Counter[str] = Counter()
@@ -32,6 +41,12 @@ class WrongPasswords:
         """Before any password is looked at, also a right one: nobody learns from how long it took."""
         self._begin_again_if_over()
         return SLOW_SECONDS if self._total >= MANY_OVER_ALL else 0.0
+
+    async def take_turn(self, site: str) -> float | None:
+        """Before a password is compared: wait if there were many wrong ones, then as `wait_of`. Await nothing
+        between this and `one_more`: guesses at the same time are counted one by one."""
+        await self._sleep(self.slow_by)
+        return self.wait_of(site)
 
     def one_more(self, site: str) -> None:
         self._begin_again_if_over()
