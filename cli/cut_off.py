@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from cli.show import ALL_PAUSED, titled
 from mailout.insight.reporting.phrases import count
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.store import Store
 
@@ -20,7 +21,7 @@ def found_cut_off(store: Store, machine: str, lock_seconds: float) -> Iterator[s
     now = store.now()
     found = [
         mailout
-        for mailout in store.mailouts(statuses=(Status.PROCESSING,))
+        for mailout in queue_rows.mailouts(store, statuses=(Status.PROCESSING,))
         if _lease_ends(mailout, lock_seconds) <= now or _died_here(mailout.locked_by or "", machine)
     ]
     for mailout in found:
@@ -30,7 +31,7 @@ def found_cut_off(store: Store, machine: str, lock_seconds: float) -> Iterator[s
             said += f" and {count(ledger.in_flight, 'message')} on the way"
         wait = max(START, _lease_ends(mailout, lock_seconds) - now) + EVERY
         yield f"{said}. It goes on by itself, within {math.ceil(wait / 60)} minutes."
-    if found and store.all_paused():
+    if found and queue_rows.all_paused(store):
         yield ALL_PAUSED
 
 

@@ -9,9 +9,11 @@ from mailout.app.engine import Engine
 from mailout.base import ids
 from mailout.base.addresses import address_of
 from mailout.base.errors import NotFound, UsageError
-from mailout.insight.reporting.rows import pages
 from mailout.letters.content.refs import names_a_file, page_id_of
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.outbox_rows import outcomes
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 
 SHORTEST = 4
@@ -37,7 +39,7 @@ def find_mailout(engine: Engine, name: str) -> Mailout:
         return by_ref
     written = name.strip().lower()
     if _BEGINNING.fullmatch(written):
-        begun = [m for m in store.mailouts(limit=ALL) if _begins(m.id, written)]
+        begun = [m for m in queue_rows.mailouts(store, limit=ALL) if _begins(m.id, written)]
         if len(begun) == 1:
             return begun[0]
         if begun:
@@ -54,7 +56,7 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
     written = name.strip().lower()
     if mailout is None:
         id = str(UUID(written)) if _ID.fullmatch(written) else name.strip()
-        found_anywhere = engine.store.find_messages(id)
+        found_anywhere = outbox_rows.find_messages(engine.store, id)
         if len(found_anywhere) > 1:
             raise _ambiguous(name, list(found_anywhere))
         if found_anywhere:
@@ -67,8 +69,8 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
         return ids.message_id(mailout.id, address_of(name) or written)
     if not _BEGINNING.fullmatch(written):
         raise UsageError(f"{name!r} is no message id.", remedy=f"Give {SHORTEST} characters at least.")
-    rows = (row for page in pages(engine.store, mailout.id, states) for row in page)
-    found: list[str] = [row["id"] for row in rows if _begins(row["id"], written)]
+    rows = outcomes(engine.store, mailout.id, states)
+    found = [row["id"] for row in rows if _begins(row["id"], written)]
     if len(found) > 1:
         raise _ambiguous(name, found)
     if not found:
@@ -80,7 +82,7 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
 
 def _written_as(engine: Engine, ref: str) -> Mailout | None:
     """Of a page or file, the mailout to people or the latest rehearsal: first what this transport sends."""
-    rehearsals = [m for m in engine.store.mailouts(limit=ALL) if m.ref == ref and m.is_rehearsal]
+    rehearsals = [m for m in queue_rows.mailouts(engine.store, limit=ALL) if m.ref == ref and m.is_rehearsal]
     rehearsal = max((m for m in rehearsals if not m.is_test), key=lambda m: m.created_at, default=None)
     try:
         real = engine.store.mailout(ids.mailout_id(ref))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from mailout.base.time_format import day, iso, spoken
 from mailout.insight.reporting.phrases import forecast_text, mode, wait
 from mailout.insight.reporting.plain import status_lines, summary_lines
 from mailout.insight.reporting.reports import Reports
+from mailout.outbox.delivery.port import Message, MessageEvent
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
@@ -110,7 +111,7 @@ def _state(engine: Engine, mailout: Mailout) -> str:
             return "done"
 
 
-def message_dict(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def message_dict(row: Message, events: Sequence[MessageEvent]) -> dict[str, Any]:
     times = {
         name: iso(value) for name, value in row.items() if name.endswith("_at") and isinstance(value, float)
     }

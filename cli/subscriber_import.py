@@ -24,6 +24,7 @@ from mailout.base.errors import UsageError
 from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import ImportCounts
@@ -285,7 +286,7 @@ def undo(
 
 
 def _list(engine: Engine, json: bool) -> None:
-    found = engine.store.imports()
+    found = subscriber_rows.imports(engine.store)
     if json:
         print_json([asdict(one) | {"at": iso(one.at), "undone_at": iso(one.undone_at)} for one in found])
         return

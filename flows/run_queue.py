@@ -20,6 +20,7 @@ from mailout.app.engine import Engine
 from mailout.app.queue_run import QueueRun
 from mailout.app.single_mail_run import send_what_waits
 from mailout.kinds.mailouts.requests import enqueue_ready, enqueue_requested
+from mailout.outbox.queue import queue_rows
 from tasks.logs import redacted
 
 
@@ -38,7 +39,7 @@ def run_queue() -> State[Any]:
 
 
 def _take_turns(engine: Engine) -> State[Any]:
-    if engine.store.all_paused():
+    if queue_rows.all_paused(engine.store):
         engine.pages.update_due()
         return Completed(message="Everything is paused.", name="Paused")
     send_what_waits(engine.sending)

@@ -27,6 +27,7 @@ from mailout.kinds.articles.articles import ArticleIntake, BatchUsed
 from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
 from mailout.letters.audience.places import FilterError
 from mailout.outbox.delivery.port import REHEARSING
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request as Asked
 from mailout.outbox.queue.port import RequestKind
 from mailout.store import Store
@@ -116,7 +117,7 @@ def _ask(store: Store, order: ArticleOrder) -> bool:
     """Whether it is new. The first that asked for a batch has it, also while no flow has taken it up yet."""
     ours = Asked(order.to_ref(), RequestKind.ARTICLE)
     new = store.ask(ours, repeat=REPEAT_SECONDS)
-    for asked in store.asked(waiting=0.0):
+    for asked in queue_rows.asked(store, waiting=0.0):
         if asked.how is not RequestKind.ARTICLE:
             continue
         first = ArticleOrder.from_ref(asked.ref)

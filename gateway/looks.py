@@ -8,12 +8,15 @@ from itertools import count
 from gateway.watch import Found, Look
 from mailout.base.settings import Settings
 from mailout.insight.metrics.scrape import rate_of
+from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.kinds.mailouts.requests import EVENT_SECONDS
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
-from mailout.outbox.feedback import ingest
+from mailout.outbox.feedback import feedback_rows, ingest
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.unattended import slow_or_tested, unattended
 from mailout.store import Store
@@ -61,7 +64,7 @@ def _queue(settings: Settings, store: Store) -> Found:
 
 def _slow(settings: Settings, store: Store) -> Found:
     now, rehearses = store.now(), _rehearses(settings)
-    speed = rate_of(store.begun_since(now - LATELY, rehearsal=rehearses), now)
+    speed = rate_of(outbox_rows.begun_since(store, now - LATELY, rehearsal=rehearses), now)
     return slow_or_tested(store, rehearses=rehearses, speed=speed, rate=settings.send_rate_per_sec)
 
 
@@ -71,17 +74,21 @@ def _rehearses(settings: Settings) -> bool:
 
 def _inbox(store: Store) -> Found:
     """The oldest stands for all: once it is applied, the next one is another key."""
-    return {f"event {one.id}": NOBODY_APPLIED_FOR for one in store.waiting_events(1)}
+    return {f"event {one.id}": NOBODY_APPLIED_FOR for one in feedback_rows.waiting_events(store, 1)}
 
 
 def _outdated_pages(store: Store) -> Found:
     """Pages whose mailout is over, and which do not show it yet."""
     over = (Status.COMPLETED, Status.CANCELLED)
-    return {f"page of {id}": NOTION_SECONDS for id in store.due_reports() if store.mailout(id).status in over}
+    return {
+        f"page of {id}": NOTION_SECONDS
+        for id in report_rows.due_reports(store)
+        if store.mailout(id).status in over
+    }
 
 
 def _ready(store: Store, pages: PageReporter) -> Found:
-    return {} if store.all_paused() else {f"page {ref}": 0.0 for ref in pages.ready(store.now())}
+    return {} if queue_rows.all_paused(store) else {f"page {ref}": 0.0 for ref in pages.ready(store.now())}
 
 
 def _drafts(store: Store, pages: PageReporter) -> Found:

@@ -14,6 +14,7 @@ from gateway.pages import HEADERS, Page, Pages
 from mailout.base.addresses import address_of
 from mailout.base.settings import Settings
 from mailout.letters.content.tokens import TokenData, Tokens
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.port import FeedbackStore
 
 MAX_FORM = 4096
@@ -118,7 +119,7 @@ class _Answers:
         if _wants_json(request):
             return False
         since = await run_in_threadpool(self._store.now) - FRESH
-        return await run_in_threadpool(self._store.mailed_since, who.email, since)
+        return await run_in_threadpool(feedback_rows.mailed_since, self._store, who.email, since)
 
     def ask(self, request: Request, who: TokenData) -> Response:
         if _wants_json(request):

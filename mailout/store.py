@@ -47,11 +47,10 @@ class Store(
 
     name: str
 
-    def check(self) -> None:
-        """Reachable, the right key, the right schema: else one clear error."""
+    def check(self) -> int:
+        """The version of its schema. Reachable, the right key, the right schema: else one clear error."""
         ...
 
-    def schema_version(self) -> int: ...
     def examine(self) -> Iterator[Check]:
         """What only this store can tell `doctor`."""
         ...

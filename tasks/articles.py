@@ -8,6 +8,7 @@ from prefect.cache_policies import NO_CACHE
 
 from mailout.app import wiring
 from mailout.insight.reporting.census import census_lines, census_table
+from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.requests import answer
 from mailout.outbox.queue.port import Request, RequestKind
@@ -49,7 +50,7 @@ def assemble_variants(order: ArticleOrder) -> Letter | None:
     mailout = answer(engine.intake, Request(order.to_ref(), RequestKind.ARTICLE))
     if mailout is None:
         return None
-    census = engine.store.article_batch(mailout.id).census
+    census = article_rows.article_batch(engine.store, mailout.id).census
     summary = " ".join(census_lines(census))
     get_run_logger().info("%s", summary)
     create_table_artifact(

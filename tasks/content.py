@@ -9,6 +9,7 @@ from prefect.runtime import task_run
 
 from mailout.app import wiring
 from mailout.kinds.mailouts.reading import LoadedMailout
+from mailout.letters.content import content_rows
 from tasks.letter import REPEATABLE, Letter
 from tasks.logs import hidden, redacted
 
@@ -58,6 +59,6 @@ def use_rendered(letter: Letter) -> Letter:
     store = wiring.engine().store
     content_hash = store.mailout(letter.id).content_hash
     if content_hash is not None:
-        content = store.content(content_hash)
+        content = content_rows.content(store, content_hash)
         get_run_logger().info("rendered before: %d bytes of HTML", len(content.html.encode()))
     return letter

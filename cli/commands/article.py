@@ -20,10 +20,12 @@ from mailout.base.addresses import address_of
 from mailout.base.errors import UsageError
 from mailout.insight.reporting.census import census_lines, census_table
 from mailout.insight.reporting.phrases import count
+from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.slice_import import COLUMNS, SCOPE, read_slices, write_errors
 from mailout.kinds.articles.variants import Census
 from mailout.kinds.mailouts.reading import Announcement
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL
@@ -83,7 +85,7 @@ def pull(
     For slices that were edited in the store itself, with Supabase's table editor for instance.
     """
     engine = open_engine()
-    slices = engine.store.slices(article_key)
+    slices = article_rows.slices(engine.store, article_key)
     if not slices:
         raise UsageError(f"The store has no slice of {article_key}.", remedy="Check the key.")
     try:
@@ -127,7 +129,9 @@ def preview(
     articles = engine.intake.articles
     to = address_of(email) or email if email else SOMEBODY
     places = (
-        engine.store.subscriber(to)["ocd_ids"] if email else [one.strip() for one in (ocd or "").split(",")]
+        subscriber_rows.subscriber(engine.store, to)["ocd_ids"]
+        if email
+        else [one.strip() for one in (ocd or "").split(",")]
     )
     article = assemble(articles.live_slices(article_key), places, engine.store.now())
     if article is None:

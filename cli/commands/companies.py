@@ -17,6 +17,7 @@ from cli.tables import Table
 from mailout.app import wiring
 from mailout.base.errors import UsageError
 from mailout.base.time_format import day, iso
+from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Company
 from mailout.outbox.delivery.single_mails import OURS
 
@@ -49,15 +50,15 @@ def list_companies(json: Json = False) -> None:
     settings = read_settings()
     store = wiring.open_store(settings)
     try:
-        companies = list(store.companies())
+        known = companies.companies(store)
     finally:
         store.close()
     if json:
-        print_json([_as_data(company) for company in companies])
-    elif not companies:
+        print_json([_as_data(company) for company in known])
+    elif not known:
         say("No companies yet. With its first token: mailout tokens create --company NAME")
     else:
-        _show_all(companies, ZoneInfo(settings.send_timezone))
+        _show_all(known, ZoneInfo(settings.send_timezone))
 
 
 @app.command(epilog="Example: mailout companies limits shop --per-hour 1000 --per-day 10000")
@@ -85,14 +86,14 @@ def company_name(written: str) -> str:
     return name
 
 
-def _show_all(companies: Sequence[Company], zone: tzinfo) -> None:
+def _show_all(known: Sequence[Company], zone: tzinfo) -> None:
     table = Table(
         ("company", "since", "an hour", "a day"), right=frozenset({"an hour", "a day"}), gives_way="company"
     )
-    for one in companies:
+    for one in known:
         table.add(one.id, day(one.created_at, zone), _limit(one.limit_per_hour), _limit(one.limit_per_day))
     table.show()
-    if any(None in (one.limit_per_hour, one.limit_per_day) for one in companies):
+    if any(None in (one.limit_per_hour, one.limit_per_day) for one in known):
         say("–: no limit of its own; LIMIT_PER_HOUR and LIMIT_PER_DAY hold, if they are set.")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +12,8 @@ from cli.names import SHORT
 from cli.output import Json, print_json, say
 from cli.tables import Table
 from mailout.app.engine import Engine
+from mailout.base import error_log
+from mailout.base.error_log import DeadLetter
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.redact import redact
 from mailout.base.time_format import day, iso
@@ -36,7 +37,7 @@ def list_(
 ) -> None:
     """The latest first."""
     engine = open_engine()
-    letters = engine.store.dead_letters(limit)
+    letters = error_log.dead_letters(engine.store, limit)
     if json:
         print_json([_as_data(letter) for letter in letters])
         return
@@ -92,14 +93,14 @@ def drop(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> None:
         say("Dropped.")
 
 
-def _find(engine: Engine, name: str) -> Mapping[str, Any]:
+def _find(engine: Engine, name: str) -> DeadLetter:
     written = name.strip().lower()
     try:
-        return engine.store.get_dead_letter(written)
+        return error_log.dead_letter(engine.store, written)
     except NotFound:
         if len(written) < SHORT // 2:
             raise
-    found = [one for one in engine.store.dead_letters(LOOKED_AT) if one["id"].startswith(written)]
+    found = [one for one in error_log.dead_letters(engine.store, LOOKED_AT) if one["id"].startswith(written)]
     if len(found) > 1:
         raise UsageError(f"{name} could be any of {len(found)}.", remedy="Give more characters.")
     if not found:
@@ -107,5 +108,5 @@ def _find(engine: Engine, name: str) -> Mapping[str, Any]:
     return found[0]
 
 
-def _as_data(letter: Mapping[str, Any]) -> dict[str, Any]:
+def _as_data(letter: DeadLetter) -> dict[str, Any]:
     return {**letter, "created_at": iso(letter["created_at"])}

@@ -31,6 +31,7 @@ from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.reports import Reports
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.slice_import import read_slices
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.people_import import read_people
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -83,7 +84,7 @@ def demo(
     id = _not_sent_yet(engine, letter)
     say(f"The list, {near(EXAMPLES / 'subscribers.csv')}", style="bold")
     show_counts(found, counts)
-    people = engine.store.subscriber_counts()
+    people = subscriber_rows.subscriber_counts(engine.store)
     say(
         f"{people['active']:,} of them want mail; {people['unsubscribed']:,} have unsubscribed and"
         f" {people['bounced']:,} cannot be reached, so they get none.\n"

@@ -15,6 +15,7 @@ from mailout.app.engine import Engine
 from mailout.base.addresses import address_of
 from mailout.base.errors import NotFound, UsageError
 from mailout.insight.reporting.phrases import count
+from mailout.letters.audience import subscriber_rows
 from mailout.outbox.feedback import ingest, suppression
 
 PATIENCE = 3
@@ -104,7 +105,7 @@ def _named(engine: Engine, emails: list[str]) -> Iterator[tuple[str, suppression
         raise UsageError(f"{wrong[0]} is no address.", remedy="Correct it; nothing was sent so far.")
     for address in filter(None, addresses.values()):
         try:
-            known = suppression.reason_for(engine.store.subscriber(address))
+            known = suppression.reason_for(subscriber_rows.subscriber(engine.store, address))
         except NotFound:
             known = None
         yield address, known or suppression.Reason.COMPLAINT

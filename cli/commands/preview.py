@@ -14,6 +14,7 @@ from cli.show import near
 from mailout.app.engine import Engine
 from mailout.base.addresses import address_of
 from mailout.base.errors import Abort, MailoutError, UsageError
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.content.document import Problem, problem_line
 from mailout.letters.content.from_settings import footer_of, tokens_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
@@ -85,7 +86,7 @@ def _as_reader(
     email = address_of(reader)
     if email is None:
         raise UsageError(f"{reader} is no address.", remedy="Give a subscriber's: --as ann@example.org")
-    person = engine.store.subscriber(email)
+    person = subscriber_rows.subscriber(engine.store, email)
     values = {name: str(value) for name, value in person["attributes"].items() if value is not None}
     missing = [name for name in required_of(variables_of(content)) if not values.get(name, "").strip()]
     values |= {name: f"[{name}]" for name in missing}

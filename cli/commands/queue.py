@@ -15,9 +15,10 @@ from mailout.app.engine import Engine
 from mailout.base.errors import UsageError
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.queue_json import mailout_dict
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.delivery.states import State
-from mailout.outbox.queue import actions
+from mailout.outbox.queue import actions, queue_rows
 from mailout.outbox.queue.actions import Verdict
 from mailout.outbox.queue.mailout import Mailout
 
@@ -46,12 +47,12 @@ def list_(
 ) -> None:
     """All mailouts: what is sent, what waits and why."""
     engine = open_engine()
-    mailouts = engine.store.mailouts(limit=limit)
+    mailouts = queue_rows.mailouts(engine.store, limit=limit)
     if json:
         forecasts = engine.queue_forecast.snapshot().forecasts
         print_json([mailout_dict(mailout, forecasts.get(mailout.id)) for mailout in mailouts])
         return
-    if engine.store.all_paused():
+    if queue_rows.all_paused(engine.store):
         say(f"{ALL_PAUSED}\n")
     if mailouts:
         show_mailouts(engine, mailouts)
@@ -169,9 +170,9 @@ def _settle_single_mails(engine: Engine, verdict: Verdict, names: list[str], yes
     chosen = [find_message(engine, None, name) for name in names]
     confirm(f"{_twice(verdict)}Settle {count(len(chosen), 'single mail')} as {verdict.value}?", yes)
     actions.settle(engine.store, None, verdict, Timing.of(engine.settings.lock_seconds), chosen)
-    rows = [engine.store.message(one) for one in chosen]
+    rows = [outbox_rows.message(engine.store, one) for one in chosen]
     if json:
-        print_json([message_dict(row, engine.store.message_events(row["id"])) for row in rows])
+        print_json([message_dict(row, outbox_rows.message_events(engine.store, row["id"])) for row in rows])
         return
     for row in rows:
         say(f"Message {row['id']} to {row['email']}: {row['state']}")

@@ -22,6 +22,7 @@ from mailout.base.errors import NotFound, UsageError
 from mailout.insight.reporting.phrases import count
 from mailout.kinds.mailouts.reading import Announcement
 from mailout.letters.content.document import problem_line
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -179,7 +180,7 @@ def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None
         show_reports(engine, reports)
     if _is_on_its_way(mailout):
         so_far = f"{mailout.ledger.sent:,} of {mailout.ledger.recipients:,} sent"
-        if engine.store.all_paused():
+        if queue_rows.all_paused(engine.store):
             note(f"Everything is paused ({so_far}). To go on: mailout queue resume --all, then send again.")
         else:
             note(f"Stopped ({so_far}). {GO_ON}")

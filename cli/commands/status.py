@@ -14,6 +14,7 @@ from cli.output import Json, print_json, say
 from cli.show import ALL_PAUSED, message_dict, show_files, show_mailouts
 from cli.tables import Table
 from mailout.app.engine import Engine
+from mailout.base import error_log
 from mailout.base.addresses import LEFT_OUT
 from mailout.base.errors import UsageError
 from mailout.base.time_format import iso
@@ -23,7 +24,11 @@ from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.queue_json import mailout_dict
 from mailout.insight.reporting.reports import Reports
 from mailout.insight.reporting.summary import summarise
+from mailout.letters.audience import subscriber_rows
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.actions import require_here
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -69,10 +74,10 @@ def status(
 
 
 def _overview(engine: Engine, json: bool) -> None:
-    people = engine.store.subscriber_counts()
-    mailouts = engine.store.mailouts(limit=RECENT)
-    paused = engine.store.all_paused()
-    left_out = engine.store.left_out()
+    people = subscriber_rows.subscriber_counts(engine.store)
+    mailouts = queue_rows.mailouts(engine.store, limit=RECENT)
+    paused = queue_rows.all_paused(engine.store)
+    left_out = subscriber_rows.unreachable(engine.store)
     if json:
         forecasts = engine.queue_forecast.snapshot().forecasts
         print_json(
@@ -102,13 +107,13 @@ def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> No
     forecast = engine.queue_forecast.forecast(id) if alone is None else None  # nobody is there to keep to it
     summary = reports.summary if reports else summarise(engine.store, id, forecast=forecast)
     summary = replace(summary, goes_on_by=alone)
-    errors = engine.store.errors(id, limit=20)
+    errors = error_log.errors(engine.store, id, limit=20)
     if json:
         problems = {"problems": [{"code": e.code, "message": e.message} for e in errors]}
         files = {"csv": str(reports.csv), "html": str(reports.html)} if reports else {}
         print_json(summary.to_dict() | problems | files)
         return
-    if engine.store.all_paused():
+    if queue_rows.all_paused(engine.store):
         say(f"{ALL_PAUSED}\n")
     say(f"Mailout {id}")
     say("\n".join(summary_lines(summary, engine.limits.timezone)))
@@ -120,9 +125,9 @@ def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> No
 
 
 def _message(engine: Engine, id: str, json: bool) -> None:
-    row = engine.store.message(id)
-    events = engine.store.message_events(id)
-    reported = list(reversed(engine.store.delivery_events(message_id=id)))
+    row = outbox_rows.message(engine.store, id)
+    events = outbox_rows.message_events(engine.store, id)
+    reported = list(reversed(feedback_rows.delivery_events(engine.store, message_id=id)))
     if json:
         ses = [dict(one) | {"event_at": iso(one["event_at"])} for one in reported]
         print_json(message_dict(row, events) | {"ses_events": ses})

@@ -18,12 +18,14 @@ from cli.tables import Table
 from mailout.app.engine import Engine
 from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.errors import UsageError
+from mailout.base.select import every
 from mailout.base.time_format import day, iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
-from mailout.letters.audience.port import PRIORITY, SubscriberRow
+from mailout.letters.audience.port import PRIORITY, Subscriber, SubscriberColumns, SubscriberRow
 
 app = typer.Typer(
     help="The people on your list: import, export, add one, look one up.",
@@ -51,17 +53,14 @@ def export(
         writer.writerow((*COLUMNS, *map(safe, attributes)))
         for row in _everybody(engine):
             values = [row["attributes"].get(name) for name in attributes]
-            writer.writerow(map(_cell, (*(row[name] for name in COLUMNS), *values)))
+            writer.writerow(map(_cell, (*(row.get(name) for name in COLUMNS), *values)))
             written += 1
     if out is not None:
         note(f"{count(written, 'person', 'people')} written to {out}.")
 
 
-def _everybody(engine: Engine) -> Iterator[Mapping[str, Any]]:
-    after = ""
-    while page := engine.store.subscribers(after=after, limit=1000):
-        yield from page
-        after = page[-1]["email_norm"]
+def _everybody(engine: Engine) -> Iterator[Subscriber]:
+    return every(engine.store, subscriber_rows.SUBSCRIBERS)
 
 
 def _cell(value: Any) -> str:
@@ -85,7 +84,7 @@ def list_(
     if status is not None and status not in PRIORITY:
         raise UsageError(f"There is no status {status}.", remedy=f"There are: {', '.join(PRIORITY)}.")
     engine = open_engine()
-    found = engine.store.subscribers(limit=limit + 1, status=status, search=search)
+    found = subscriber_rows.subscribers(engine.store, limit=limit + 1, status=status, search=search)
     if json:
         print_json([_with_times(person) for person in found[:limit]])
         return
@@ -103,7 +102,7 @@ def list_(
         note(f"There are more than these {limit:,}: --limit shows more, --search fewer.")
 
 
-def _name(person: Mapping[str, Any]) -> str:
+def _name(person: SubscriberColumns) -> str:
     known = person["attributes"]
     return known.get("name") or " ".join(filter(None, map(known.get, ("first_name", "last_name"))))
 
@@ -150,7 +149,7 @@ def add(
         )
     if signed_up:
         store.resubscribe(norm, None)
-    person = _with_times(store.subscriber(norm))
+    person = _with_times(subscriber_rows.subscriber(store, norm))
     if json:
         print_json(person)
     elif person["status"] == "active":
@@ -187,7 +186,7 @@ def show(
     norm = _address(email)
     engine = open_engine()
     engine.store.normalise_addresses()
-    person = engine.store.subscriber(norm)
+    person = subscriber_rows.subscriber(engine.store, norm)
     if json:
         print_json(_with_times(person))
         return
@@ -195,8 +194,10 @@ def show(
     say(person["email"], style="bold")
     since = f", since {spoken(person['status_updated_at'], zone)}" if person["status_updated_at"] else ""
     say(f"  {'status':<14}  {person['status']}{since}")
-    facts = {name: person.get(name) for name in FACTS}
-    facts |= {words: spoken(person[name], zone) for name, words in WHEN.items() if person[name]}
+    facts: dict[str, object] = {name: person.get(name) for name in FACTS}
+    times = {"known since": person["created_at"], "left": person["left_at"]}
+    times |= {"complained": person["complained_at"]}
+    facts |= {words: spoken(at, zone) for words, at in times.items() if at}
     if person["email_norm"] != person["email"]:
         facts["written to"] = person["email_norm"]
     for name, value in facts.items():
@@ -212,7 +213,6 @@ def show(
 
 
 FACTS = ("from_name", "bounce_type", "bounce_subtype")
-WHEN = {"created_at": "known since", "left_at": "left", "complained_at": "complained"}
 TIMES = ("created_at", "status_updated_at", "left_at", "complained_at")
 
 

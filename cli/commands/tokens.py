@@ -14,6 +14,7 @@ from cli.tables import Table
 from mailout.app import wiring
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.time_format import day, iso
+from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Scope, new_token
 
 app = typer.Typer(
@@ -63,7 +64,7 @@ def list_tokens(json: Json = False) -> None:
     settings = read_settings()
     store = wiring.open_store(settings)
     try:
-        tokens = store.tokens()
+        tokens = companies.tokens(store)
     finally:
         store.close()
     if json:

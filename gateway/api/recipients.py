@@ -14,6 +14,7 @@ from gateway.api.models import EXTERNAL_ID, RecipientAnswer, RecipientBody, desc
 from gateway.api.problems import Problem, of_faults, problems
 from gateway.api.single_mails import body_of, headers_for
 from mailout.base.addresses import Dropped, normalise
+from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import KnownRecipient, Scope, recipient_id
 from mailout.kinds.single_mails.single_mails import SHOWABLE, Code, Fault, external_id_fault
 from mailout.store import Store
@@ -66,7 +67,7 @@ def router(store: Store, callers: Callers) -> APIRouter:
         response.headers.update(headers_for(request))
 
     async def _answer(request: Request, response: Response, company: str, external_id: str) -> dict[str, Any]:
-        found = await run_in_threadpool(store.recipient, company, external_id)
+        found = await run_in_threadpool(companies.recipient, store, company, external_id)
         if found is None:
             raise _not_found()
         response.headers.update(headers_for(request))

@@ -36,8 +36,10 @@ from gateway.group_commit import GroupCommit
 from mailout.base.errors import Abort
 from mailout.kinds.single_mails.companies import Scope, Token
 from mailout.kinds.single_mails.single_mails import Code, Fault, Faulty, SingleMailIntake
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback import feedback_rows
 from mailout.store import Store
 
 MAX_BATCH_BODY = 20 * 1024 * 1024
@@ -214,12 +216,12 @@ def _refused(index: int, problem: Problem) -> BatchResult:
 
 
 def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
-    row = store.single_mail(company, id)
+    row = outbox_rows.single_mail(store, company, id)
     if row is None:
         return None
-    events = store.delivery_events(message_id=id)
+    events = feedback_rows.delivery_events(store, message_id=id)
     # Why not is between the person and whoever they unsubscribed from: another company's mail, perhaps.
-    told = {} if row["state"] == State.SUPPRESSED else row
+    is_told = row["state"] != State.SUPPRESSED
     return {
         "outboxId": row["id"],
         "requestId": row["request_id"] or row["id"],
@@ -230,8 +232,8 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
         "status": row["state"],
         "attempts": row["attempts"],
         "sesMessageId": row["ses_message_id"],
-        "errorCode": told.get("error_code"),
-        "errorReason": told.get("error_message"),
+        "errorCode": row["error_code"] if is_told else None,
+        "errorReason": row["error_message"] if is_told else None,
         "durationMs": row["duration_ms"],
         "createdAt": moment(row["created_at"]),
         "sentAt": moment(row["sent_at"]),
@@ -239,7 +241,7 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
         "nextAttemptAt": moment(row["next_attempt_at"]),
         "history": [
             {"type": one["type"], "createdAt": one["created_at"], "metadata": one["metadata"]}
-            for one in store.message_events(id)
+            for one in outbox_rows.message_events(store, id)
         ],
         "events": [
             {"type": one["event_type"], "createdAt": moment(one["event_at"]), "detail": one["detail"]}

@@ -13,6 +13,8 @@ from gateway.dashboard.letter_numbers import modes_shown
 from gateway.dashboard.letters import PAGE, VIEWS, page_key
 from gateway.dashboard.mail_view import mail_page, mail_text
 from mailout.base.errors import NotFound
+from mailout.insight.history import history_rows
+from mailout.kinds.articles import article_rows
 from mailout.letters.content.port import Kind
 from mailout.outbox.queue.mailout import Mailout
 
@@ -26,7 +28,9 @@ def router(desk: Desk) -> APIRouter:
     def articles(request: Request, before: str = "") -> Response:
         session = desk.visitor(request)
         modes = modes_shown(desk.queue_forecast.rehearses)
-        page = desk.store.letters(modes=modes, kind=Kind.ARTICLE, before=page_key(before), limit=PAGE + 1)
+        page = history_rows.letters(
+            desk.store, modes=modes, kind=Kind.ARTICLE, before=page_key(before), limit=PAGE + 1
+        )
         more = page[PAGE - 1] if len(page) > PAGE else None
         return desk.views.page(
             request,
@@ -76,7 +80,7 @@ def router(desk: Desk) -> APIRouter:
 def _batch(desk: Desk, id: str) -> tuple[Mailout, Mapping[str, Any]]:
     """The mailout, and who would get what as it was counted when the batch was asked for."""
     mailout = desk.store.mailout(id)
-    return mailout, desk.store.article_batch(mailout.id).census
+    return mailout, article_rows.article_batch(desk.store, mailout.id).census
 
 
 def _as_variant(batch: Mailout, variant: Mapping[str, Any]) -> Mailout:

@@ -9,6 +9,7 @@ from fastapi import Request, Response
 
 from gateway.dashboard.desk import Desk
 from gateway.dashboard.sessions import Session
+from mailout.insight.history import history_rows
 
 
 def drafts(desk: Desk, request: Request, session: Session, *, filters: Mapping[str, str]) -> Response:
@@ -17,7 +18,7 @@ def drafts(desk: Desk, request: Request, session: Session, *, filters: Mapping[s
         "drafts.html.j2",
         session,
         filters=filters,
-        read=desk.store.written_pages(),
+        read=history_rows.written_pages(desk.store),
         now=desk.store.now(),
         has_notion=bool(desk.settings.notion_token and desk.settings.notion_db_mailouts),
         in_notion=in_notion,

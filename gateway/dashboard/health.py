@@ -10,7 +10,12 @@ from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
+from mailout.insight.alerts import alert_rows
 from mailout.insight.doctor.checks import Check
+from mailout.insight.history import history_rows
+from mailout.insight.metrics import metric_rows
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 
 ASK_EVERY = 60.0
@@ -30,24 +35,26 @@ def router(desk: Desk) -> APIRouter:
     def system(request: Request, checks_too: bool = False) -> Response:
         session = desk.visitor(request)
         scope = desk.queue_forecast.scope
-        vitals, signs = desk.store.vitals(scope), desk.store.alert_signs(scope)
+        vitals, signs = metric_rows.vitals(desk.store, scope), alert_rows.alert_signs(desk.store, scope)
         modes = modes_shown(desk.queue_forecast.rehearses)
-        sent = desk.store.letters(modes=modes, statuses=[Status.COMPLETED, Status.PROCESSING], limit=LATELY)
+        sent = history_rows.letters(
+            desk.store, modes=modes, statuses=[Status.COMPLETED, Status.PROCESSING], limit=LATELY
+        )
         return desk.views.page(
             request,
             "system.html.j2",
             session,
             rates=rates_of(sent, desk.settings.max_bounce_rate, desk.settings.max_complaint_rate),
             letters=len(sent),
-            quota=desk.store.quota(scope),
+            quota=outbox_rows.quota(desk.store, scope),
             quota_most=signs.quota_most,
             pace=desk.settings.send_rate_per_sec * vitals.pace.factor_now(signs.now),
             vitals=vitals,
             senders=[(m.locked_by, m.subject) for m in sent if m.status is Status.PROCESSING and m.locked_by],
-            inbox=desk.store.inbox_counts(),
+            inbox=feedback_rows.inbox_counts(desk.store),
             unheard=signs.unheard_since,
             transport=desk.settings.mailout_transport,
-            acts=desk.store.acts(limit=50) if session.is_admin else [],
+            acts=history_rows.acts(desk.store, limit=50) if session.is_admin else [],
             parts=checks.made() if checks_too and session.is_admin else None,
         )
 

@@ -10,8 +10,10 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
 from gateway.dashboard.people_counts import people_chart, people_now
+from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.reporting.phrases import count, forecast_text
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.snapshot import QueueSnapshot, due_at
 
@@ -22,7 +24,7 @@ def router(desk: Desk) -> APIRouter:
     def moving() -> dict[str, Any]:
         """What changes while mail goes out."""
         snapshot = desk.queue_forecast.snapshot()
-        waiting_for_you = desk.store.needing_a_person()
+        waiting_for_you = queue_rows.needing_a_person(desk.store)
         active = snapshot.active
         forecast = snapshot.forecasts.get(active.id) if active else None
         return {
@@ -44,7 +46,9 @@ def router(desk: Desk) -> APIRouter:
             return desk.views.page(request, "closed.html.j2", status=403)
         session = desk.visitor(request)
         modes = modes_shown(desk.queue_forecast.rehearses)
-        last = next(iter(desk.store.letters(modes=modes, statuses=[Status.COMPLETED], limit=1)), None)
+        last = next(
+            iter(history_rows.letters(desk.store, modes=modes, statuses=[Status.COMPLETED], limit=1)), None
+        )
         return desk.views.page(
             request,
             "home.html.j2",
@@ -84,7 +88,7 @@ def _next(snapshot: QueueSnapshot) -> Sequence[Mailout]:
 
 def _ready_later(desk: Desk, now: float) -> Sequence[WrittenPage]:
     """Pages in Notion that ask to be sent at a time to come; they are in no queue yet."""
-    read = desk.store.written_pages()
+    read = history_rows.written_pages(desk.store)
     found = [one for one in read.pages if one.is_ready and (one.send_at or 0) > now] if read else []
     return sorted(found, key=lambda one: one.send_at or 0)[:5]
 

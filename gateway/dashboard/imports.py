@@ -19,6 +19,7 @@ from gateway.dashboard.forms import MOST_FIELDS, Form
 from gateway.dashboard.views import go_to
 from mailout.base.errors import MailoutError, StoreError, StoreUnavailable, UsageError
 from mailout.insight.history.port import Act
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.columns import ATTRIBUTE, FIELDS, value_key
 from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
 from mailout.letters.audience.plan import IN_WORDS
@@ -49,7 +50,9 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
     @routes.get("/people/import")
     def choose(request: Request) -> Response:
         session = desk.visitor(request, admin=True)
-        return desk.views.page(request, "import.html.j2", session, imports=desk.store.imports(limit=20))
+        return desk.views.page(
+            request, "import.html.j2", session, imports=subscriber_rows.imports(desk.store, 20)
+        )
 
     @routes.post("/people/import")
     async def upload(request: Request) -> Response:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import tzinfo
-from typing import Any
 
 from mailout.base.time_format import clock_time
+from mailout.insight.history import history_rows
 from mailout.insight.history.port import History
 from mailout.insight.reporting.line_chart import Chart, Line, chart
 from mailout.insight.reporting.summary import BUCKETS, FailureGroup, Summary, Timeline, summarise
+from mailout.kinds.articles import article_rows
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
@@ -55,12 +58,14 @@ def people_for(store: Store, mailout: Mailout) -> int:
         return store.audience_size(mailout.list_key)
     if mailout.frozen_at is not None:
         return mailout.ledger.recipients
-    return sum(one["recipients"] for one in store.article_batch(mailout.id).census.get("variants", ()))
+    return sum(
+        one["recipients"] for one in article_rows.article_batch(store, mailout.id).census.get("variants", ())
+    )
 
 
 def failures(store: QueueStore, mailout: Mailout) -> tuple[FailureGroup, ...]:
     """By reason, from the first thousand; the count is of these."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[Message]] = {}
     for row in _rows(store, mailout.id, [State.FAILED, State.VALIDATION_FAILED], MOST_FAILED):
         groups.setdefault(row["error_code"] or "NO_CODE", []).append(row)
     found = (
@@ -92,7 +97,7 @@ def timeline(store: History, mailout_id: str) -> Timeline | None:
 
 def events_chart(store: History, mailout_id: str, zone: tzinfo) -> Chart | None:
     """What came back, as each reconcile found it; None: too little is known to draw."""
-    known = store.mailout_over_time(mailout_id)
+    known = history_rows.mailout_over_time(store, mailout_id)
     shown = [name for name in EVENTS if any(counts.get(name) for _, counts in known)]
     if len(known) < 2 or not shown:
         return None
@@ -101,5 +106,5 @@ def events_chart(store: History, mailout_id: str, zone: tzinfo) -> Chart | None:
     return chart("events", "What came back", lines, label=lambda at: clock_time(at, zone, span))
 
 
-def _rows(store: QueueStore, id: str, states: Sequence[State], most: int) -> Sequence[Mapping[str, Any]]:
-    return store.messages(id, limit=most, states=states)
+def _rows(store: QueueStore, id: str, states: Sequence[State], most: int) -> Sequence[Message]:
+    return outbox_rows.messages(store, id, limit=most, states=states)

@@ -19,6 +19,7 @@ from gateway.dashboard.people_counts import people_now
 from gateway.dashboard.sessions import Session
 from mailout.base import ids
 from mailout.base.setting_values import SendWindow
+from mailout.insight.history import history_rows
 from mailout.insight.reporting.codes import remedy_of
 from mailout.insight.reporting.details import details
 from mailout.insight.reporting.phrases import (
@@ -33,6 +34,7 @@ from mailout.insight.reporting.phrases import (
 from mailout.insight.reporting.plot import NARROW, WIDE, plot
 from mailout.insight.reporting.rows import csv_lines
 from mailout.letters.content.refs import page_id_of
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.actions import Verdict
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.outbox.queue.port import mailout_or_none
@@ -71,8 +73,12 @@ def router(desk: Desk) -> APIRouter:
         show = show if show in FILTERS else ""
         if show == DRAFTS:
             return drafts(desk, request, session, filters=NAMES)
-        page = desk.store.letters(
-            modes=_modes(desk, show), statuses=FILTERS[show][1], before=page_key(before), limit=PAGE + 1
+        page = history_rows.letters(
+            desk.store,
+            modes=_modes(desk, show),
+            statuses=FILTERS[show][1],
+            before=page_key(before),
+            limit=PAGE + 1,
         )
         more = page[PAGE - 1] if len(page) > PAGE else None
         return desk.views.page(
@@ -84,7 +90,7 @@ def router(desk: Desk) -> APIRouter:
             show=show,
             more=f"{more.created_at!r}~{more.id}" if more else "",
             first=not before,
-            asked=desk.store.asked(waiting=0),
+            asked=queue_rows.asked(desk.store, waiting=0),
         )
 
     @routes.get("/letters/{id}")
@@ -160,7 +166,7 @@ def offer_for(desk: Desk, mailout: Mailout) -> Offer:
 
 def _run(desk: Desk, mailout: Mailout) -> str | None:
     """Where Prefect shows the run that sends it, or sent it last."""
-    run = desk.store.run_of(mailout.id)
+    run = history_rows.run_of(desk.store, mailout.id)
     return desk.tools.run_address(run) if run else None
 
 

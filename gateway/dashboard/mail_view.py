@@ -9,11 +9,14 @@ from pathlib import Path
 from fastapi.responses import HTMLResponse
 
 from gateway.dashboard.desk import Desk
+from mailout.base import error_log
 from mailout.base.errors import Abort, NotFound
 from mailout.insight.reporting.phrases import count
+from mailout.letters.content import content_rows
 from mailout.letters.content.checks import check_content
 from mailout.letters.content.model import Content, Segments
 from mailout.letters.content.port import Contents
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 
 HEADERS = {
@@ -51,7 +54,7 @@ def content_of(store: Contents, mailout: Mailout) -> Content | None:
     if mailout.content_hash is None:
         return None
     try:
-        return store.content(mailout.content_hash)
+        return content_rows.content(store, mailout.content_hash)
     except NotFound:  # archived with its mailout
         return None
 
@@ -83,12 +86,12 @@ def findings(desk: Desk, mailout: Mailout, size: int) -> Sequence[tuple[str, str
         except Abort as error:
             found.append(("fail", error.message))
     known = {said for _, said in found}
-    for one in desk.store.errors(mailout.id, limit=50):
+    for one in error_log.errors(desk.store, mailout.id, limit=50):
         if one.stage == "content" and one.message not in known:
             known.add(one.message)
             found.append(("warn", one.message))
     if not mailout.is_test and content is not None:
-        tested = desk.store.last_test(content_hash=mailout.content_hash)
+        tested = queue_rows.last_test(desk.store, content_hash=mailout.content_hash)
         found.append(
             ("ok", "A test of exactly this content has gone out.")
             if tested is not None

@@ -12,9 +12,10 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.views import go_to
 from mailout.base.errors import SourceUnavailable
+from mailout.insight.history import history_rows
+from mailout.insight.history.port import NOTIFICATIONS_COUNTED
 from mailout.kinds.notifications.port import ProducerQueue, QueuedNotification
 
-LATEST = 10_000
 SHOWN = 50
 ENDED = ("sent", "skipped", "failed")
 """What a row can be requeued from; a pending one is picked by itself."""
@@ -30,14 +31,16 @@ def router(desk: Desk) -> APIRouter:
         session = desk.visitor(request)
         queue, why = _queue(desk, status)
         messages = (
-            desk.store.latest_notifications(rehearsal=rehearses, limit=SHOWN) if session.is_admin else []
+            history_rows.latest_notifications(desk.store, rehearsal=rehearses, limit=SHOWN)
+            if session.is_admin
+            else []
         )
         return desk.views.page(
             request,
             "notifications.html.j2",
             session,
-            states=_sorted(desk.store.notification_states(rehearsal=rehearses, latest=LATEST)),
-            latest=LATEST,
+            states=_sorted(history_rows.notification_states(desk.store, rehearsal=rehearses)),
+            latest=NOTIFICATIONS_COUNTED,
             messages=messages,
             queue=queue,
             rows=[_row(one) for one in queue.rows] if queue and session.is_admin else [],

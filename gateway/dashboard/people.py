@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
@@ -14,7 +13,11 @@ from gateway.dashboard.people_counts import STATUSES, lists_now, people_chart, p
 from gateway.dashboard.views import go_to
 from mailout.base.addresses import TRIM, address_of
 from mailout.base.errors import NotFound, UsageError
-from mailout.letters.audience.port import SubscriberRow
+from mailout.insight.history import history_rows
+from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.feedback import feedback_rows
 
 PAGE = 50
 _NAMES = ("first_name", "last_name")
@@ -55,15 +58,18 @@ def router(desk: Desk) -> APIRouter:
     def person(request: Request, email: str = "", message: str = "") -> Response:
         session = desk.visitor(request, admin=True)
         norm = address_of(email) or ""
-        messages, single = desk.store.messages_to(norm), desk.store.single_mails_to(norm)
+        messages, single = (
+            history_rows.messages_to(desk.store, norm),
+            history_rows.single_mails_to(desk.store, norm),
+        )
         try:
-            known: Mapping[str, Any] | None = desk.store.subscriber(norm)
+            known: SubscriberDetails | None = subscriber_rows.subscriber(desk.store, norm)
         except NotFound:
             if not messages and not single:
                 raise
             known = None  # mail was handed in for them: they are on no list
         theirs = {str(one["id"]) for one in (*messages, *single)}
-        story = desk.store.message_events(message) if message in theirs else ()
+        story = outbox_rows.message_events(desk.store, message) if message in theirs else ()
         return desk.views.page(
             request,
             "person.html.j2",
@@ -74,7 +80,7 @@ def router(desk: Desk) -> APIRouter:
             name=name_of(known) if known else "",
             messages=messages,
             single=single,
-            events=desk.store.delivery_events(email=norm, limit=50),
+            events=feedback_rows.delivery_events(desk.store, email=norm, limit=50),
             chosen=message,
             story=story,
         )
@@ -114,7 +120,7 @@ def router(desk: Desk) -> APIRouter:
         listed = form.get("list") or None
 
         def do() -> None:
-            desk.store.subscriber(norm)
+            subscriber_rows.subscriber(desk.store, norm)
             desk.store.unsubscribe(norm, listed)
 
         what = "unsubscribed a person" + (" from a list" if listed else "")
@@ -144,17 +150,19 @@ def router(desk: Desk) -> APIRouter:
     return routes
 
 
-def _find(desk: Desk, q: str, status: str | None, after: str, anywhere: bool) -> Sequence[Mapping[str, Any]]:
+def _find(desk: Desk, q: str, status: str | None, after: str, anywhere: bool) -> Sequence[Subscriber]:
     """Addresses that begin so, by the key's index; anywhere in address or name only if asked for: that
     reads everybody."""
     store = desk.store
     if anywhere or not q:
-        return store.subscribers(after=after, limit=PAGE + 1, status=status, search=q or None)
+        return subscriber_rows.subscribers(
+            store, after=after, limit=PAGE + 1, status=status, search=q or None
+        )
     begins = q.lower()
-    found = list(store.subscribers(after=after or begins, limit=PAGE + 1, status=status))
+    found = list(subscriber_rows.subscribers(store, after=after or begins, limit=PAGE + 1, status=status))
     if not after:
         try:
-            exact = store.subscriber(address_of(q) or begins)
+            exact = subscriber_rows.subscriber(store, address_of(q) or begins)
         except NotFound:
             pass
         else:
@@ -171,15 +179,15 @@ def _find(desk: Desk, q: str, status: str | None, after: str, anywhere: bool) ->
 def _only_mail(desk: Desk, q: str) -> str:
     """Of somebody who is on no list and got mail all the same, the address."""
     norm = address_of(q) or ""
-    return norm if norm and desk.store.single_mails_to(norm, limit=1) else ""
+    return norm if norm and history_rows.single_mails_to(desk.store, norm, limit=1) else ""
 
 
-def _as_listed(person: Mapping[str, Any]) -> Mapping[str, Any]:
+def _as_listed(person: SubscriberDetails) -> Subscriber:
     on = [one["list_key"] for one in person["lists"] if one["unsubscribed_at"] is None]
     return {**person, "lists": on}
 
 
-def name_of(person: Mapping[str, Any]) -> str:
+def name_of(person: SubscriberColumns) -> str:
     """Attributes need not be text: others may write into the same table."""
     known = person["attributes"]
     return str(known.get("name") or " ".join(str(known[key]) for key in _NAMES if known.get(key)))

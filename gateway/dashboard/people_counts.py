@@ -7,9 +7,11 @@ from datetime import date
 
 from gateway.dashboard.desk import Desk
 from mailout.base.time_format import short_day
+from mailout.insight.history import history_rows
 from mailout.insight.history.counting import days_ago
 from mailout.insight.history.port import LISTED
 from mailout.insight.reporting.line_chart import Chart, Line, chart
+from mailout.letters.audience import subscriber_rows
 
 DAYS = 90
 STATUSES = ("active", "unsubscribed", "bounced")
@@ -17,20 +19,20 @@ STATUSES = ("active", "unsubscribed", "bounced")
 
 def people_now(desk: Desk) -> Mapping[str, int]:
     """As the last reconcile counted them; counted now if it never ran."""
-    found = desk.store.people_over_time(days_ago(desk.store.now(), desk.zone, 1))
-    counts = found[-1][1] if found else desk.store.subscriber_counts()
+    found = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, 1))
+    counts = found[-1][1] if found else subscriber_rows.subscriber_counts(desk.store)
     return {status: counts.get(status, 0) for status in STATUSES}
 
 
 def lists_now(desk: Desk) -> Mapping[str, int]:
-    found = desk.store.people_over_time(days_ago(desk.store.now(), desk.zone, 1))
+    found = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, 1))
     counts = found[-1][1] if found else {}
     return {name.removeprefix(LISTED): n for name, n in sorted(counts.items()) if name.startswith(LISTED)}
 
 
 def people_chart(desk: Desk, statuses: tuple[str, ...] = ("active",)) -> Chart | None:
     """None: fewer than two days are known."""
-    days = desk.store.people_over_time(days_ago(desk.store.now(), desk.zone, DAYS))
+    days = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, DAYS))
     if len(days) < 2:
         return None
     lines = [

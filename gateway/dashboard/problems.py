@@ -9,12 +9,15 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
-from mailout.base.error_log import ErrorRecord
+from mailout.base import error_log
+from mailout.base.error_log import DeadLetter, ErrorRecord
 from mailout.base.errors import AbortCode, UsageError
 from mailout.base.redact import redact_text
+from mailout.insight.history import history_rows
 from mailout.insight.history.port import Refusal
 from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
-from mailout.outbox.queue import dead_letters
+from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.queue import dead_letters, queue_rows
 
 MOST = 200
 UNSUPPORTED = "content_block_unsupported"
@@ -28,16 +31,20 @@ def router(desk: Desk) -> APIRouter:
     @routes.get("/problems")
     def problems(request: Request) -> Response:
         session = desk.visitor(request)
-        errors = grouped(desk.store.errors(limit=MOST), hide=not session.is_admin)
+        errors = grouped(error_log.errors(desk.store, limit=MOST), hide=not session.is_admin)
         since = desk.store.now() - LATELY
         return desk.views.page(
             request,
             "problems.html.j2",
             session,
-            for_you=desk.store.needing_a_person(),
-            doubts=desk.store.doubts_open(),
-            dead=[_dead(row) for row in desk.store.dead_letters(limit=50)] if session.is_admin else [],
-            refused=[_refused(one) for one in desk.store.refusals(limit=20) if one.last_at >= since],
+            for_you=queue_rows.needing_a_person(desk.store),
+            doubts=feedback_rows.doubts_open(desk.store),
+            dead=[_dead(row) for row in error_log.dead_letters(desk.store, limit=50)]
+            if session.is_admin
+            else [],
+            refused=[
+                _refused(one) for one in history_rows.refusals(desk.store, limit=20) if one.last_at >= since
+            ],
             blocks=[one for one in errors if one["code"] == UNSUPPORTED],
             errors=[one for one in errors if one["code"] != UNSUPPORTED],
         )
@@ -105,7 +112,7 @@ def remedy(code: str) -> str:
     return STOPPED[AbortCode(code)] if code in tuple(AbortCode) else remedy_of(code, failed=True)
 
 
-def _dead(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _dead(row: DeadLetter) -> Mapping[str, Any]:
     shown = json.dumps(row["payload"], ensure_ascii=False, indent=1)
     is_message = row["topic"] == dead_letters.SEND
     what = "A message that failed for good" if is_message else "An event that could not be read"

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from pydantic import SecretStr
 
+from mailout.insight.history import history_rows
 from mailout.insight.history.port import History
 
 COOKIE = "mailout_session"
@@ -109,7 +110,7 @@ class SignedOut:
         now = self._monotonic()
         if now - self._looked.get(session.id, -LOOK_SECONDS) < LOOK_SECONDS:
             return False
-        if self._store.login_ended(session.id):
+        if history_rows.login_ended(self._store, session.id):
             return True
         if len(self._looked) >= SESSIONS_KEPT:
             self._looked.clear()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from gateway.dashboard.letter_numbers import modes_shown
 from mailout.base.errors import StoreError
+from mailout.insight.history import history_rows
 from mailout.letters.content.port import Kind
 from mailout.store import Store
 
@@ -45,10 +46,10 @@ class UsedPages:
         try:
             modes = modes_shown(self._rehearses)
             self._articles = self._articles or bool(
-                self._store.letters(modes=modes, kind=Kind.ARTICLE, limit=1)
+                history_rows.letters(self._store, modes=modes, kind=Kind.ARTICLE, limit=1)
             )
             self._notifications = self._notifications or bool(
-                self._store.notification_states(rehearsal=self._rehearses, latest=1)
+                history_rows.notification_states(self._store, rehearsal=self._rehearses)
             )
         except StoreError:
             self._looked = None  # the page itself says what is wrong

@@ -30,6 +30,7 @@ from mailout.insight.doctor.setup_checks import (
     python_check,
     settings_checks,
 )
+from mailout.letters.audience import subscriber_rows
 
 STOPPING = frozenset({"sandbox", "quota"})
 """For `doctor` these are a warning: tests go through."""
@@ -68,10 +69,12 @@ def _store(settings: Settings, clock: Clock) -> Iterator[Check]:
         store.check()
         asked_at = clock.now()
         difference = store.now() - (asked_at + clock.now()) / 2
-        yield Check("store", "ok", f"{store.name} answers, schema version {store.schema_version()}")
+        yield Check("store", "ok", f"{store.name} answers, schema version {store.check()}")
         yield from store.examine()
         yield clock_check(difference)
-        yield from people_checks(store.subscriber_counts()["active"], store.left_out())
+        yield from people_checks(
+            subscriber_rows.subscriber_counts(store)["active"], subscriber_rows.unreachable(store)
+        )
     finally:
         store.close()
 

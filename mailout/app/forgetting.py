@@ -12,6 +12,7 @@ from mailout.app.engine import Engine
 from mailout.base.errors import NotFound
 from mailout.base.settings import Settings
 from mailout.outbox.feedback.port import Forgotten
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 
 ALL = 100_000
@@ -57,7 +58,9 @@ def forget_here(settings: Settings, address: str) -> Erased:
 def _in_archives(engine: Engine, erased: Erased, address: str, instead: str) -> None:
     """After the store: what is archived from now on has nothing of them any more."""
     folder = wiring.archive_folder(engine.settings)
-    for mailout in engine.store.mailouts(statuses=(Status.COMPLETED, Status.CANCELLED), limit=ALL):
+    for mailout in queue_rows.mailouts(
+        engine.store, statuses=(Status.COMPLETED, Status.CANCELLED), limit=ALL
+    ):
         if mailout.archived_to is None:
             continue
         changed = folder.forget(mailout.archived_to, address, instead)

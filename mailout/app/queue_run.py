@@ -15,7 +15,9 @@ from typing import Protocol
 
 from mailout.app.sending import Sending
 from mailout.base.errors import MailoutError, StoreError
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.deferrals import defer
 from mailout.outbox.queue.limits import Defer
 from mailout.outbox.queue.mailout import DeferReason, Mailout, Status
@@ -74,11 +76,11 @@ class QueueRun:
         """Write down what was asked for; freeze what waits: while a person can still take it back, they see
         to how many it would go."""
         store = self.sending.store
-        if store.all_paused():
+        if queue_rows.all_paused(store):
             return
         self.look()
         now = store.now()
-        for mailout in store.mailouts(statuses=[Status.PENDING]):
+        for mailout in queue_rows.mailouts(store, statuses=[Status.PENDING]):
             if was_tested(store, mailout):
                 store.resume(mailout.id)  # when it starts, it is checked again
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
@@ -88,27 +90,27 @@ class QueueRun:
 
     def _next(self) -> Mailout | None:
         store = self.sending.store
-        if store.all_paused() and not self.in_hand:
+        if queue_rows.all_paused(store) and not self.in_hand:
             return None
         waiting = [store.mailout(id) for id in self.in_hand]
-        if not store.all_paused():
+        if not queue_rows.all_paused(store):
             waiting += [
                 mailout
-                for mailout in store.due_mailouts(self._timing.lease)
+                for mailout in queue_rows.due_mailouts(store, self._timing.lease)
                 if mailout.id not in self.ended and mailout.id not in self.in_hand and self._ours(mailout)
             ]
-        return next_turn(waiting, store.last_turns())
+        return next_turn(waiting, queue_rows.last_turns(store))
 
     def _next_to_join(self) -> Mailout | None:
         """Of those that others are sending, slower than it could be: the one whose turn it would be."""
         store = self.sending.store
-        sending = store.mailouts(statuses=[Status.PROCESSING])
+        sending = queue_rows.mailouts(store, statuses=[Status.PROCESSING])
         others = [one for one in sending if one.id not in self.ended and self._ours(one)]
-        if not others or store.all_paused():
+        if not others or queue_rows.all_paused(store):
             return None
         speed, rate = self._speed(), self.sending.rate()
         slow = [one for one in others if would_help(speed, rate, one.ledger.pending)]
-        mailout = next_turn(slow, store.last_turns())
+        mailout = next_turn(slow, queue_rows.last_turns(store))
         if mailout is not None:
             log.info("%s is being sent, at %.1f a second: this run joins", mailout.id, speed)
         return mailout
@@ -122,7 +124,7 @@ class QueueRun:
         return max(0, self._begun(start) - before) / max(WATCH_SECONDS, store.now() - start)
 
     def _begun(self, since: float) -> int:
-        begun = self.sending.store.begun_since(since, rehearsal=self.sending.rehearses)
+        begun = outbox_rows.begun_since(self.sending.store, since, rehearsal=self.sending.rehearses)
         return sum(n for _, n in begun)
 
     def _ours(self, mailout: Mailout) -> bool:

@@ -9,6 +9,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from mailout.base.addresses import LEFT_OUT
@@ -19,9 +20,12 @@ from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.rows import CsvPart
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
+from mailout.letters.audience import subscriber_rows
+from mailout.letters.content import content_rows
 from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.letters.content.port import Kind
 from mailout.letters.content.variables import attributes_of, variables_of
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.compose import Composer, SingleComposer
 from mailout.outbox.delivery.concurrency import ConcurrencyCheck
 from mailout.outbox.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
@@ -93,7 +97,7 @@ class Sending:
             attributes = self._attributes(mailout)
             while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK, attributes=attributes) is not None:
                 log.info("%d recipients are in the outbox", self.store.mailout(id).ledger.recipients)
-            for problem, n in self.store.left_out().items():
+            for problem, n in subscriber_rows.unreachable(self.store).items():
                 log.warning("active subscribers who get no mail: %d (%s)", n, LEFT_OUT[problem])
         return self.store.mailout(id)
 
@@ -101,7 +105,7 @@ class Sending:
         """What the content needs to know of its readers."""
         if mailout.content_hash is None:
             return ()
-        return attributes_of(variables_of(self.store.content(mailout.content_hash)))
+        return attributes_of(variables_of(content_rows.content(self.store, mailout.content_hash)))
 
     def start(self, id: str) -> Mailout:
         """Begin to send it if it is due and mail may leave now; else it waits, and says why."""
@@ -224,7 +228,7 @@ class Sending:
 
     def _composer(self, mailout: Mailout) -> Composer:
         return Composer(
-            self.store.content,
+            partial(content_rows.content, self.store),
             footer=footer_of(self.settings),
             tokens=tokens_of(self.settings),
             from_email=from_email_of(self.settings),
@@ -237,7 +241,7 @@ class Sending:
 
     def _single_composer(self) -> SingleComposer:
         return SingleComposer(
-            self.store.content,
+            partial(content_rows.content, self.store),
             footer=lambda: footer_of(self.settings),
             tokens=tokens_of(self.settings) if self.settings.unsubscribe_keys else None,
             from_email=from_email_of(self.settings),
@@ -246,7 +250,7 @@ class Sending:
         )
 
     def _options(self) -> SenderOptions:
-        settings, first_day = self.settings, self.store.first_day(self.transport.scope)
+        settings, first_day = self.settings, outbox_rows.first_day(self.store, self.transport.scope)
         return SenderOptions(
             worker=self.worker,
             rate=self._rate(),

@@ -25,9 +25,11 @@ from mailout.base.private_files import keep_private, make_home
 from mailout.base.settings import Settings, load_settings
 from mailout.insight.alerts.sender import AlertSender
 from mailout.insight.metrics.counted import counted
+from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.reports import Reporting
 from mailout.insight.retention.archiving import Archiving
+from mailout.kinds.articles import article_rows
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
 from mailout.letters.content.notion.page import NotionPage
@@ -91,7 +93,7 @@ def build(
     )
     reporting = Reporting(
         *(store, pages, forecast, home / "reports", limits.timezone, transport.name),
-        census=lambda id: store.article_batch(id).census,
+        census=lambda id: article_rows.article_batch(store, id).census,
     )
     alert_sender = AlertSender(store, transport, settings, limits.timezone)
     return Engine(settings, store, clock, limits, pages, forecast, intake, sending, reporting, alert_sender)
@@ -222,7 +224,7 @@ def archiving(engine: Engine, out: Path | None = None) -> Archiving:
         archive_folder(engine.settings, out),
         report=engine.reporting.keep,
         # Without Notion there is nothing to update.
-        waits_for_page=lambda: set(engine.store.due_reports() if engine.pages.reporter else ()),
+        waits_for_page=lambda: set(report_rows.due_reports(engine.store) if engine.pages.reporter else ()),
     )
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypedDict
+
+from mailout.base.errors import NotFound
+from mailout.base.select import Reads, View, every, first
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +22,45 @@ class ErrorRecord:
     email: str | None = None
     attempts: int | None = None
     at: float = 0.0
+    id: int = field(default=0, compare=False)  # its number in the store
 
 
-class ErrorLog(Protocol):
+class DeadLetter(TypedDict):
+    """What could not be delivered, or read."""
+
+    id: str
+    topic: str
+    payload: Mapping[str, Any]
+    error: str
+    created_at: float
+
+
+ERRORS = View("read_errors", ErrorRecord, ("id",))
+DEAD_LETTERS = View("read_dead_letters", DeadLetter, ("id",))
+
+
+class ErrorLog(Reads, Protocol):
     """The errors table and the dead letters."""
 
     def record_errors(self, errors: Sequence[ErrorRecord]) -> None: ...
-    def errors(self, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]: ...
-    def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]: ...
-    def get_dead_letter(self, id: str) -> Mapping[str, Any]: ...
     def drop_dead_letter(self, id: str) -> bool:
         """Take it off the list; what it tells of stays as it is. False: there is none."""
         ...
+
+
+def errors(store: Reads, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]:
+    """The latest first."""
+    filters = {} if mailout is None else {"mailout": mailout}
+    return list(every(store, ERRORS, filters, order=["-id"], limit=limit))
+
+
+def dead_letters(store: Reads, limit: int = 100) -> Sequence[DeadLetter]:
+    """The latest first."""
+    return list(every(store, DEAD_LETTERS, order=["-created_at"], limit=limit))
+
+
+def dead_letter(store: Reads, id: str) -> DeadLetter:
+    found = first(store, DEAD_LETTERS, {"id": id})
+    if found is None:
+        raise NotFound.dead_letter(id)
+    return found

@@ -22,17 +22,25 @@ create table if not exists subscriptions (
 create index if not exists subscriptions_list on subscriptions (list_key, email) where unsubscribed_at is null;
 
 create table if not exists recipients (
-    company_id text not null,
-    id         text not null,
-    email      text not null,
-    deleted_at timestamptz,
+    company_id  text collate "C" not null,
+    id          text collate "C" not null,
+    email       text not null,
+    deleted_at  timestamptz,
+    external_id text,
+    name        text,
+    created_at  timestamptz,
+    updated_at  timestamptz,
     primary key (company_id, id)
 );
 
 create table if not exists api_tokens (
-    token_hash text primary key,
-    company_id text not null,
-    created_at timestamptz not null default now()
+    token_hash       text collate "C" primary key,
+    company_id       text collate "C" not null,
+    created_at       timestamptz not null default now(),
+    id               text collate "C",
+    scopes           text not null default 'send,read',
+    limit_per_minute integer,
+    revoked_at       timestamptz
 );
 
 create table if not exists contents (
@@ -146,7 +154,11 @@ create table if not exists email_outbox (
     charged_hour    text,
     charged_day     text,
     history         jsonb,
-    category        text  -- without a mailout: 'transactional' goes to who unsubscribed, too; all else does not
+    category        text,  -- without a mailout: 'transactional' goes to who unsubscribed, too; all else does not
+    reply_to        text,
+    headers         jsonb,
+    fingerprint     text,
+    is_rehearsal    boolean not null default false
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 -- Mails without a mailout share one lane, so that one index serves both.
 create index if not exists email_outbox_due
@@ -184,7 +196,7 @@ create table if not exists provider_quota (
 );
 
 create table if not exists switches (
-    name  text primary key,
+    name  text collate "C" primary key,
     value text not null
 );
 
@@ -195,7 +207,7 @@ create table if not exists error_records (
     stage       text not null,
     provider    text,
     email       text,
-    code        text not null,
+    code        text collate "C" not null,
     message     text not null,
     attempts    integer,
     reported_at timestamptz
@@ -213,7 +225,7 @@ create table if not exists dead_letters (
 );
 
 create table if not exists delivery_events (
-    id                  text primary key,  -- the SNS id, else a hash of SES id, type, recipient and time
+    id                  text collate "C" primary key,  -- the SNS id, else a hash of SES id, type, recipient and time
     message_id          uuid,
     campaign_id         uuid,
     email               text,
@@ -225,7 +237,7 @@ create table if not exists delivery_events (
 create index if not exists delivery_events_message on delivery_events (message_id);
 
 create table if not exists events_inbox (
-    id          text primary key,
+    id          text collate "C" primary key,
     source      text not null,
     payload     text,  -- gone once applied
     received_at timestamptz not null,
@@ -261,3 +273,7 @@ comment on table dead_letters is 'What could not be delivered after its last att
 comment on table delivery_events is 'What SES reported of a message.';
 comment on table events_inbox is 'Events as they arrived, until they are applied.';
 comment on table campaign_runs is 'Which article was sent, by whom, in which batch.';
+comment on column api_tokens.id is 'The token''s beginning: enough to name it, too little to use it.';
+comment on column recipients.external_id is 'The company''s own name for them.';
+comment on column email_outbox.fingerprint is 'The same idempotency key must mean the same mail.';
+comment on column email_outbox.is_rehearsal is 'Of a message without a mailout: for the folder, never for people.';

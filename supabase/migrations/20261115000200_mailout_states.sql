@@ -15,12 +15,6 @@ language sql immutable parallel safe set search_path = '' as $$
 $$;
 comment on function mailout_seconds is 'Seconds since the epoch, as the programs count.';
 
-create or replace function mailout_time() returns double precision
-language sql volatile set search_path = public as $$
-    select mailout_seconds(mailout_now())
-$$;
-comment on function mailout_time is 'The store''s time in seconds since the epoch.';
-
 create or replace function mailout_uuid(variadic parts text[]) returns uuid
 language plpgsql immutable parallel safe as $$
 declare

@@ -361,48 +361,6 @@ begin
 end $$;
 comment on function mailout_import_subscribers is 'Adds what a file knows, each address once. A status is never lowered.';
 
-create or replace function mailout_subscriber(email_norm text) returns jsonb
-language sql stable set search_path = public as $$
-    select to_jsonb(s) || jsonb_build_object(
-        'attributes', mailout_attributes(s.attributes), 'ocd_ids', mailout_places(s.ocd_ids), 'lists', coalesce((
-        select jsonb_agg(jsonb_build_object('list_key', l.list_key, 'unsubscribed_at', l.unsubscribed_at)
-                         order by l.list_key)
-        from subscriptions l where l.email = s.email_norm), '[]'))
-    from subscribers s where s.email_norm = $1
-$$;
-comment on function mailout_subscriber is 'One subscriber with all their lists.';
-
-create or replace function mailout_subscribers(after text, most integer, status text, search text) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(page) || jsonb_build_object(
-        'attributes', mailout_attributes(page.attributes), 'ocd_ids', mailout_places(page.ocd_ids), 'lists', coalesce((
-        select jsonb_agg(l.list_key order by l.list_key) from subscriptions l
-        where l.email = page.email_norm and l.unsubscribed_at is null), '[]')) order by page.email_norm), '[]')
-    from (select * from subscribers s
-          where s.email_norm > $1 and ($3 is null or s.status = $3)
-            and ($4 is null or strpos(s.email_norm, lower($4)) > 0 or strpos(lower(s.email), lower($4)) > 0
-                 or strpos(lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
-                                           s.attributes ->> 'last_name')), lower($4)) > 0)
-          order by s.email_norm limit $2) page
-$$;
-comment on function mailout_subscribers is 'One page, by email_norm; of one status, with a part of the address or the name.';
-
-create or replace function mailout_subscriber_counts() returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_object_agg(status, n), '{}')
-    from (select status, count(*) as n from subscribers
-          where email_norm is not null and status is not null group by status) counted
-$$;
-comment on function mailout_subscriber_counts is 'How many of each status.';
-
-create or replace function mailout_left_out() returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_object_agg(email_problem, n), '{}')
-    from (select email_problem, count(*) as n from subscribers
-          where email_problem is not null and status = 'active' group by email_problem) counted
-$$;
-comment on function mailout_left_out is 'How many active ones get no mail because of their address, by reason.';
-
 create or replace function mailout_unnormalised(after text, most integer) returns jsonb
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(page order by page.id collate "C"), '[]')
@@ -412,7 +370,7 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_unnormalised is 'One page, by id, of those whose domain needs punycode.';
 
-create or replace function mailout_normalise(addresses jsonb) returns integer
+create or replace function mailout_normalise_addresses(addresses jsonb) returns integer
 language plpgsql set search_path = public as $$
 declare
     one record;
@@ -432,4 +390,37 @@ begin
     end loop;
     return done;
 end $$;
-comment on function mailout_normalise is 'Writes what Python has normalised; equal addresses keep one row.';
+comment on function mailout_normalise_addresses is 'Writes what Python has normalised; equal addresses keep one row.';
+
+-- ── Whether a list has anybody on it. `general` is everybody's, and what has no list is general ──
+
+create or replace function mailout_audience_size(list_key text) returns bigint
+language sql stable set search_path = public as $$
+    select count(*) from subscribers s
+    where s.status = 'active' and s.email_norm > ''
+      and case when coalesce($1, 'general') = 'general' then not exists (
+              select 1 from subscriptions l
+              where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null)
+          else exists (
+              select 1 from subscriptions l
+              where l.email = s.email_norm and l.list_key = $1 and l.unsubscribed_at is null) end
+$$;
+comment on function mailout_audience_size is 'How many would get a mailout to this list, or (null) to everybody.';
+
+create or replace function mailout_lacking(attribute text, list_key text) returns jsonb
+language sql stable set search_path = public as $$
+    with lacking as materialized (
+        select s.email_norm from subscribers s
+        where s.status = 'active' and s.email_norm > '' and coalesce(s.attributes ->> $1, '') !~ '\S'
+          and case when coalesce($2, 'general') = 'general' then not exists (
+                  select 1 from subscriptions l
+                  where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null)
+              else exists (
+                  select 1 from subscriptions l
+                  where l.email = s.email_norm and l.list_key = $2 and l.unsubscribed_at is null) end
+    )
+    select jsonb_build_object('people', (select count(*) from lacking), 'examples', coalesce(
+        (select jsonb_agg(e.email_norm order by e.email_norm collate "C")
+         from (select * from lacking order by email_norm collate "C" limit 3) e), '[]'))
+$$;
+comment on function mailout_lacking is 'How many of an audience have no value for an attribute, and the first three.';

@@ -1,6 +1,6 @@
 -- The queue: mailouts, why they wait, and the freezing of their audience.
 
-create or replace function mailout_get(id text) returns jsonb
+create or replace function mailout_mailout(id text) returns jsonb
 language plpgsql set search_path = public as $$
 declare
     found_row jsonb;
@@ -12,7 +12,7 @@ begin
     end if;
     return found_row;
 end $$;
-comment on function mailout_get is 'One mailout.';
+comment on function mailout_mailout is 'One mailout.';
 
 create or replace function mailout_enqueue(mailout jsonb) returns jsonb
 language plpgsql set search_path = public as $$
@@ -26,26 +26,9 @@ begin
         id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text,
         is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text, retry_plan jsonb)
     on conflict (id) do nothing;
-    return mailout_get(mailout ->> 'id');
+    return mailout_mailout(mailout ->> 'id');
 end $$;
 comment on function mailout_enqueue is 'Writes a mailout down, or finds it.';
-
-create or replace function mailout_list(statuses jsonb, most integer) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(page) - 'place' order by page.place), '[]')
-    from (
-        select q.*, row_number() over (
-            order by case q.status when 'PROCESSING' then 0 when 'PENDING' then 1 else 2 end,
-                     case when q.status in ('PROCESSING', 'PENDING') then -q.priority end,
-                     case when q.status in ('PROCESSING', 'PENDING') then mailout_seconds(q.created_at)
-                          else -mailout_seconds(q.created_at) end,
-                     q.id::text collate "C") as place
-        from campaign_queue q
-        where q.status in (select jsonb_array_elements_text(statuses))
-        order by place limit most
-    ) page
-$$;
-comment on function mailout_list is 'Mailouts in the order in which they would be sent, then the newest first.';
 
 create or replace function mailout_is_due(q campaign_queue, at timestamptz) returns boolean
 language sql immutable set search_path = '' as $$
@@ -53,18 +36,6 @@ language sql immutable set search_path = '' as $$
        and (q.defer_reason is null or (q.deferred_until is not null and q.deferred_until <= at))
 $$;
 comment on function mailout_is_due is 'It waits for nothing any more.';
-
-create or replace function mailout_due(stale double precision) returns jsonb
-language sql volatile set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(q) order by q.priority desc, coalesce(q.scheduled_at, q.created_at),
-                              q.id::text collate "C"), '[]')
-    from campaign_queue q, (select mailout_now() as at) clock
-    where q.status in ('PENDING', 'PROCESSING')
-      and (mailout_is_due(q, clock.at)
-           or (q.status = 'PROCESSING'
-               and (q.locked_at is null or q.locked_at < clock.at - make_interval(secs => stale))))
-$$;
-comment on function mailout_due is 'What may be started now.';
 
 create or replace function mailout_start(id text, worker text) returns jsonb
 language plpgsql set search_path = public as $$
@@ -75,7 +46,7 @@ begin
     set status = 'PROCESSING', locked_by = worker, locked_at = at, started_at = coalesce(q.started_at, at),
         deferred_until = null, defer_reason = null, defer_note = null
     where q.id = mailout_to_uuid($1) and (q.status = 'PROCESSING' or mailout_is_due(q, at));
-    return mailout_get($1);
+    return mailout_mailout($1);
 end $$;
 comment on function mailout_start is 'Takes a mailout up, if it is due.';
 
@@ -86,7 +57,7 @@ begin
     where q.id = mailout_to_uuid($1) and q.status = 'PROCESSING' and not exists (
         select 1 from sender_sessions s
         where s.campaign_id = q.id and s.closed_at is null and s.lease_until > mailout_now());
-    return mailout_get($1);
+    return mailout_mailout($1);
 end $$;
 comment on function mailout_release is 'Whoever sent it has stopped; nothing changes while another one is sending it.';
 
@@ -102,7 +73,7 @@ begin
         transient_sent = case when reason = 'transient_errors' then q.sent else q.transient_sent end
     where q.id = mailout_to_uuid($1) and q.status in ('PENDING', 'PROCESSING')
       and (until is null or q.defer_reason is null or not held ? q.defer_reason);
-    return mailout_get($1);
+    return mailout_mailout($1);
 end $$;
 comment on function mailout_defer is 'A mailout waits, for a reason. `held`: the reasons that wait for a person.';
 
@@ -119,7 +90,7 @@ begin
             when 'duplicate_content' then jsonb_build_object('duplicate_content', 1)
             else '{}'::jsonb end
     where q.id = mailout_to_uuid($1) and q.status = 'PENDING';
-    return mailout_get($1);
+    return mailout_mailout($1);
 end $$;
 comment on function mailout_resume is 'It waits for nothing but its turn; what held it for a person is acknowledged.';
 
@@ -132,7 +103,7 @@ begin
     where q.id = mailout_to_uuid($1) and q.status in ('PENDING', 'PROCESSING');
     perform mailout_sweep(q.id, 10000) from campaign_queue q
     where q.id = mailout_to_uuid($1) and q.status = 'CANCELLED' and q.pending > 0;
-    return mailout_get($1);
+    return mailout_mailout($1);
 end $$;
 comment on function mailout_cancel is 'Takes a mailout back; a long one is swept by calling this until nothing is pending.';
 
@@ -145,32 +116,9 @@ begin
         outcome = case when q.failed + q.unknown = 0 then 'sent' else 'failed' end
     where q.id = mailout_to_uuid($1) and q.status in ('PENDING', 'PROCESSING') and q.frozen_at is not null
       and q.pending + q.in_flight = 0;
-    return mailout_get($1);
+    return mailout_mailout($1);
 end $$;
 comment on function mailout_complete is 'COMPLETED, if nothing is pending or in flight.';
-
-create or replace function mailout_same_content(id text, since double precision) returns jsonb
-language sql stable set search_path = public as $$
-    select to_jsonb(other)
-    from campaign_queue this
-    join campaign_queue other on other.content_hash = this.content_hash
-     and coalesce(other.list_key, 'general') = coalesce(this.list_key, 'general') and other.ref <> this.ref and not other.is_test
-     and not other.is_rehearsal
-    where this.id = mailout_to_uuid($1) and other.status <> 'CANCELLED'
-      and (other.status = 'PROCESSING' or other.sent + other.unknown > 0)
-      and coalesce(other.completed_at, other.locked_at, other.started_at) >= to_timestamp(since)
-      and (other.started_at, other.id) < (coalesce(this.started_at, 'infinity'::timestamptz), this.id)
-    order by other.started_at desc, other.id limit 1
-$$;
-comment on function mailout_same_content is 'The latest real mailout from another page that took the same to the same list, and began first.';
-
-create or replace function mailout_last_turns() returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_object_agg(turn.company_id, mailout_seconds(turn.at)), '{}')
-    from (select q.company_id, max(q.locked_at) as at from campaign_queue q
-          where q.locked_at is not null group by q.company_id) turn
-$$;
-comment on function mailout_last_turns is 'When each company last sent.';
 
 create or replace function mailout_set_content(id text, content_id text, subject text, instead boolean) returns jsonb
 language plpgsql set search_path = public set statement_timeout = '60s' as $$
@@ -191,23 +139,9 @@ begin
             recipients = 0, pending = 0, suppressed = 0
         where q.id = mailout_to_uuid($1);
     end if;
-    return mailout_get($1);
+    return mailout_mailout($1);
 end $$;
 comment on function mailout_set_content is 'What is sent; the first one stays, or (instead) until a message of it has been tried. Another one needs other attributes of its readers: the audience is written again.';
-
-create or replace function mailout_last_test(ref text, content_hash text) returns double precision
-language sql stable set search_path = public as $$
-    select mailout_seconds(max(q.completed_at)) from campaign_queue q
-    where q.is_test and not q.is_rehearsal and q.status = 'COMPLETED' and q.sent > 0
-      and q.ref = coalesce($1, q.ref) and q.content_hash = coalesce($2, q.content_hash)
-$$;
-comment on function mailout_last_test is 'When the latest test of a page or file, or of a content, had gone out to somebody.';
-
-create or replace function mailout_next_test_run(ref text) returns bigint
-language sql stable set search_path = public as $$
-    select count(*) + 1 from campaign_queue q where q.ref = $1 and q.is_test
-$$;
-comment on function mailout_next_test_run is 'The number of the next test run of a page or file.';
 
 create or replace function mailout_pause_all(paused boolean) returns void
 language plpgsql set search_path = public as $$
@@ -220,13 +154,7 @@ begin
 end $$;
 comment on function mailout_pause_all is 'Everything waits for a person, or no longer.';
 
-create or replace function mailout_all_paused() returns boolean
-language sql stable set search_path = public as $$
-    select exists (select 1 from switches where name = 'all_paused')
-$$;
-comment on function mailout_all_paused is 'Whether everything waits for a person.';
-
-create or replace function mailout_freeze_chunk(id text, chunk integer, attributes jsonb default '[]') returns integer
+create or replace function mailout_freeze_subscribers(id text, chunk integer, attributes jsonb default '[]') returns integer
 language plpgsql set search_path = public as $$
 declare
     at timestamptz := mailout_now();
@@ -234,7 +162,7 @@ declare
     last_email text;
     added integer;
 begin
-    perform mailout_get($1);
+    perform mailout_mailout($1);
     -- Whoever is there when it begins, also if the clock has gone back since they came.
     update campaign_queue q set freeze_started_at = coalesce(
         q.freeze_started_at, greatest(at, (select max(s.created_at) from subscribers s)))
@@ -275,16 +203,16 @@ begin
     where q.id = mailout.id;
     return case when last_email is not null then added end;
 end $$;
-comment on function mailout_freeze_chunk is 'Writes the next part of the audience, with these attributes; null once all are in.';
+comment on function mailout_freeze_subscribers is 'Writes the next part of the audience, with these attributes; null once all are in.';
 
-create or replace function mailout_freeze_recipients(id text, audience jsonb, is_last boolean) returns integer
+create or replace function mailout_freeze_recipients(id text, audience jsonb, up_to text) returns integer
 language plpgsql set search_path = public as $$
 declare
     at timestamptz := mailout_now();
     mailout campaign_queue;
     added integer;
 begin
-    perform mailout_get($1);
+    perform mailout_mailout($1);
     select * into mailout from campaign_queue q where q.id = mailout_to_uuid($1) for update;
     if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
         return 0;
@@ -299,9 +227,38 @@ begin
     order by coalesce(r.content_id, '') collate "C", r.email collate "C"
     on conflict do nothing;
     get diagnostics added = row_count;
-    if is_last then
-        update campaign_queue q set frozen_at = at where q.id = mailout.id;
-    end if;
+    update campaign_queue q
+    set frozen_at = case when up_to is null then at end, freeze_cursor = greatest(q.freeze_cursor, coalesce(up_to, ''))
+    where q.id = mailout.id;
     return added;
 end $$;
-comment on function mailout_freeze_recipients is 'Writes a part of an audience that is handed in; nothing may leave before the last.';
+comment on function mailout_freeze_recipients is 'Writes a part of an audience that is handed in, and up to where it goes (null: that was the last); nothing may be sent before the last.';
+
+-- ── What was asked for over HTTP ──
+
+create table if not exists requests (
+    ref         text collate "C" not null,
+    how         text collate "C" not null,
+    asked_at    timestamptz not null,
+    answered_at timestamptz,
+    primary key (ref, how)
+);
+comment on table requests is 'Mailouts asked for from outside. A row stays: the same request within a minute meets it.';
+comment on column requests.how is 'as_written, test, real, or if_ready: only if the page asks for it itself.';
+
+create or replace function mailout_ask(ref text, how text, repeat_after double precision) returns boolean
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
+    insert into requests (ref, how, asked_at) values ($1, $2, mailout_now())
+    on conflict (ref, how) do update set asked_at = excluded.asked_at, answered_at = null
+    where requests.asked_at <= excluded.asked_at - make_interval(secs => $3);
+    return found;
+end $$;
+comment on function mailout_ask is 'Write a request down; false: it was asked for just now.';
+
+create or replace function mailout_answered(ref text, how text) returns void
+language sql volatile set search_path = public as $$
+    update requests r set answered_at = mailout_now() where r.ref = $1 and r.how = $2 and r.answered_at is null
+$$;
+comment on function mailout_answered is 'It is in the queue, or was refused for good.';

@@ -57,15 +57,6 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_quota_left is 'What the provider had, less what was begun here since it was asked.';
 
-create or replace function mailout_begun_since(moment double precision, rehearsal boolean) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(jsonb_build_array(60 * u.key::bigint, u.n) order by u.key), '[]')
-    from usage u
-    where u.scope = case when rehearsal then 'rehearsal' else 'all' end and u.kind = 'minute' and u.n > 0
-      and u.key >= mailout_minute(to_timestamp(moment))
-$$;
-comment on function mailout_begun_since is 'Minutes in which attempts were begun, and how many.';
-
 create or replace function mailout_room(
     step jsonb, company text, at timestamptz, uncharged usage[], out room integer, out limited text)
 language plpgsql stable set search_path = public as $$
@@ -174,8 +165,3 @@ language sql volatile set search_path = public as $$
 $$;
 comment on function mailout_slow_down is 'A step that begins nothing may still be the one that tells of a throttle.';
 
-create or replace function mailout_first_day(scope text) returns text
-language sql stable set search_path = public as $$
-    select p.first_day from pace p where p.scope = $1
-$$;
-comment on function mailout_first_day is 'The day on which the first message of an account left.';

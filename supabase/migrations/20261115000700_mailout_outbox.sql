@@ -9,7 +9,7 @@ declare
     opened uuid;
 begin
     if $1 is not null then
-        perform mailout_get($1);
+        perform mailout_mailout($1);
     end if;
     insert into sender_sessions (campaign_id, worker, transport, lease_until, opened_at)
     values (mailout_to_uuid($1), $2, $3, at + make_interval(secs => lease), at)
@@ -17,12 +17,6 @@ begin
     return opened;
 end $$;
 comment on function mailout_open_session is 'A sender''s session; its id is the fencing token.';
-
-create or replace function mailout_session_step(session text) returns integer
-language sql stable set search_path = public as $$
-    select step_no from sender_sessions where id = mailout_to_uuid(session)
-$$;
-comment on function mailout_session_step is 'The last step a session made; null: never heard of it.';
 
 create or replace function mailout_stop_machine(machine text) returns integer
 language plpgsql set search_path = public as $$
@@ -38,21 +32,6 @@ begin
     return asked;
 end $$;
 comment on function mailout_stop_machine is 'Asks the living sessions of one machine''s workers (machine-<pid>) to end.';
-
-create or replace function mailout_doubts(session text) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(jsonb_build_object('id', o.id, 'epoch', o.epoch, 'state', o.state) order by o.seq), '[]')
-    from email_outbox o
-    where o.session_id = mailout_to_uuid(session) and o.state in ('SENT_ATTEMPT', 'UNKNOWN')
-$$;
-comment on function mailout_doubts is 'Attempts of a session whose end is not written down.';
-
-create or replace function mailout_epochs(ids jsonb) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_object_agg(o.id, o.epoch), '{}') from email_outbox o
-    where o.id in (select mailout_to_uuid(given.id) from jsonb_array_elements_text(ids) as given (id))
-$$;
-comment on function mailout_epochs is 'The epoch of each message that there is.';
 
 create or replace function mailout_reap(grace double precision) returns integer
 language plpgsql set search_path = public as $$
@@ -207,39 +186,6 @@ begin
 end $$;
 comment on function mailout_revoke is 'An event says that an accepted message was then rejected.';
 
-create or replace function mailout_message(id text) returns jsonb
-language sql stable set search_path = public as $$
-    select to_jsonb(o) from email_outbox o where o.id = mailout_to_uuid($1)
-$$;
-comment on function mailout_message is 'One message, whole.';
-
-create or replace function mailout_messages(campaign_id text, after bigint, most integer, states jsonb) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(page) order by page.seq), '[]')
-    from (
-        -- Only one of the two is run. The few that failed have an index of their own.
-        (select o.* from email_outbox o
-         where states <@ '["FAILED", "VALIDATION_FAILED", "UNKNOWN"]'
-           and o.state in ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')
-           and o.campaign_id = mailout_to_uuid($1) and o.seq > after
-           and o.state in (select jsonb_array_elements_text(states))
-         order by o.seq limit most)
-        union all
-        (select o.* from email_outbox o
-         where not coalesce(states <@ '["FAILED", "VALIDATION_FAILED", "UNKNOWN"]', false)
-           and o.campaign_id = mailout_to_uuid($1) and o.seq > after
-           and (states is null or o.state in (select jsonb_array_elements_text(states)))
-         order by o.seq limit most)
-    ) page
-$$;
-comment on function mailout_messages is 'One page of a mailout''s messages, by seq.';
-
-create or replace function mailout_usage(scope text, kind text, key text) returns integer
-language sql stable set search_path = public as $$
-    select coalesce((select u.n from usage u where u.scope = $1 and u.kind = $2 and u.key = $3), 0)
-$$;
-comment on function mailout_usage is 'How many attempts one counter holds.';
-
 create or replace function mailout_set_quota(
     scope text, available bigint, asked_at double precision, most bigint) returns void
 language sql volatile set search_path = public as $$
@@ -249,3 +195,313 @@ language sql volatile set search_path = public as $$
     set available = excluded.available, asked_at = excluded.asked_at, most = excluded.most
 $$;
 comment on function mailout_set_quota is 'What the provider had left, of how many (null: unlimited), and from when on attempts count against it.';
+
+-- ── Mails that programs hand in one at a time: who may, to whom, and what such a message has besides ──
+
+create table if not exists companies (
+    id             text collate "C" primary key,
+    limit_per_hour integer,
+    limit_per_day  integer,
+    created_at     timestamptz not null
+);
+comment on table companies is 'Whoever hands in single mails. Limits of its own stand in the place of those for every company.';
+
+create unique index if not exists recipients_external on recipients (company_id, external_id);
+
+create index if not exists email_outbox_single_due
+    on email_outbox (company_id collate "C", coalesce(next_attempt_at, '-infinity'::timestamptz), seq)
+    where campaign_id is null and state in ('PENDING', 'RETRY_SCHEDULED');
+create index if not exists email_outbox_request on email_outbox (request_id) where request_id is not null;
+
+create table if not exists single_turns (
+    company_id text collate "C" primary key,
+    last_at    timestamptz not null
+);
+comment on table single_turns is 'When a company''s single mails last had a turn.';
+
+-- ── Handing in ──
+
+create or replace function mailout_accept_single_mails(mails jsonb) returns jsonb
+language plpgsql volatile set search_path = public as $$
+declare
+    mail jsonb;
+    verdicts jsonb := '[]';
+begin
+    for mail in select value from jsonb_array_elements(mails) loop
+        verdicts := verdicts || jsonb_build_array(mailout_accept_single_mail(mail));
+    end loop;
+    return verdicts;
+end $$;
+comment on function mailout_accept_single_mails is 'Single mails into the outbox, in one commit, each with its own verdict.';
+
+create or replace function mailout_accept_single_mail(mail jsonb) returns jsonb
+language plpgsql volatile set search_path = public as $$
+declare
+    known email_outbox;
+    whom record;
+    at timestamptz := mailout_now();
+    not_before timestamptz := to_timestamp((mail ->> 'send_at')::double precision);
+begin
+    select * into known from email_outbox o where o.id = (mail ->> 'id')::uuid;
+    if found then
+        return mailout_repeated(mail, known);
+    end if;
+    select r.* into whom from mailout_recipient_of(mail, at) r;
+    if not whom.agrees then
+        return jsonb_build_object('verdict', 'no_recipient', 'id', mail ->> 'id');
+    end if;
+    insert into contents values (mail ->> 'hash', mail ->> 'subject', mail ->> 'html', mail ->> 'plain', at)
+    on conflict do nothing;
+    insert into email_outbox (id, company_id, request_id, recipient_id, email, from_name, content_id, next_attempt_at,
+                              dedupe_key, created_at, category, reply_to, headers, fingerprint, is_rehearsal)
+    values ((mail ->> 'id')::uuid, mail ->> 'company_id', mail ->> 'request_id', whom.found_id, mail ->> 'email',
+            mail ->> 'from_name', mail ->> 'hash', case when not_before > at then not_before end,
+            mail ->> 'idempotency_key', at, mail ->> 'category', mail ->> 'reply_to',
+            nullif(mail -> 'headers', 'null'), mail ->> 'fingerprint', (mail ->> 'is_rehearsal')::boolean)
+    on conflict (id) do nothing;
+    if not found then  -- somebody else handed it in just now
+        select * into known from email_outbox o where o.id = (mail ->> 'id')::uuid;
+        return mailout_repeated(mail, known);
+    end if;
+    return jsonb_build_object('verdict', 'accepted', 'id', mail ->> 'id', 'state', 'PENDING',
+                              'request_id', mail ->> 'request_id');
+end $$;
+comment on function mailout_accept_single_mail is 'One single mail into the outbox.';
+
+create or replace function mailout_repeated(mail jsonb, known email_outbox) returns jsonb
+language sql immutable set search_path = public as $$
+    select jsonb_build_object(
+        'verdict', case when known.fingerprint is not distinct from mail ->> 'fingerprint' then 'repeated' else 'conflict' end,
+        'id', known.id, 'state', known.state, 'request_id', known.request_id)
+$$;
+comment on function mailout_repeated is 'The key is known: the same mail again, or another one.';
+
+create or replace function mailout_recipient_of(mail jsonb, at timestamptz, out agrees boolean, out found_id text)
+language plpgsql volatile set search_path = public as $$
+declare
+    whom recipients;
+begin
+    agrees := true;
+    if mail ->> 'recipient_id' is null and mail ->> 'external_id' is null then
+        return;
+    end if;
+    select * into whom from recipients r
+    where r.company_id = mail ->> 'company_id'
+      and case when mail ->> 'recipient_id' is not null then r.id = mail ->> 'recipient_id'
+               else r.external_id = mail ->> 'external_id' end;
+    if not found and mail ->> 'recipient_id' is null then
+        insert into recipients (company_id, id, email, external_id, name, created_at, updated_at)
+        values (mail ->> 'company_id', mail ->> 'new_recipient_id', mail ->> 'email', mail ->> 'external_id',
+                mail ->> 'recipient_name', at, at)
+        on conflict do nothing;
+        found_id := mail ->> 'new_recipient_id';
+        return;
+    end if;
+    agrees := whom.id is not null and whom.deleted_at is null and whom.email = mail ->> 'email'
+              and coalesce(mail ->> 'external_id' = whom.external_id, mail ->> 'external_id' is null);
+    found_id := case when agrees then whom.id end;
+end $$;
+comment on function mailout_recipient_of is 'Whether who is named is there with this address; somebody with a new name is written down.';
+
+-- ── Looking up ──
+
+create or replace function mailout_single_mails_waiting(rehearsal boolean) returns jsonb
+language plpgsql volatile set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+begin
+    return jsonb_build_object(
+        'now', mailout_seconds(at),
+        'due_since', (
+            select mailout_seconds(min(coalesce(o.next_attempt_at, o.created_at))) from email_outbox o
+            where o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED')
+              and (o.next_attempt_at is null or o.next_attempt_at <= at) and o.is_rehearsal = rehearsal),
+        'is_served', mailout_single_mails_served(at, rehearsal),
+        'has_tokens', exists (select 1 from api_tokens t where t.revoked_at is null));
+end $$;
+comment on function mailout_single_mails_waiting is 'Whether somebody has to be started for single mails.';
+
+create or replace function mailout_has_single_mails(session text) returns boolean
+language plpgsql volatile set search_path = public as $$
+declare
+    sender sender_sessions;
+    at timestamptz := mailout_now();
+begin
+    select * into sender from sender_sessions s where s.id = mailout_to_uuid(session);
+    return sender.id is null or sender.closed_at is not null or sender.stop_requested
+        or exists (select 1 from switches where name = 'all_paused')
+        or exists (select 1 from email_outbox o
+                   where o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED')
+                     and (o.next_attempt_at is null or o.next_attempt_at <= at)
+                     and o.is_rehearsal = (sender.transport = 'folder'));
+end $$;
+comment on function mailout_has_single_mails is 'Whether a step of this idle session would have something to do.';
+
+-- ── Companies, tokens, recipients ──
+
+create or replace function mailout_add_company(id text) returns jsonb
+language plpgsql volatile set search_path = public as $$
+begin
+    insert into companies (id, created_at) values ($1, mailout_now()) on conflict do nothing;
+    return (select to_jsonb(c) from companies c where c.id = $1);
+end $$;
+comment on function mailout_add_company is 'The company that is there, or a new one.';
+
+create or replace function mailout_set_company_limits(id text, per_hour integer, per_day integer) returns jsonb
+language sql volatile set search_path = public as $$
+    update companies c set limit_per_hour = $2, limit_per_day = $3 where c.id = $1 returning to_jsonb(c)
+$$;
+comment on function mailout_set_company_limits is 'A company''s own limits; null: those for every company.';
+
+create or replace function mailout_add_token(token jsonb) returns void
+language plpgsql volatile set search_path = public as $$
+begin
+    perform mailout_add_company(token ->> 'company_id');
+    insert into api_tokens (token_hash, company_id, created_at, id, scopes, limit_per_minute)
+    values (token ->> 'token_hash', token ->> 'company_id', mailout_now(), token ->> 'id', token ->> 'scopes',
+            (token ->> 'limit_per_minute')::integer);
+end $$;
+comment on function mailout_add_token is 'Keeps what is needed to know a token again.';
+
+create or replace function mailout_revoke_token(id text) returns boolean
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
+    update api_tokens t set revoked_at = mailout_now() where t.id = $1 and t.revoked_at is null;
+    return found;
+end $$;
+comment on function mailout_revoke_token is 'Ends a token.';
+
+create or replace function mailout_put_recipient(recipient jsonb) returns boolean
+language plpgsql volatile set search_path = public as $$
+declare
+    before recipients;
+    at timestamptz := mailout_now();
+begin
+    select * into before from recipients r
+    where r.company_id = recipient ->> 'company_id' and r.external_id = recipient ->> 'external_id' for update;
+    insert into recipients as r (company_id, id, email, external_id, name, created_at, updated_at)
+    values (recipient ->> 'company_id', coalesce(before.id, recipient ->> 'id'), recipient ->> 'email',
+            recipient ->> 'external_id', recipient ->> 'name', at, at)
+    on conflict (company_id, id) do update
+    set email = excluded.email, name = excluded.name, updated_at = at, deleted_at = null,
+        created_at = case when r.deleted_at is null then r.created_at else at end;
+    return before.id is null or before.deleted_at is not null;
+end $$;
+comment on function mailout_put_recipient is 'Makes or changes a recipient; whether it is new.';
+
+create or replace function mailout_delete_recipient(company text, external_id text) returns boolean
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
+    update recipients r set deleted_at = mailout_now()
+    where r.company_id = $1 and r.external_id = $2 and r.deleted_at is null;
+    return found;
+end $$;
+comment on function mailout_delete_recipient is 'Marks a recipient as deleted.';
+
+-- ── Beside the outbox: which message belongs to a row of a producer's queue, and what that row was told ──
+
+create table if not exists notifications (
+    key        text collate "C" primary key,
+    message_id uuid,
+    requeues   integer not null default 0,
+    told_epoch integer not null default -1,
+    ended      boolean not null default false,
+    noted_at   timestamptz not null
+);
+comment on table notifications is 'Rows of a producer''s queue: their message here, and what the producer was told of it.';
+comment on column notifications.key is 'Of (source, dedupe_key, subscription, row).';
+comment on column notifications.message_id is 'Null: requeued, and not in the outbox yet.';
+comment on column notifications.told_epoch is 'The last attempt whose result the producer''s row holds.';
+comment on column notifications.ended is 'The producer''s row was told its end: pending again, it was requeued.';
+
+create or replace function mailout_recall_notifications(keys jsonb, requeue boolean) returns jsonb
+language plpgsql volatile set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+    old uuid[];
+begin
+    if requeue then
+        -- Another message takes their place: what is in doubt counts as not sent, what waits is not sent.
+        old := array(select n.message_id from notifications n
+                     where n.key in (select jsonb_array_elements_text(keys)) and n.ended and n.message_id is not null);
+        perform 1 from email_outbox o where o.id = any(old) order by o.id for update;
+        update email_outbox o
+        set state = 'FAILED', epoch = o.epoch + 1, unknown_at = null, failed_at = at,
+            history = mailout_remember(o, at, o.epoch + 1, jsonb_build_object('type', 'FAILED', 'settled', true))
+        where o.id = any(old) and o.state = 'UNKNOWN';
+        update email_outbox o
+        set state = 'SUPPRESSED', error_message = 'its notification was requeued', next_attempt_at = null
+        where o.id = any(old) and o.state in ('PENDING', 'RETRY_SCHEDULED');
+        update notifications n
+        set requeues = n.requeues + 1, message_id = null, told_epoch = -1, ended = false, noted_at = at
+        where n.key in (select jsonb_array_elements_text(keys)) and n.ended;
+    end if;
+    return (
+        select coalesce(jsonb_agg(jsonb_build_object(
+            'key', n.key, 'requeues', n.requeues, 'told_epoch', n.told_epoch, 'id', o.id, 'state', o.state,
+            'epoch', o.epoch, 'ses_message_id', o.ses_message_id, 'error_code', o.error_code,
+            'error_category', o.error_category, 'error_message', o.error_message,
+            'retry_after', extract(epoch from o.next_attempt_at - o.failed_at)::double precision,
+            'given_up_for', case when o.state = 'UNKNOWN' and o.error_code is null then
+                extract(epoch from at - o.unknown_at)::double precision end)), '[]')
+        from notifications n left join email_outbox o on o.id = n.message_id
+        where n.key in (select jsonb_array_elements_text(keys)));
+end $$;
+comment on function mailout_recall_notifications is 'What is known of rows that are pending at the producer.';
+
+create or replace function mailout_put_notifications(given jsonb) returns void
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+declare
+    at timestamptz := mailout_now();
+begin
+    insert into email_outbox (id, email, content_id, variables, category, dedupe_key, request_id, created_at,
+        is_rehearsal)
+    select g.id, g.email, g.content_hash, g.variables, 'transactional', g.dedupe_key, g.request_id, at,
+           g.is_rehearsal
+    from jsonb_to_recordset(given) as g (
+        id uuid, email text, content_hash text, variables jsonb, dedupe_key text, request_id text, is_rehearsal boolean)
+    on conflict (id) do nothing;
+    insert into notifications (key, message_id, noted_at)
+    select g.key, g.id, at from jsonb_to_recordset(given) as g (key text, id uuid)
+    on conflict (key) do update
+    set message_id = excluded.message_id, told_epoch = -1, ended = false, noted_at = excluded.noted_at
+    where notifications.message_id is distinct from excluded.message_id;
+    update email_outbox o
+    set state = 'PENDING', attempts = 0, attempt_at = null, failed_at = null, sent_at = null, next_attempt_at = null,
+        history = mailout_remember(o, o.failed_at, o.epoch, jsonb_build_object(
+            'type', 'FAILED', 'errorCode', o.error_code, 'errorCategory', o.error_category,
+            'errorMessage', o.error_message, 'originalCode', o.original_code, 'willRetry', false,
+            'durationMs', o.duration_ms))
+    from notifications n
+    where n.key in (select g.key from jsonb_to_recordset(given) as g (key text))
+      and o.id = n.message_id and o.state = 'FAILED' and o.epoch = n.told_epoch and not n.ended;
+end $$;
+comment on function mailout_put_notifications is 'Into the outbox, each once; one whose last attempt failed and was told waits again.';
+
+create or replace function mailout_take_back_notifications(messages jsonb) returns jsonb
+language plpgsql volatile set search_path = public as $$
+declare
+    wanted uuid[] := array(select mailout_to_uuid(given.value) from jsonb_each_text(messages) as given);
+begin
+    perform 1 from email_outbox o where o.id = any(wanted) order by o.id for update;
+    update email_outbox o
+    set state = 'SUPPRESSED', error_message = 'its subscription does not want it now', next_attempt_at = null
+    where o.id = any(wanted) and o.state in ('PENDING', 'RETRY_SCHEDULED');
+    update notifications n set ended = true
+    from jsonb_each_text(messages) as given
+    join email_outbox o on o.id = mailout_to_uuid(given.value) and o.state = 'SUPPRESSED'
+    where n.key = given.key and n.message_id = o.id;
+    return (select coalesce(jsonb_object_agg(o.id, o.state), '{}') from email_outbox o where o.id = any(wanted));
+end $$;
+comment on function mailout_take_back_notifications is 'Those that nobody has begun become SUPPRESSED; the state of each afterwards.';
+
+create or replace function mailout_note_reported(told jsonb) returns void
+language sql volatile set search_path = public as $$
+    update notifications n set told_epoch = t.epoch, ended = t.ended, noted_at = mailout_now()
+    from jsonb_to_recordset(told) as t (key text, epoch integer, ended boolean)
+    where n.key = t.key
+$$;
+comment on function mailout_note_reported is 'After the producer''s commit: a crash in between is never taken for a requeue.';

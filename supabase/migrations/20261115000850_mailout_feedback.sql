@@ -17,36 +17,9 @@ begin
 end $$;
 comment on function mailout_receive_events is 'Verified messages into the inbox; how many were new.';
 
-create or replace function mailout_waiting_events(most integer) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(w) order by w.received_at, w.id collate "C"), '[]')
-    from (select id, source, payload, received_at from events_inbox where applied_at is null
-          order by received_at, id collate "C" limit most) w
-$$;
-comment on function mailout_waiting_events is 'What is not applied yet, the oldest first.';
-
-create or replace function mailout_inbox_counts() returns jsonb
-language sql stable set search_path = public as $$
-    select jsonb_build_object(
-        'waiting', count(*) filter (where applied_at is null),
-        'oldest', mailout_seconds(min(received_at) filter (where applied_at is null)),
-        'applied', count(applied_at))
-    from events_inbox
-$$;
-comment on function mailout_inbox_counts is 'How many events wait, since when, and how many were applied.';
-
-create or replace function mailout_delivery_events(message_id text, email text, most integer) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(e) order by e.event_at desc, e.id collate "C"), '[]')
-    from (select * from delivery_events d
-          where case when $1 is null then d.email = $2 else d.message_id = mailout_to_uuid($1) end
-          order by d.event_at desc, d.id collate "C" limit most) e
-$$;
-comment on function mailout_delivery_events is 'Of one message or one address, the latest first.';
-
 -- ── What an event changes ──
 
-create or replace function mailout_hear(address text, heard jsonb) returns boolean
+create or replace function mailout_change_status(address text, heard jsonb) returns boolean
 language plpgsql set search_path = public as $$
 declare
     known subscribers;
@@ -96,7 +69,7 @@ begin
     where s.id = known.id;
     return true;
 end $$;
-comment on function mailout_hear is 'News of a subscriber: by priority, and the latest of equal ones. The law of mailout.outbox.feedback.subscriber_state.';
+comment on function mailout_change_status is 'News of a subscriber: by priority, and the latest of equal ones. The law of mailout.outbox.feedback.subscriber_state.';
 
 create or replace function mailout_soft_end(
     address text, enough integer, out type text, out subtype text, out at timestamptz)
@@ -147,18 +120,18 @@ begin
 end $$;
 comment on function mailout_count_soft_bounces is 'So many messages that bounced softly end mail; a delivery that is reported late takes it back.';
 
-create or replace function mailout_hear_all(news jsonb) returns integer
+create or replace function mailout_change_statuses(news jsonb) returns integer
 language plpgsql set search_path = public as $$
 declare
     one record;
     changed integer := 0;
 begin
     for one in select key, value from jsonb_each(news) order by key collate "C" loop
-        changed := changed + mailout_hear(one.key, one.value)::integer;
+        changed := changed + mailout_change_status(one.key, one.value)::integer;
     end loop;
     return changed;
 end $$;
-comment on function mailout_hear_all is 'News of many, by address; how many stand differently now.';
+comment on function mailout_change_statuses is 'News of many, by address; how many stand differently now.';
 
 create or replace function mailout_count_event(campaign uuid, metric text, n integer) returns void
 language sql volatile set search_path = public as $$
@@ -281,7 +254,7 @@ begin
             end if;
             events := events + 1;
             if effect->'heard' <> 'null' and coalesce(message.email, effect->>'email') is not null then
-                statuses := statuses + mailout_hear(coalesce(message.email, effect->>'email'), effect->'heard')::integer;
+                statuses := statuses + mailout_change_status(coalesce(message.email, effect->>'email'), effect->'heard')::integer;
             end if;
             if (effect->>'recount')::boolean and effect->>'type' = 'bounce' then
                 bounced := bounced || coalesce(message.email, effect->>'email');
@@ -362,7 +335,7 @@ begin
     end if;
     select * into recorded from mailout_record_event(message, jsonb_build_object(
         'id', mailout_uuid('unsubscribe', address, coalesce($2, ''), coalesce(message.id::text, '')),
-        'type', 'unsubscribe', 'at', mailout_time(), 'email', address, 'ses_message_id', message.ses_message_id,
+        'type', 'unsubscribe', 'at', mailout_seconds(mailout_now()), 'email', address, 'ses_message_id', message.ses_message_id,
         'detail', jsonb_strip_nulls(jsonb_build_object('list_key', $2))));
     if recorded.first and message.campaign_id is not null then
         perform mailout_count_event(message.campaign_id, 'unsubscribed', 1);
@@ -370,15 +343,6 @@ begin
     return mailout_may_return(address, $2);
 end $$;
 comment on function mailout_unsubscribe is 'From one list, or from everything; whether they may take it back.';
-
-create or replace function mailout_mailed_since(address text, moment double precision) returns boolean
-language sql stable set search_path = public as $$
-    select exists (
-        select 1 from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, address)
-        where not q.is_rehearsal and coalesce(q.completed_at, q.locked_at, q.started_at) >= to_timestamp(moment)
-          and o.state in ('SENT', 'UNKNOWN') and coalesce(o.sent_at, o.attempt_at) >= to_timestamp(moment))
-$$;
-comment on function mailout_mailed_since is 'Whether mail of a mailout has gone to this address since then.';
 
 create or replace function mailout_resubscribe(address text, list_key text) returns boolean
 language plpgsql set search_path = public as $$
@@ -417,7 +381,7 @@ begin
         raise exception 'A message to this address is on its way.'
             using errcode = 'PT400', hint = 'Try again in a minute.';
     end if;
-    perform mailout_drop_claims(null, null);  -- an archive that is being written may have the address already
+    perform mailout_drop_claim(null, null);  -- an archive that is being written may have the address already
     delete from subscribers s where s.email_norm = address;
     get diagnostics people = row_count;
     delete from subscriptions l where l.email = address;
@@ -454,30 +418,3 @@ end $$;
 comment on function mailout_forget is 'Erases a person: another word stands wherever the address stood. Counts stay.';
 
 -- ── What `reconcile` asks ──
-
-create or replace function mailout_doubts_open() returns jsonb
-language sql stable set search_path = public as $$
-    select jsonb_build_object('unknown', count(*), 'oldest', mailout_seconds(min(unknown_at)))
-    from email_outbox where state = 'UNKNOWN' and state in ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')
-$$;
-comment on function mailout_doubts_open is 'Messages whose outcome nobody knows, and since when the oldest is.';
-
-create or replace function mailout_usage_drift() returns jsonb
-language sql stable set search_path = public set statement_timeout = '60s' as $$
-    with charged as (
-        select company_id as company, 'hour' as kind, charged_hour as key, count(*) as n
-        from email_outbox where charged_hour is not null group by 1, 3
-        union all
-        select company_id, 'day', charged_day, count(*) from email_outbox where charged_day is not null group by 1, 3
-    ), expected as (
-        select company as scope, kind, key, n from charged
-        union all
-        select 'all', kind, key, sum(n) from charged group by kind, key
-    )
-    select coalesce(jsonb_agg(jsonb_build_object(
-        'scope', e.scope, 'kind', e.kind, 'key', e.key, 'counted', coalesce(u.n, 0), 'charged', e.n)
-        order by e.scope, e.kind, e.key), '[]')
-    from expected e left join usage u on u.scope = e.scope and u.kind = e.kind and u.key = e.key
-    where coalesce(u.n, 0) < e.n
-$$;
-comment on function mailout_usage_drift is 'Counters that say less than the messages charged to them. A row knows its last attempt only, so more is no drift.';

@@ -36,14 +36,6 @@ language sql immutable set search_path = '' as $$
 $$;
 comment on function mailout_is_over is 'Nothing of it waits, is on its way or in doubt, and it is not archived yet.';
 
-create or replace function mailout_over_before(moment double precision) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(q) order by q.completed_at, q.id::text collate "C"), '[]')
-    from campaign_queue q
-    where q.status in ('COMPLETED', 'CANCELLED') and q.archived_at is null and q.completed_at < to_timestamp(moment)
-$$;
-comment on function mailout_over_before is 'Mailouts that ended before then and are not archived, the oldest first.';
-
 create or replace function mailout_claim_archive(id text, owner text, token text, lease double precision) returns boolean
 language plpgsql set search_path = public as $$
 #variable_conflict use_column
@@ -73,13 +65,13 @@ begin
 end $$;
 comment on function mailout_keep_claim is 'Still ours, for so much longer; false: no longer.';
 
-create or replace function mailout_drop_claims(id text, token text) returns void
+create or replace function mailout_drop_claim(id text, token text) returns void
 language sql volatile set search_path = public as $$
     delete from archivings a using campaign_queue q
     where q.id = a.mailout and q.archived_at is null
       and ($1 is null or (a.mailout = mailout_to_uuid($1) and a.token = $2))
 $$;
-comment on function mailout_drop_claims is 'One that was not carried out; or (null) all of them, when somebody was forgotten meanwhile.';
+comment on function mailout_drop_claim is 'One that was not carried out; or (null) all of them, when somebody was forgotten meanwhile.';
 
 create or replace function mailout_mark_archived(id text, token text, place text) returns boolean
 language plpgsql set search_path = public as $$
@@ -97,40 +89,6 @@ begin
     return true;
 end $$;
 comment on function mailout_mark_archived is 'The archive is complete: from here on it is the truth; false: the mailout changed, or is another''s.';
-
-create or replace function mailout_archives_to_empty() returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(jsonb_build_object('mailout', to_jsonb(q), 'token', a.token) order by q.archived_at), '[]')
-    from archivings a join campaign_queue q on q.id = a.mailout
-    where q.archived_at is not null
-$$;
-comment on function mailout_archives_to_empty is 'Archived mailouts whose messages have not all left the store.';
-
-create or replace function mailout_transports(id text) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_object_agg(s.id, s.transport), '{}') from sender_sessions s
-    where s.campaign_id = mailout_to_uuid($1)
-$$;
-comment on function mailout_transports is 'What each session of a mailout sent through.';
-
-create or replace function mailout_session_archived(session text) returns boolean
-language sql stable set search_path = public as $$
-    select exists (select 1 from sender_sessions s join campaign_queue q on q.id = s.campaign_id
-                   where s.id = mailout_to_uuid($1) and q.archived_at is not null)
-$$;
-comment on function mailout_session_archived is 'Whether what a session sent is in an archive.';
-
-create or replace function mailout_events_of(messages jsonb, after text, most integer) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(page) order by page.id collate "C"), '[]')
-    from (
-        select e.* from delivery_events e
-        where e.message_id in (select mailout_to_uuid(given.id) from jsonb_array_elements_text(messages) as given (id))
-          and e.id collate "C" > after
-        order by e.id collate "C" limit most
-    ) page
-$$;
-comment on function mailout_events_of is 'One page of the events of these messages, by id.';
 
 create or replace function mailout_delete_archived_events(id text, ids jsonb) returns integer
 language plpgsql set search_path = public as $$
@@ -156,17 +114,13 @@ begin
         where c.campaign_id = mailout_to_uuid($1) and q.archived_at is not null
         order by c.seq limit most));
     get diagnostics gone = row_count;
+    if gone = 0 then
+        delete from archivings a using campaign_queue q
+        where a.mailout = mailout_to_uuid($1) and q.id = a.mailout and q.archived_at is not null;
+    end if;
     return gone;
 end $$;
-comment on function mailout_delete_archived_messages is 'The next part of an archived mailout''s messages; how many.';
-
-create or replace function mailout_archive_emptied(id text) returns void
-language sql volatile set search_path = public as $$
-    delete from archivings a using campaign_queue q
-    where a.mailout = mailout_to_uuid($1) and q.id = a.mailout and q.archived_at is not null
-      and not exists (select 1 from email_outbox o where o.campaign_id = q.id)
-$$;
-comment on function mailout_archive_emptied is 'Nothing of it is left in the store but its row.';
+comment on function mailout_delete_archived_messages is 'The next part of an archived mailout''s messages; how many. After the last, nothing of it is here but its row in the queue.';
 
 create or replace function mailout_trim_inbox(before double precision, most integer) returns integer
 language plpgsql set search_path = public as $$

@@ -1,7 +1,7 @@
 -- Articles that are put together for each recipient from slices.
 
 create table if not exists content_slices (
-    id             text primary key default gen_random_uuid()::text,
+    id             text collate "C" primary key default gen_random_uuid()::text,
     article_key    text not null check (article_key ~ '^[a-z0-9-]+$'),
     section_order  integer not null check (section_order >= 1),
     is_headline    boolean not null default false,
@@ -37,13 +37,6 @@ create unique index if not exists campaign_queue_batch on campaign_queue (campai
 comment on index campaign_queue_batch is 'A rehearsal of a batch does not use it up.';
 create unique index if not exists campaign_runs_batch on campaign_runs (campaign_tag, send_batch_id);
 
-create or replace view delivery_history with (security_invoker = true) as
-select o.id, o.email, q.campaign_tag, q.send_batch_id, o.ses_message_id as provider_message_id, o.sent_at
-from email_outbox o
-join campaign_queue q on q.id = o.campaign_id
-where o.state = 'SENT' and q.campaign_tag is not null and not q.is_rehearsal;
-comment on view delivery_history is 'What an article''s batch has delivered.';
-
 -- ── Dead letters ──
 
 create or replace function mailout_keep_dead_letters() returns trigger
@@ -73,12 +66,6 @@ comment on function mailout_keep_dead_letters is 'A message that failed for good
 create or replace trigger email_outbox_dead_letters after update on email_outbox
     referencing old table as old_rows new table as new_rows
     for each statement execute function mailout_keep_dead_letters();
-
-create or replace function mailout_get_dead_letter(id text) returns jsonb
-language sql stable set search_path = public as $$
-    select to_jsonb(d) from dead_letters d where d.id = mailout_to_uuid($1)
-$$;
-comment on function mailout_get_dead_letter is 'One dead letter; null: there is none.';
 
 create or replace function mailout_drop_dead_letter(id text) returns boolean
 language plpgsql set search_path = public as $$
@@ -122,15 +109,6 @@ begin
 end $$;
 comment on function mailout_import_slices is 'Writes slices, each in its place; what has not changed is left alone.';
 
-create or replace function mailout_slices(article_key text) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object(
-               'publish_at', mailout_seconds(s.publish_at), 'expires_at', mailout_seconds(s.expires_at))
-           order by s.article_key, s.section_order, coalesce(s.scope_ocd_id, ''), s.sort_index), '[]')
-    from content_slices s where $1 is null or s.article_key = $1
-$$;
-comment on function mailout_slices is 'The slices of one article, or of all.';
-
 -- ── Batches and their audience ──
 
 create or replace function mailout_enqueue_article(mailout jsonb, batch jsonb) returns jsonb
@@ -140,7 +118,7 @@ declare
 begin
     perform 1 from campaign_queue q where q.id = new_id;
     if found then
-        return mailout_get(mailout ->> 'id');
+        return mailout_mailout(mailout ->> 'id');
     end if;
     perform mailout_enqueue(mailout);
     insert into article_batches as b (mailout, article_key, audience_filter, as_of, slices, contents, census)
@@ -153,16 +131,9 @@ begin
                 mailout ->> 'send_batch_id', mailout_now())
         on conflict do nothing;
     end if;
-    return mailout_get(mailout ->> 'id');
+    return mailout_mailout(mailout ->> 'id');
 end $$;
 comment on function mailout_enqueue_article is 'Writes a batch of an article down, with who asked for it, or finds it.';
-
-create or replace function mailout_article_batch(id text) returns jsonb
-language sql stable set search_path = public as $$
-    select to_jsonb(b) || jsonb_build_object('as_of', mailout_seconds(b.as_of))
-    from article_batches b where b.mailout = mailout_to_uuid($1)
-$$;
-comment on function mailout_article_batch is 'What a batch was asked to send; null: it is no article.';
 
 create or replace function mailout_members(
     after text, most integer, list_key text, attributes jsonb, existed_at double precision) returns jsonb
@@ -184,18 +155,12 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_members is 'One page of an audience, with the places that each belongs to.';
 
-create or replace function mailout_anybody_has(attribute text) returns boolean
-language sql stable set search_path = public as $$
-    select exists (select 1 from subscribers s where mailout_attributes(s.attributes) ? $1)
-$$;
-comment on function mailout_anybody_has is 'Whether any subscriber has this attribute.';
-
 create or replace function mailout_begin_freezing(id text) returns jsonb
 language plpgsql set search_path = public as $$
 declare
     mailout campaign_queue;
 begin
-    perform mailout_get($1);
+    perform mailout_mailout($1);
     update campaign_queue q set freeze_started_at = coalesce(
         q.freeze_started_at, greatest(mailout_now(), (select max(s.created_at) from subscribers s)))
     where q.id = mailout_to_uuid($1) and q.frozen_at is null and q.status <> 'CANCELLED' returning * into mailout;
@@ -203,15 +168,3 @@ begin
         jsonb_build_object('cursor', mailout.freeze_cursor, 'began', mailout_seconds(mailout.freeze_started_at)) end;
 end $$;
 comment on function mailout_begin_freezing is 'Where the writing of an audience has got to; null: it is over.';
-
-create or replace function mailout_freeze_part(id text, audience jsonb, up_to text) returns integer
-language plpgsql set search_path = public as $$
-declare
-    added integer;
-begin
-    added := mailout_freeze_recipients($1, $2, up_to is null);
-    update campaign_queue q set freeze_cursor = greatest(q.freeze_cursor, coalesce($3, ''))
-    where q.id = mailout_to_uuid($1) and q.frozen_at is null;
-    return added;
-end $$;
-comment on function mailout_freeze_part is 'The next part of an audience, and up to where it goes; null: that was the last.';

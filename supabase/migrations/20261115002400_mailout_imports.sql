@@ -37,13 +37,6 @@ language sql volatile set search_path = public as $$
 $$;
 comment on function mailout_count_import is 'Adds up what an import has changed: a large file comes in several parts.';
 
-create or replace function mailout_imports(most integer) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(to_jsonb(i) order by i.at desc, i.id), '[]')
-    from (select * from imports order by at desc, id limit most) i
-$$;
-comment on function mailout_imports is 'The newest imports.';
-
 create or replace function mailout_undo_import(id text) returns jsonb
 language plpgsql volatile set search_path = public set statement_timeout = '60s' as $$
 declare

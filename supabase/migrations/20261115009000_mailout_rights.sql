@@ -7,7 +7,7 @@ create table if not exists mailout_relations (
 );
 comment on table mailout_relations is 'The tables and views of mailout: a project has others beside them.';
 
-create or replace function mailout_open_doors() returns jsonb
+create or replace function mailout_examine() returns jsonb
 language sql stable set search_path = public as $$
     select coalesce(jsonb_agg(distinct door.name), '[]')
     from pg_roles r
@@ -33,7 +33,7 @@ language sql stable set search_path = public as $$
     ) door
     where r.rolname in ('anon', 'authenticated')
 $$;
-comment on function mailout_open_doors is 'What the publishable key can read, write or call, and should not.';
+comment on function mailout_examine is 'What the publishable key can read, write or call, and should not.';
 
 create or replace function mailout_finish_migration(version integer, relations text[] default '{}') returns void
 language plpgsql set search_path = public as $$
@@ -84,5 +84,16 @@ select mailout_finish_migration(9, array[
     'requests', 'article_batches', 'alerts', 'counters', 'archivings', 'forgotten', 'store_secrets', 'mailout_relations',
     'companies', 'single_turns', 'notifications',
     'email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs',
-    'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests',
-    'mailout_runs', 'imports', 'import_people']);
+    'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests', 'mailout_runs',
+    'imports', 'import_people',
+    'read_ended_logins', 'read_usage_drift',
+    'read_mailouts', 'read_open_mailouts', 'read_turns', 'read_switches', 'read_requests', 'read_messages',
+    'read_failed_messages', 'read_single_mails', 'read_notifications', 'read_notification_states',
+    'read_message_events', 'read_open_attempts', 'read_doubts', 'read_sessions', 'read_usage',
+    'read_pace', 'read_quotas', 'read_subscribers', 'read_inactive_subscribers',
+    'read_subscriptions', 'read_subscriber_counts', 'read_unreachable', 'read_attributes',
+    'read_contents', 'read_errors', 'read_dead_letters', 'read_due_reports', 'read_waiting_events',
+    'read_inbox', 'read_applied_events', 'read_delivery_events', 'read_unheard', 'read_alerts', 'read_counters',
+    'read_archives_to_empty', 'read_people_counts', 'read_mailout_counts', 'read_acts', 'read_notes',
+    'read_refusals', 'read_runs', 'read_imports', 'read_slices', 'read_article_batches', 'read_companies', 'read_tokens',
+    'read_recipients']);

@@ -19,6 +19,7 @@ from typing import Any
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
 from mailout.base.clock import SystemClock
+from mailout.kinds.articles import article_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.slices import Slice
 from mailout.store import Store
@@ -61,7 +62,7 @@ def measure(kind: str) -> dict[str, Any]:
             "seconds": time.perf_counter() - began,
             "cpu_seconds": time.process_time() - cpu,
             "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "variants": len(store.article_batch(mailout.id).contents),
+            "variants": len(article_rows.article_batch(store, mailout.id).contents),
         }
         if store.mailout(mailout.id).ledger.recipients != PEOPLE:
             raise AssertionError("somebody is missing")

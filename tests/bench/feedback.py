@@ -26,8 +26,10 @@ from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Attempt, Pace, Result, Step
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import NewMailout
 from tests.ports import free_port
 from tests.ses_events import ses_event
@@ -135,7 +137,7 @@ def posts_per_second(posts: int) -> tuple[float, int]:
                 thread.join()
             took = time.perf_counter() - started
         store = SqliteStore(home / "mailout.db", SystemClock())
-        kept = store.inbox_counts().waiting
+        kept = feedback_rows.inbox_counts(store).waiting
         store.close()
     return posts / took, kept
 
@@ -167,7 +169,7 @@ def seconds_to_ingest(events: int) -> float:
         applied = ingest(store, "any")
         took = time.perf_counter() - started
         assert applied.events == events
-        assert sum(store.mailouts()[0].metrics.values()) == events
+        assert sum(queue_rows.mailouts(store)[0].metrics.values()) == events
         store.close()
     return took
 

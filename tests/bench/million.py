@@ -26,6 +26,7 @@ from mailout.base.clock import SystemClock
 from mailout.outbox.delivery.options import SenderOptions
 from mailout.outbox.delivery.protocol import Claimed, Ledger, Result, Timing
 from mailout.outbox.delivery.sender import Sender
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.limits import Limits, buckets
 from mailout.store import Store
 from tests.bench.supabase import BATCH, UTC, AcceptAll, keep_commits, mail_for
@@ -125,7 +126,7 @@ def _senders(place: Path, rows: int) -> dict[str, Any]:
         store.start(id, "bench")
     store.close()
     store = SqliteStore(place / str(rows) / "mailout.db", SystemClock())
-    (letter,) = [one.id for one in store.mailouts()]
+    (letter,) = [one.id for one in queue_rows.mailouts(store)]
     store.start(letter, "bench")
     store.close()
     pairs = [(_sender(place / str(rows), letter), _sender(place / str(SENT), id)) for id in ids]

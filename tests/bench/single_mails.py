@@ -19,6 +19,7 @@ from typing import Any
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
 from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.outbox.delivery import outbox_rows
 from tests.bench.feedback import CONNECTIONS, gateway
 from tests.bench.idle import up
 from tests.stubs.notion_workspace import workspace
@@ -88,7 +89,7 @@ def seconds_to_the_transport(mails: int = LATENCIES) -> list[float]:
                     before = time.time()
                     asked[_post(connection, token, number)] = before
             _until_sent(store, list(asked))
-            return [store.message(id)["sent_at"] - before for id, before in asked.items()]
+            return [outbox_rows.message(store, id)["sent_at"] - before for id, before in asked.items()]
 
 
 def _store(home: Path) -> SqliteStore:
@@ -103,7 +104,7 @@ def _token(store: Any) -> str:
 
 def _until_sent(store: SqliteStore, ids: list[str]) -> None:
     until = time.monotonic() + PATIENCE
-    while any(store.message(id)["state"] != "SENT" for id in ids):
+    while any(outbox_rows.message(store, id)["state"] != "SENT" for id in ids):
         if time.monotonic() > until:
             raise TimeoutError("the mails are not sent")
         time.sleep(0.2)

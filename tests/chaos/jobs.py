@@ -32,6 +32,7 @@ from mailout.kinds.mailouts.requests import answer
 from mailout.kinds.single_mails.single_mails import MailRequest, SingleMailIntake
 from mailout.letters.content.from_settings import footer_of
 from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.queue import queue_rows
 from mailout.store import Store
 from tests.chaos.forks import FORKS
 from tests.contract.articles import order
@@ -174,9 +175,9 @@ SENDING: Mapping[str, Callable[[Engine, Job], None]] = {
 def send_what_was_asked_for(job: Job) -> None:
     """As a run of the queue does: the requests that the gateway has written down, then all that waits."""
     engine = open_engine(job)
-    for request in engine.store.asked(waiting=0.0):
+    for request in queue_rows.asked(engine.store, waiting=0.0):
         answer(engine.intake, request)
-    for mailout in engine.store.mailouts():
+    for mailout in queue_rows.mailouts(engine.store):
         engine.deliver(mailout.id)
     send_single_mails(engine)
     engine.pages.update_due()

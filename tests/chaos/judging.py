@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
+from mailout.insight.page_status import report_rows
 from mailout.outbox.delivery.states import COLUMN_OF, Column, State
+from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.queue import queue_rows
 from tests.chaos.places import Place, still_open
 from tests.chaos.verdict import Verdict, balances, is_told_rightly
 
@@ -20,7 +23,11 @@ ATTEMPTS = 3
 def judge(place: Place, hits: int) -> Verdict:
     states, accepted, failed = place.states(), place.accepted(), _failures(place)
     with closing(place.store()) as store:
-        mailouts, drift, untold = store.mailouts(), list(store.usage_drift()), store.due_reports()
+        mailouts, drift, untold = (
+            queue_rows.mailouts(store),
+            list(feedback_rows.usage_drift(store)),
+            report_rows.due_reports(store),
+        )
     missing = [email for email in place.job.emails if email not in states]
     sent = [email for email, state in states.items() if state is State.SENT]
     return Verdict(

@@ -22,6 +22,7 @@ from psycopg.rows import dict_row
 from mailout.base.clock import SystemClock
 from mailout.letters.audience.port import SubscriberRow
 from mailout.outbox.delivery.states import WAITING, State
+from mailout.outbox.queue import queue_rows
 from mailout.store import Store
 from tests.chaos.jobs import MAILOUTS, Job, open_store, send, start
 from tests.contract.articles import FRANKLIN, OHIO, SLICES, US
@@ -122,7 +123,7 @@ class Place:
             if (is_over or self.is_over)():
                 return
             with closing(self.store()) as store:
-                for mailout in store.mailouts():
+                for mailout in queue_rows.mailouts(store):
                     if mailout.defer_reason is not None:
                         store.resume(mailout.id)
             time.sleep(pause)

@@ -16,8 +16,11 @@ from pathlib import Path
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
 from mailout.base.errors import NotFound
+from mailout.insight.metrics import metric_rows
 from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 from tests.warm_commands import Command
 
@@ -28,7 +31,7 @@ PATIENCE = 300.0
 
 
 def only_mailout(store: SqliteStore) -> Mailout:
-    for mailout in store.mailouts():
+    for mailout in queue_rows.mailouts(store):
         if not mailout.is_test:
             return mailout
     raise NotFound("There is no mailout yet.")
@@ -66,7 +69,7 @@ class Home:
     def states(self) -> Mapping[str, str]:
         store = self.store()
         try:
-            rows = store.messages(only_mailout(store).id, limit=1_000_000)
+            rows = outbox_rows.messages(store, only_mailout(store).id, limit=1_000_000)
             return {row["email"]: row["state"] for row in rows}
         finally:
             store.close()
@@ -74,7 +77,7 @@ class Home:
     def senders(self) -> int:
         """How many are at it just now."""
         with closing(self.store()) as store:
-            return store.vitals("folder").sessions
+            return metric_rows.vitals(store, "folder").sessions
 
     @property
     def environment(self) -> dict[str, str]:

@@ -12,6 +12,8 @@ import polars as pl
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
+from mailout.insight.retention import archive_rows
+from mailout.outbox.delivery import outbox_rows
 from tests.contract.scenes import Sender, mailout, result
 
 ARCHIVE = """
@@ -70,9 +72,12 @@ def sent_long_ago(store: SqliteStore, ref: str) -> str:
 def test_archiving_killed_again_and_again_comes_to_the_same(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "mailout.db", SystemClock())
     sent = [sent_long_ago(store, ref) for ref in LETTERS]
-    before = {id: {row["id"]: row["ses_message_id"] for row in store.messages(id, limit=1000)} for id in sent}
+    before = {
+        id: {row["id"]: row["ses_message_id"] for row in outbox_rows.messages(store, id, limit=1000)}
+        for id in sent
+    }
     kills = 0
-    while store.over_before(time.time()) or store.archives_to_empty():
+    while archive_rows.over_before(store, time.time()) or archive_rows.archives_to_empty(store):
         calls = 3 + 5 * kills  # each lives a little longer than the one before
         command = [sys.executable, "-c", ARCHIVE, str(tmp_path), str(calls)]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
@@ -82,7 +87,7 @@ def test_archiving_killed_again_and_again_comes_to_the_same(tmp_path: Path) -> N
     folders = [path for path in (tmp_path / "archive").iterdir() if not path.name.startswith(".")]
     assert {path.name for path in folders} == set(sent)
     for id in sent:
-        assert store.messages(id, limit=10) == []
+        assert outbox_rows.messages(store, id, limit=10) == []
         assert store.mailout(id).ledger.sent == len(PEOPLE)
         kept = pl.read_parquet(tmp_path / "archive" / id / "messages-*.parquet")
         assert dict(kept.select("id", "ses_message_id").iter_rows()) == before[id]

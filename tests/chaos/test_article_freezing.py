@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery import outbox_rows
 from mailout.store import Store
 from tests.chaos import freezing
 from tests.chaos.forks import FORKS
@@ -76,7 +77,7 @@ def test_killed_again_and_again_while_the_audience_is_written(address: str, tmp_
         reached = sorted(email for email, at in people.items() if US in at)
         for id in batches:
             engine.sending.freeze(id)
-            rows = store.messages(id, limit=10 * PEOPLE)
+            rows = outbox_rows.messages(store, id, limit=10 * PEOPLE)
             assert sorted(row["email"] for row in rows) == reached
             variants = {(people[row["email"]], row["content_id"]) for row in rows}
             assert len(variants) == len({content for _, content in variants}) == 4

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from mailout.base.ids import uuid_of
+from mailout.outbox.feedback import feedback_rows
 from tests.chaos.senders import PATIENCE
 from tests.e2e.conftest import Commands
 from tests.ports import free_port
@@ -45,7 +46,7 @@ def test_what_the_gateway_has_answered_it_has_kept(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
     store = commands.store()
-    kept = {row.id for row in store.waiting_events(100_000)}
+    kept = {row.id for row in feedback_rows.waiting_events(store, 100_000)}
     assert len(answered) >= 180
     assert set(answered) <= kept
     store.close()

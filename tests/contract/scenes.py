@@ -12,6 +12,7 @@ from mailout.base.ids import mailout_id, uuid_of
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt, Bucket, Claimed, Ledger, Pace, Result, Step, StepReply
 from mailout.outbox.delivery.states import COLUMN_OF, State
 from mailout.outbox.feedback.ingest import ingest
@@ -121,16 +122,18 @@ def _heard(store: Store, payload: str) -> Applied:
 
 
 def state_of(store: Store, id: str) -> State:
-    return State(store.message(id)["state"])
+    return State(outbox_rows.message(store, id)["state"])
 
 
 def states(store: Store, mailout_id: str) -> dict[str, State]:
-    return {row["email"]: State(row["state"]) for row in store.messages(mailout_id)}
+    return {row["email"]: State(row["state"]) for row in outbox_rows.messages(store, mailout_id)}
 
 
 def recount(store: Store, mailout_id: str) -> Ledger:
     """The ledger as the messages themselves tell it."""
-    counts = Counter(COLUMN_OF[State(row["state"])].value for row in store.messages(mailout_id, limit=10**6))
+    counts = Counter(
+        COLUMN_OF[State(row["state"])].value for row in outbox_rows.messages(store, mailout_id, limit=10**6)
+    )
     return Ledger(recipients=counts.total(), **counts)
 
 

@@ -6,9 +6,12 @@ import threading
 
 import pytest
 
+from mailout.insight.alerts import alert_rows
 from mailout.insight.alerts.port import Known
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import DeferReason
 from mailout.store import Store
 from tests.clocks import NOON
@@ -24,9 +27,9 @@ def test_what_holds_is_kept_with_its_beginning_until_it_ends(store: Store, facto
     assert store.alerts_hold(["b", "a"], NOON) == [Known("a", NOON), Known("b", NOON)]
     factory.set_now(NOON + 60)
     assert store.alerts_hold(["a"], NOON + 60) == [Known("a", NOON)]
-    assert store.alert_signs(ACCOUNT).holding == {"a"}
+    assert alert_rows.alert_signs(store, ACCOUNT).holding == {"a"}
     assert store.alerts_hold([], NOON + 120) == []
-    assert store.alert_signs(ACCOUNT).holding == frozenset()
+    assert alert_rows.alert_signs(store, ACCOUNT).holding == frozenset()
 
 
 def test_only_one_of_two_workers_tells_it(store: Store, factory: StoreFactory) -> None:
@@ -69,10 +72,10 @@ def test_whoever_looked_earlier_and_comes_late_changes_nothing(store: Store) -> 
     """A slow worker would otherwise end what has just begun, or tell again what is over."""
     store.alerts_hold(["begun"], NOON + 60)
     store.alerts_hold([], NOON)
-    assert store.alert_signs(ACCOUNT).holding == {"begun"}
+    assert alert_rows.alert_signs(store, ACCOUNT).holding == {"begun"}
     store.alerts_hold([], NOON + 120)
     assert store.alerts_hold(["begun"], NOON + 90) == []
-    assert store.alert_signs(ACCOUNT).holding == frozenset()
+    assert alert_rows.alert_signs(store, ACCOUNT).holding == frozenset()
 
 
 def test_what_has_ended_is_not_told_any_more(store: Store) -> None:
@@ -113,7 +116,7 @@ def test_mailouts_that_need_a_person_are_found_and_no_others(store: Store) -> No
     resumed = enqueue(store, "resumed")
     store.defer(resumed, DeferReason.REPUTATION, None)
     store.resume(resumed)
-    found = store.needing_a_person()
+    found = queue_rows.needing_a_person(store)
     assert {one.ref for one in found} == {"held: reputation", "held: paused"}
     assert {one.defer_note for one in found} == {"note"}
 
@@ -123,11 +126,11 @@ def test_a_mailout_with_messages_in_doubt_needs_a_person_until_they_are_settled(
     id = mailout(store, ANN)
     sender = Sender(store, id)
     sender.step(results=[result(sender.begin_one(), State.UNKNOWN)])
-    assert [one.ledger.unknown for one in store.needing_a_person()] == [1]
+    assert [one.ledger.unknown for one in queue_rows.needing_a_person(store)] == [1]
     store.complete(id)
-    assert [one.id for one in store.needing_a_person()] == [id]
+    assert [one.id for one in queue_rows.needing_a_person(store)] == [id]
     store.settle(id, State.SENT, wait=0)
-    assert store.needing_a_person() == []
+    assert queue_rows.needing_a_person(store) == []
 
 
 def test_of_a_cancelled_one_nothing_is_asked(store: Store) -> None:
@@ -135,26 +138,26 @@ def test_of_a_cancelled_one_nothing_is_asked(store: Store) -> None:
     sender = Sender(store, id)
     sender.step(results=[result(sender.begin_one(), State.UNKNOWN)])
     store.cancel(id)
-    assert store.needing_a_person() == []
+    assert queue_rows.needing_a_person(store) == []
 
 
 def test_the_provider_tells_how_much_there_is_to_spend(store: Store, factory: StoreFactory) -> None:
     factory.set_now(NOON)
-    assert store.alert_signs(ACCOUNT).quota_most is None
+    assert alert_rows.alert_signs(store, ACCOUNT).quota_most is None
     store.set_quota(ACCOUNT, 40, NOON, most=50_000)
-    signs = store.alert_signs(ACCOUNT)
-    assert (signs.now, signs.quota_most, store.quota(ACCOUNT)) == (NOON, 50_000, 40)
-    assert store.alert_signs("another account").quota_most is None
+    signs = alert_rows.alert_signs(store, ACCOUNT)
+    assert (signs.now, signs.quota_most, outbox_rows.quota(store, ACCOUNT)) == (NOON, 50_000, 40)
+    assert alert_rows.alert_signs(store, "another account").quota_most is None
     store.set_quota(ACCOUNT, None, NOON)
-    assert store.alert_signs(ACCOUNT).quota_most is None
+    assert alert_rows.alert_signs(store, ACCOUNT).quota_most is None
 
 
 def test_events_that_wait_are_counted_from_the_oldest(store: Store, factory: StoreFactory) -> None:
-    assert store.alert_signs(ACCOUNT).events_waiting_since is None
+    assert alert_rows.alert_signs(store, ACCOUNT).events_waiting_since is None
     store.receive_events([Received("1", "sns", "{}")])
     factory.set_now(NOON + 60)
     store.receive_events([Received("2", "sns", "{}")])
-    signs = store.alert_signs(ACCOUNT)
+    signs = alert_rows.alert_signs(store, ACCOUNT)
     assert (signs.events_waiting, signs.events_waiting_since) == (2, NOON)
 
 
@@ -167,26 +170,26 @@ def _sent_through(store: Store, id: str, transport: str, *, accepted: bool = Tru
 
 def test_mail_through_ses_is_unheard_of_until_an_event_comes(store: Store, factory: StoreFactory) -> None:
     """Bounces and complaints would go unnoticed for as long as nobody looks into AWS."""
-    assert store.alert_signs(ACCOUNT).unheard_since is None
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
     factory.set_now(NOON + 10)
     id = mailout(store, ANN, BOB)
     _sent_through(store, id, "ses")
     factory.set_now(NOON + 4000)
-    assert store.alert_signs(ACCOUNT).unheard_since == pytest.approx(NOON + 10)
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since == pytest.approx(NOON + 10)
     store.receive_events([Received("1", "sns", "{}")])
-    assert store.alert_signs(ACCOUNT).unheard_since is None
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
 
 
 def test_no_events_are_expected_of_a_folder(store: Store, factory: StoreFactory) -> None:
     """Whoever tries it on a folder and then turns to SES would be told at once that nothing comes back."""
     _sent_through(store, mailout(store, ANN), "folder")
-    assert store.alert_signs(ACCOUNT).unheard_since is None
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
 
 
 def test_no_events_are_expected_of_what_ses_refused(store: Store, factory: StoreFactory) -> None:
     """In the sandbox everything is refused: the failures are told already."""
     _sent_through(store, mailout(store, ANN), "ses", accepted=False)
-    assert store.alert_signs(ACCOUNT).unheard_since is None
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
 
 
 def test_a_retry_in_vain_of_a_mailout_that_was_heard_of_is_no_sign(
@@ -198,4 +201,4 @@ def test_a_retry_in_vain_of_a_mailout_that_was_heard_of_is_no_sign(
     factory.raw("UPDATE campaign_queue SET metrics = ?", ('{"delivered": 1, "bounced": 1}',))
     factory.set_now(NOON + 600)
     _sent_through(store, id, "ses")
-    assert store.alert_signs(ACCOUNT).unheard_since is None
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None

@@ -14,10 +14,14 @@ from mailout.adapters.parquet import ParquetArchive
 from mailout.base.errors import NotFound, StoreError, StoreRolledBack, UsageError
 from mailout.base.ids import mailout_id, message_id
 from mailout.insight.retention.archiving import LEASE, Archived, Kept
+from mailout.letters.audience import subscriber_rows
+from mailout.letters.content import content_rows
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.recovery import reap
 from mailout.outbox.delivery.states import State
-from mailout.outbox.queue import actions
+from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.queue import actions, queue_rows
 from mailout.outbox.queue.mailout import Status
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
@@ -51,7 +55,7 @@ def left(factory: StoreFactory) -> tuple[int, int, int]:
 
 
 def attempt(store: Store, id: str, email: str) -> Attempt:
-    rows = {row["email"]: row for row in store.messages(id)}
+    rows = {row["email"]: row for row in outbox_rows.messages(store, id)}
     return Attempt(rows[email]["id"], rows[email]["epoch"])
 
 
@@ -63,8 +67,8 @@ def test_everything_of_it_is_in_the_archive_and_its_row_stays(
 ) -> None:
     """A column that is left out is gone for good."""
     id = over(store, factory)
-    before, was = store.mailout(id), {row["email"]: row for row in store.messages(id)}
-    steps = {row["id"]: store.message_events(row["id"]) for row in was.values()}
+    before, was = store.mailout(id), {row["email"]: row for row in outbox_rows.messages(store, id)}
+    steps = {row["id"]: outbox_rows.message_events(store, row["id"]) for row in was.values()}
     assert any(len(told) > 4 for told in steps.values())  # one has a history
     (done,) = archive(store, folder)
     assert isinstance(done, Archived)
@@ -82,7 +86,7 @@ def test_everything_of_it_is_in_the_archive_and_its_row_stays(
             assert plain(row[name]) == plain(value), name
     assert set(read(done.place, "events")["event_type"]) == {"delivered", "open"}
     (letter,) = read(done.place, "contents").iter_rows(named=True)
-    assert store.content(letter["hash"]).html == letter["html"]
+    assert content_rows.content(store, letter["hash"]).html == letter["html"]
     (queue,) = read(done.place, "mailout").iter_rows(named=True)
     assert (queue["id"], queue["sent"], queue["failed"], queue["suppressed"]) == (id, 2, 2, 1)
     assert json.loads(queue["metrics"]) == before.metrics
@@ -100,10 +104,9 @@ def plain(value: Any) -> Any:
 def test_many_pages_make_parts_and_nobody_is_missing(
     store: Store, factory: StoreFactory, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mailout.insight.reporting.rows.PAGE", 7)
+    monkeypatch.setattr("mailout.outbox.delivery.outbox_rows.MESSAGES_A_PAGE", 7)
     monkeypatch.setattr("mailout.adapters.parquet.draft.PART", 10)
     monkeypatch.setattr("mailout.insight.retention.archiving.CHUNK", 4)
-    monkeypatch.setattr("mailout.insight.retention.archiving.EVENTS", 3)
     people = [f"p{number:03}@example.org" for number in range(45)]
     id = mailout(store, *people)
     sender = Sender(store, id)
@@ -187,7 +190,7 @@ def test_killed_at_any_step_and_run_again_nothing_is_lost(factory: StoreFactory,
         store, place = factory.make(FakeClock()), folder / str(at)
         place.mkdir()
         id = over(store, factory)
-        everybody = {row["id"] for row in store.messages(id)}
+        everybody = {row["id"] for row in outbox_rows.messages(store, id)}
         death = Death(at, after=True)
         try:
             archive(Mortal(store, death), place, wrap=lambda files, death=death: Mortal(files, death))
@@ -195,7 +198,7 @@ def test_killed_at_any_step_and_run_again_nothing_is_lost(factory: StoreFactory,
             pass
         else:
             survived = True
-        here = {row["id"] for row in store.messages(id)}
+        here = {row["id"] for row in outbox_rows.messages(store, id)}
         there = set(read(path, "messages")["id"]) if (path := next(iter(visible(place)), None)) else set()
         assert here | there == everybody, death.calls
         assert here == everybody or there == everybody, death.calls
@@ -219,11 +222,11 @@ def test_a_damaged_archive_deletes_nothing_more(store: Store, factory: StoreFact
     assert isinstance(kept, Kept)
     assert kept.trouble
     assert "damaged" in kept.why
-    assert len(store.messages(id)) == 5
+    assert len(outbox_rows.messages(store, id)) == 5
     part.write_bytes(b"no parquet")
     with pytest.raises(StoreError, match="cannot be written or read"):
         archive(store, folder)
-    assert len(store.messages(id)) == 5
+    assert len(outbox_rows.messages(store, id)) == 5
 
 
 def kill_at(store: Store, folder: Path, name: str, death: Death) -> None:
@@ -246,7 +249,7 @@ def test_an_archive_that_is_elsewhere_is_named(store: Store, factory: StoreFacto
     (kept,) = archive(store, folder)
     assert isinstance(kept, Kept)
     assert "not here" in kept.why
-    assert len(store.messages(id)) == 5
+    assert len(outbox_rows.messages(store, id)) == 5
     (folder / "elsewhere").rename(folder / "archive" / id)
     assert isinstance(archive(store, folder)[0], Archived)
 
@@ -340,7 +343,7 @@ def test_what_changes_while_it_is_read_stays_in_the_store(
     assert isinstance(kept, Kept)
     assert "changed" in kept.why
     assert visible(folder) == []
-    assert (len(store.messages(id)), left(factory)[2]) == (5, 0)
+    assert (len(outbox_rows.messages(store, id)), left(factory)[2]) == (5, 0)
     assert store.mailout(id).status is Status.PENDING
 
 
@@ -352,7 +355,7 @@ def test_an_event_that_comes_while_it_is_read_is_not_deleted_with_the_others(
     (done,) = archive(Before(store, "mark_archived", lambda: hear(store, again)), folder)
     assert isinstance(done, Archived)
     assert read(done.place, "events").height == 2
-    (kept,) = store.delivery_events(message_id=message_id(id, ANN))
+    (kept,) = feedback_rows.delivery_events(store, message_id=message_id(id, ANN))
     assert (kept["event_type"], kept["event_at"]) == ("open", LATER)
 
 
@@ -381,7 +384,7 @@ def test_what_was_archived_is_never_sent_again(store: Store, factory: StoreFacto
     assert store.freeze_recipients(id, []) == 0
     assert store.retry_failed(id) == 0
     assert store.release(id).status is store.cancel(id).status is store.resume(id).status is Status.COMPLETED
-    assert store.due_mailouts(0.0) == []
+    assert queue_rows.due_mailouts(store, 0.0) == []
     assert Sender(store, id).begin(5) == []
     assert left(factory)[0] == 0
     for act in (actions.retry, lambda store, id: actions.settle(store, id, actions.Verdict.SENT, None)):
@@ -421,7 +424,9 @@ def test_nothing_moves_between_the_mark_and_the_end(
         store.retry_failed(id)
     assert store.mailout(id) == before
     archive(store, folder)
-    assert [row["event_type"] for row in store.delivery_events(message_id=ann.id)] == ["rejected"]
+    assert [row["event_type"] for row in feedback_rows.delivery_events(store, message_id=ann.id)] == [
+        "rejected"
+    ]
 
 
 @pytest.mark.parametrize("tagged", [True, False], ids=["tagged", "untagged"])
@@ -436,8 +441,8 @@ def test_a_late_bounce_still_ends_mail_to_the_address(
     tags: dict[str, Any] = {"attempt": ann, "campaign": id} if tagged else {}
     applied = hear(store, ses_event("Bounce", ANN, at=LATER, ses_id="ses-late", **tags))
     assert (applied.events, applied.statuses, applied.strangers) == (1, 1, 0 if tagged else 1)
-    assert store.subscriber(ANN)["status"] == "bounced"
-    (row,) = [row for row in store.delivery_events(email=ANN) if row["event_type"] == "bounce"]
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "bounced"
+    (row,) = [row for row in feedback_rows.delivery_events(store, email=ANN) if row["event_type"] == "bounce"]
     assert row["provider_message_id"] == "ses-late"
     assert (row["message_id"], row["campaign_id"]) == ((ann.id, id) if tagged else (None, None))
     assert store.mailout(id).metrics == metrics
@@ -452,7 +457,7 @@ def test_a_late_bounce_of_a_forwarded_message_is_the_subscribers(
     archive(store, folder)
     forwarded = [{"emailAddress": "ann@forwarded.example"}]
     hear(store, ses_event("Bounce", ANN, attempt=ann, campaign=id, at=LATER, bouncedRecipients=forwarded))
-    assert store.subscriber(ANN)["status"] == "bounced"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "bounced"
 
 
 def test_people_leave_and_return_after_their_messages_are_archived(
@@ -463,9 +468,9 @@ def test_people_leave_and_return_after_their_messages_are_archived(
     counted = store.mailout(id).metrics["unsubscribed"]
     archive(store, folder)
     store.unsubscribe(ANN, None)
-    assert store.subscriber(ANN)["status"] == "unsubscribed"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
     assert store.resubscribe(ANN, None)
-    assert store.subscriber(ANN)["status"] == "active"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "active"
     assert store.mailout(id).metrics["unsubscribed"] == counted
 
 
@@ -499,11 +504,11 @@ def test_counters_and_the_rest_of_the_store_are_as_they_were(
     other = mailout(store, ANN, BOB, ref="other")
     factory.set_now(LATER)
     archive(store, folder)
-    assert store.usage_drift() == []
+    assert feedback_rows.usage_drift(store) == []
     assert_ledger(store, other)
     assert store.mailout(other).ledger.pending == 4
     with pytest.raises(NotFound):
-        store.message(message_id(mailout_id("page"), ANN))
+        outbox_rows.message(store, message_id(mailout_id("page"), ANN))
 
 
 def test_the_ids_of_old_events_go_and_those_of_new_ones_stay(
@@ -513,9 +518,9 @@ def test_the_ids_of_old_events_go_and_those_of_new_ones_stay(
     over(store, factory)
     late = ses_event("Delivery", BOB, at=LATER)
     hear(store, late)
-    assert store.inbox_counts().applied == 3
+    assert feedback_rows.inbox_counts(store).applied == 3
     archive(store, folder)
-    assert store.inbox_counts().applied == 1
+    assert feedback_rows.inbox_counts(store).applied == 1
     assert hear(store, late).events == 0
 
 

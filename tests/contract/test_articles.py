@@ -10,18 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailout.base import error_log
 from mailout.base.errors import NotFound, StoreError, UsageError
-from mailout.kinds.articles import articles
+from mailout.kinds.articles import article_rows, articles
 from mailout.kinds.articles.articles import BatchUsed
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.port import Member, SliceCounts
 from mailout.kinds.articles.variants import Variants
 from mailout.letters.audience.places import FilterError
 from mailout.letters.content.slices import PublishStatus, Slice, assemble, live
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import ARTICLE_RETRIES, Outcome, OutcomeKind
 from mailout.outbox.delivery.states import State
-from mailout.outbox.queue import dead_letters
+from mailout.outbox.queue import dead_letters, queue_rows
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.store import Store
 from tests.clocks import FakeClock
@@ -112,15 +114,15 @@ def test_slices_come_back_as_they_were_and_a_second_import_changes_nothing(store
     )
     assert store.import_slices([one]) == SliceCounts(added=1)
     assert store.import_slices([one]) == SliceCounts(unchanged=1)
-    assert store.slices("other") == [one]
-    assert len(store.slices()) == len(SLICES) + 1
+    assert article_rows.slices(store, "other") == [one]
+    assert len(article_rows.slices(store)) == len(SLICES) + 1
 
 
 def test_an_import_replaces_the_slice_in_the_same_place(store: Store) -> None:
     changed = replace(SLICES[1], title="Ohio today", publish_status=PublishStatus.ARCHIVED)
     assert store.import_slices([changed, SLICES[0]]) == SliceCounts(updated=1, unchanged=1)
-    assert changed in store.slices("budget")
-    assert len(store.slices("budget")) == len(SLICES)
+    assert changed in article_rows.slices(store, "budget")
+    assert len(article_rows.slices(store, "budget")) == len(SLICES)
 
 
 def test_no_two_slices_are_in_one_place_whoever_writes(store: Store, factory: StoreFactory) -> None:
@@ -187,8 +189,8 @@ def test_a_5xx_of_the_provider_is_retried_after_1_4_and_10_seconds_and_ends_as_a
     ]
     assert gaps == [1.0, 4.0, 10.0]
     assert len(world.starts) == 5  # Cleo's one, Una's four
-    (letter,) = store.dead_letters()
-    message = store.messages(mailout.id, states=[State.FAILED])[0]
+    (letter,) = error_log.dead_letters(store)
+    message = outbox_rows.messages(store, mailout.id, states=[State.FAILED])[0]
     assert letter["topic"] == "send"
     assert letter["error"].startswith("SERVICE_UNAVAILABLE")
     payload = letter["payload"]
@@ -204,26 +206,26 @@ def test_a_5xx_of_the_provider_is_retried_after_1_4_and_10_seconds_and_ends_as_a
 def test_a_permanent_failure_is_a_dead_letter_at_once(world: World, store: Store) -> None:
     world.answers[UNA] = REJECTED
     world.send()
-    assert [letter["payload"]["attempts"] for letter in store.dead_letters()] == [1]
+    assert [letter["payload"]["attempts"] for letter in error_log.dead_letters(store)] == [1]
 
 
 def test_a_dead_letter_that_is_requeued_has_four_new_attempts(world: World, store: Store) -> None:
     world.answers[UNA] = UNAVAILABLE
     mailout = world.send()
-    (letter,) = store.dead_letters()
+    (letter,) = error_log.dead_letters(store)
     dead_letters.requeue(store, letter["id"])
-    assert store.dead_letters() == []
+    assert error_log.dead_letters(store) == []
     assert states(store, mailout.id)[UNA] is State.PENDING
     assert store.mailout(mailout.id).status is Status.PENDING
     world.starts.clear()
     world.engine.deliver(mailout.id)
     assert len(world.starts) == 4
-    assert len(store.dead_letters()) == 1
+    assert len(error_log.dead_letters(store)) == 1
     world.answers.clear()
     dead_letters.requeue(store, letter["id"])
     world.engine.deliver(mailout.id)
     assert store.mailout(mailout.id).outcome is MailoutOutcome.SENT
-    assert store.dead_letters() == []
+    assert error_log.dead_letters(store) == []
     assert_ledger(store, mailout.id)
 
 
@@ -231,24 +233,24 @@ def test_retrying_a_mailout_takes_its_dead_letters_up_too(world: World, store: S
     world.answers[UNA] = REJECTED
     mailout = world.send()
     assert store.retry_failed(mailout.id) == 1
-    assert store.dead_letters() == []
+    assert error_log.dead_letters(store) == []
 
 
 def test_a_dead_letter_that_is_dropped_leaves_its_message_failed(world: World, store: Store) -> None:
     world.answers[UNA] = REJECTED
     mailout = world.send()
-    (letter,) = store.dead_letters()
-    assert store.get_dead_letter(letter["id"]) == letter
+    (letter,) = error_log.dead_letters(store)
+    assert error_log.dead_letter(store, letter["id"]) == letter
     assert store.drop_dead_letter(letter["id"])
     assert not store.drop_dead_letter(letter["id"])
     assert states(store, mailout.id)[UNA] is State.FAILED
     with pytest.raises(NotFound):
-        store.get_dead_letter(letter["id"])
+        error_log.dead_letter(store, letter["id"])
 
 
 def test_what_is_no_message_or_was_cancelled_cannot_be_requeued(world: World, store: Store) -> None:
     dead_event(store, "?")
-    (other,) = store.dead_letters()
+    (other,) = error_log.dead_letters(store)
     with pytest.raises(UsageError):
         dead_letters.requeue(store, other["id"])
     store.drop_dead_letter(other["id"])
@@ -256,7 +258,7 @@ def test_what_is_no_message_or_was_cancelled_cannot_be_requeued(world: World, st
     mailout = world.send()
     store.retry_failed(mailout.id)
     world.engine.deliver(mailout.id)
-    (letter,) = store.dead_letters()
+    (letter,) = error_log.dead_letters(store)
     store.drop_dead_letter(letter["id"])
     with pytest.raises(NotFound):
         dead_letters.requeue(store, letter["id"])
@@ -275,7 +277,7 @@ def test_endless_throttling_ends_as_a_dead_letter_too(world: World, store: Store
         world.clock.sleep(3600)
         mailout = world.send()
     assert mailout.status is Status.COMPLETED
-    assert {letter["payload"]["email"] for letter in store.dead_letters()} == {UNA, CLEO}
+    assert {letter["payload"]["email"] for letter in error_log.dead_letters(store)} == {UNA, CLEO}
 
 
 # ── who gets what ──
@@ -309,14 +311,14 @@ def test_everybody_is_counted_before_anything_is_sent(world: World, store: Store
         f"3 {FRANKLIN}",
         f"4 {ARLINGTON}",
     ]
-    assert store.mailouts() == []
+    assert queue_rows.mailouts(store) == []
     assert world.engine.intake.articles.census("budget", {"state": "OH"}).no_slices == 0
 
 
 def test_who_matches_no_slice_is_skipped_and_counted(world: World, store: Store) -> None:
     mailout = world.send()
     assert TEX not in states(store, mailout.id)
-    assert store.article_batch(mailout.id).census["no_slices"] == 1
+    assert article_rows.article_batch(store, mailout.id).census["no_slices"] == 1
 
 
 @pytest.mark.parametrize(
@@ -338,12 +340,12 @@ def test_a_filter_says_who_is_meant(
 def test_a_filter_that_nobody_knows_is_refused(audience: dict[str, str], world: World, store: Store) -> None:
     with pytest.raises(FilterError):
         world.send(order(audience_filter=audience))
-    assert store.mailouts() == []
+    assert queue_rows.mailouts(store) == []
 
 
 def test_an_empty_audience_writes_nothing(world: World, store: Store, factory: StoreFactory) -> None:
     assert world.engine.intake.articles.enqueue(order(audience_filter={"state": "TX"})) is None
-    assert store.mailouts() == []
+    assert queue_rows.mailouts(store) == []
     assert factory.raw("SELECT * FROM campaign_runs") == []
 
 

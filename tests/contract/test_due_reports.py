@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
+from mailout.insight.page_status import report_rows
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.stores import StoreFactory
@@ -10,42 +12,42 @@ from tests.contract.stores import StoreFactory
 
 def test_a_report_is_due_until_it_was_made(store: Store) -> None:
     """A mailout that ended while Notion was away would show `Sending` for ever."""
-    assert store.due_reports() == {}
+    assert report_rows.due_reports(store) == {}
     store.ask_report("m")
-    due = store.due_reports()
+    due = report_rows.due_reports(store)
     assert set(due) == {"m"}
     store.report_made("m", due["m"])
-    assert store.due_reports() == {}
+    assert report_rows.due_reports(store) == {}
     store.ask_report("m")
-    assert set(store.due_reports()) == {"m"}
+    assert set(report_rows.due_reports(store)) == {"m"}
 
 
 def test_what_is_asked_for_while_somebody_reports_stays_due(store: Store) -> None:
     """He told what was true before: a retry's `Sending` would stay on the page after its end."""
     store.ask_report("m")
-    asked = store.due_reports()["m"]
+    asked = report_rows.due_reports(store)["m"]
     store.ask_report("m")
     store.report_made("m", asked)
-    assert set(store.due_reports()) == {"m"}
-    store.report_made("m", store.due_reports()["m"])
+    assert set(report_rows.due_reports(store)) == {"m"}
+    store.report_made("m", report_rows.due_reports(store)["m"])
     store.report_made("m", asked)  # somebody slow
-    assert store.due_reports() == {}
+    assert report_rows.due_reports(store) == {}
 
 
 def test_nobody_else_becomes_due(store: Store) -> None:
     store.ask_report("a")
     store.report_made("b", 1)
-    assert set(store.due_reports()) == {"a"}
+    assert set(report_rows.due_reports(store)) == {"a"}
 
 
 def test_each_error_is_reported_once_and_the_oldest_first(store: Store) -> None:
     errors = [ErrorRecord(f"E{n}", "m", "delivery", "ses", "x", "a@b.org", 2, NOON + n) for n in range(3)]
     store.record_errors(errors)
-    found = store.unreported_errors(since=0.0)
+    found = report_rows.unreported_errors(store, since=0.0)
     assert list(found.values()) == errors
     store.errors_reported(list(found)[:2])
-    assert [error.code for error in store.unreported_errors(since=0.0).values()] == ["E2"]
-    assert len(store.errors("x")) == 3
+    assert [error.code for error in report_rows.unreported_errors(store, since=0.0).values()] == ["E2"]
+    assert len(error_log.errors(store, "x")) == 3
 
 
 def test_errors_of_long_ago_are_left_alone(store: Store, factory: StoreFactory) -> None:
@@ -53,5 +55,5 @@ def test_errors_of_long_ago_are_left_alone(store: Store, factory: StoreFactory) 
     store.record_errors(
         [ErrorRecord("OLD", "m", "content", at=NOON - 100), ErrorRecord("NEW", "m", "content")]
     )
-    assert [error.code for error in store.unreported_errors(since=NOON - 10).values()] == ["NEW"]
-    assert len(store.unreported_errors(since=0.0, limit=1)) == 1
+    assert [error.code for error in report_rows.unreported_errors(store, since=NOON - 10).values()] == ["NEW"]
+    assert len(report_rows.unreported_errors(store, since=0.0, limit=1)) == 1

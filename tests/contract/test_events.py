@@ -8,9 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mailout.base import error_log
 from mailout.base.ids import uuid_of
+from mailout.letters.audience import subscriber_rows
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt, Claimed
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import ingest, read
 from mailout.outbox.feedback.port import Applied, InboxCounts, Reading, Received, StatusChange
 from mailout.outbox.queue.mailout import MailoutOutcome
@@ -62,11 +66,13 @@ def test_a_message_is_kept_once_and_its_payload_goes_when_it_is_applied(
     """SNS repeats itself; and raw payloads would soon be larger than the outbox."""
     (id,) = receive(store, ses_event("Send"))
     assert store.receive_events([Received(id, "sns", "something else")]) == 0
-    assert [(row.id, row.payload) for row in store.waiting_events(10)] == [(id, ses_event("Send"))]
-    assert store.inbox_counts() == InboxCounts(waiting=1, oldest=NOON)
+    assert [(row.id, row.payload) for row in feedback_rows.waiting_events(store, 10)] == [
+        (id, ses_event("Send"))
+    ]
+    assert feedback_rows.inbox_counts(store) == InboxCounts(waiting=1, oldest=NOON)
     ingest(store, "any")
-    assert store.waiting_events(10) == []
-    assert store.inbox_counts() == InboxCounts(applied=1)
+    assert feedback_rows.waiting_events(store, 10) == []
+    assert feedback_rows.inbox_counts(store) == InboxCounts(applied=1)
     assert [row["payload"] for row in factory.raw("SELECT payload FROM events_inbox")] == [None]
 
 
@@ -82,10 +88,10 @@ def test_two_that_apply_the_same_rows_apply_them_once(store: Store, factory: Sto
     """Two flow runs at once, or one that was killed after its commit and before it knew."""
     id, (ann,) = sent(store, ANN)
     receive(store, ses_event("Bounce", attempt=ann.attempt), "gibberish")
-    readings = [read(row, "any") for row in store.waiting_events(10)]
+    readings = [read(row, "any") for row in feedback_rows.waiting_events(store, 10)]
     assert store.apply_events(readings).events == 1
     assert factory.open_again().apply_events(readings) == Applied()
-    assert (store.mailout(id).metrics, len(store.dead_letters()), len(store.errors())) == (
+    assert (store.mailout(id).metrics, len(error_log.dead_letters(store)), len(error_log.errors(store))) == (
         {"bounced": 1},
         1,
         1,
@@ -94,24 +100,24 @@ def test_two_that_apply_the_same_rows_apply_them_once(store: Store, factory: Sto
 
 def test_a_reading_of_nothing_in_the_inbox_is_passed_over(store: Store) -> None:
     assert store.apply_events([Reading(NOWHERE, problem=("x", "y"))]) == Applied()
-    assert store.errors() == []
+    assert error_log.errors(store) == []
 
 
 def test_an_unknown_type_is_logged_and_changes_nothing(store: Store) -> None:
     id, (ann,) = sent(store, ANN)
     done = hear(store, ses_event("Surprise", attempt=ann.attempt))
-    (error,) = store.errors()
+    (error,) = error_log.errors(store)
     assert (error.code, error.stage, error.provider) == ("unknown_event_type", "feedback", "ses")
     assert (done.problems, done.events, store.mailout(id).metrics) == (1, 0, {})
-    assert store.dead_letters() == []
+    assert error_log.dead_letters(store) == []
 
 
 def test_what_nobody_can_read_ends_in_the_dead_letters_with_its_reason(store: Store) -> None:
     done = hear(store, "<html>", ses_event("Send"))
-    (letter,) = store.dead_letters()
+    (letter,) = error_log.dead_letters(store)
     assert (letter["topic"], letter["payload"]["body"]) == ("ses-events", "<html>")
     assert letter["error"] == "It is not JSON."
-    assert (done.dead, done.events, store.inbox_counts().waiting) == (1, 1, 0)
+    assert (done.dead, done.events, feedback_rows.inbox_counts(store).waiting) == (1, 1, 0)
 
 
 # ── Messages ─────────────────────────────────────────────────────────────────────────────────────
@@ -129,7 +135,10 @@ def test_an_event_settles_what_our_own_sender_does_not_know(store: Store, name: 
     if before is not State.SENT_ATTEMPT:
         sender.step(results=[result(ann, before, retry_in=0.0)])
     assert hear(store, ses_event(name, attempt=ann, ses_id="ses-7")).confirmed == 1
-    assert (state_of(store, ann.id), store.message(ann.id)["ses_message_id"]) == (State.SENT, "ses-7")
+    assert (state_of(store, ann.id), outbox_rows.message(store, ann.id)["ses_message_id"]) == (
+        State.SENT,
+        "ses-7",
+    )
     assert sender.begin() == []
     sender.step(results=[result(ann, provider_message_id="ses-7")])
     assert_ledger(store, id)
@@ -159,24 +168,24 @@ def test_a_rejection_makes_the_message_failed(store: Store, name: str, code: str
         sender.step(results=[result(ann)])
     done = hear(store, ses_event(name, attempt=ann))
     sender.step(results=[result(ann)])
-    row = store.message(ann.id)
+    row = outbox_rows.message(store, ann.id)
     assert (done.revoked, row["state"], row["error_code"]) == (1, State.FAILED, code)
     assert row["error_message"].endswith("Bad content" if name == "Reject" else "'name' is not present")
     assert_ledger(store, id)
-    assert store.subscriber(ANN)["status"] == "active"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "active"
 
 
 def test_a_notification_without_tags_is_known_by_ses_s_own_id(store: Store) -> None:
     id, (ann, _) = sent(store, ANN, BOB)
-    ses_id = store.message(ann.attempt.id)["ses_message_id"]
+    ses_id = outbox_rows.message(store, ann.attempt.id)["ses_message_id"]
     done = hear(store, ses_event("Bounce", shape="notificationType", ses_id=ses_id))
     assert (done.strangers, store.mailout(id).metrics) == (0, {"bounced": 1})
-    assert store.delivery_events(message_id=ann.attempt.id)[0]["campaign_id"] == id
+    assert feedback_rows.delivery_events(store, message_id=ann.attempt.id)[0]["campaign_id"] == id
 
 
 def test_an_untagged_rejection_of_an_earlier_attempt_leaves_the_new_one_alone(store: Store) -> None:
     id, (ann,) = sent(store, ANN)
-    ses_id = store.message(ann.attempt.id)["ses_message_id"]
+    ses_id = outbox_rows.message(store, ann.attempt.id)["ses_message_id"]
     hear(store, ses_event("Reject", attempt=ann.attempt, ses_id=ses_id))
     store.retry_failed(id)
     store.start(id, "worker")
@@ -191,8 +200,10 @@ def test_an_event_of_somebody_else_s_message_is_counted_and_harms_nobody(store: 
         store, ses_event("Delivery", "stranger@example.net"), ses_event("Bounce", "stranger@example.net")
     )
     assert (done.events, done.strangers, done.statuses) == (2, 2, 0)
-    assert store.subscriber_counts() == {"active": 1, "unsubscribed": 0, "bounced": 0}
-    assert {row["event_type"] for row in store.delivery_events(email="stranger@example.net")} == {
+    assert subscriber_rows.subscriber_counts(store) == {"active": 1, "unsubscribed": 0, "bounced": 0}
+    assert {
+        row["event_type"] for row in feedback_rows.delivery_events(store, email="stranger@example.net")
+    } == {
         "delivered",
         "bounce",
     }
@@ -202,8 +213,8 @@ def test_a_bounce_of_a_forwarded_mail_counts_for_whom_it_was_sent_to(store: Stor
     _, (ann,) = sent(store, ANN)
     recipients = [{"emailAddress": "ann@forwarded.example"}]
     hear(store, ses_event("Bounce", attempt=ann.attempt, bouncedRecipients=recipients))
-    assert store.subscriber(ANN)["status"] == "bounced"
-    assert [row["event_type"] for row in store.delivery_events(email=ANN)] == ["bounce"]
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "bounced"
+    assert [row["event_type"] for row in feedback_rows.delivery_events(store, email=ANN)] == ["bounce"]
 
 
 # ── Counts ───────────────────────────────────────────────────────────────────────────────────────
@@ -220,7 +231,7 @@ def test_a_mailout_counts_messages_not_repetitions(store: Store) -> None:
     events += [ses_event("Bounce", BOB, attempt=bob.attempt), ses_event("Reject", BOB, attempt=bob.attempt)]
     events += [ses_event("Rendering Failure", BOB, attempt=bob.attempt)]
     # The same bounce told twice: by the configuration set, and as a notification of its own.
-    ses_id = store.message(bob.attempt.id)["ses_message_id"]
+    ses_id = outbox_rows.message(store, bob.attempt.id)["ses_message_id"]
     events += [ses_event("Bounce", BOB, shape="notificationType", ses_id=ses_id)]
     hear(store, *events)
     assert store.mailout(id).metrics == {
@@ -233,13 +244,13 @@ def test_a_mailout_counts_messages_not_repetitions(store: Store) -> None:
         "rejected": 1,
         "rendering_failures": 1,
     }
-    assert len(store.delivery_events(message_id=ann.attempt.id)) == 10
+    assert len(feedback_rows.delivery_events(store, message_id=ann.attempt.id)) == 10
 
 
 def test_events_keep_what_a_person_wants_to_read_later(store: Store) -> None:
     _, (ann,) = sent(store, ANN)
     hear(store, ses_event("Bounce", attempt=ann.attempt, at=NOON + 7))
-    (row,) = store.delivery_events(message_id=ann.attempt.id)
+    (row,) = feedback_rows.delivery_events(store, message_id=ann.attempt.id)
     assert (row["event_at"], row["email"], row["event_type"]) == (NOON + 7, ANN, "bounce")
     assert row["detail"]["status"] == "5.1.1"
 
@@ -261,7 +272,7 @@ def test_events_keep_what_a_person_wants_to_read_later(store: Store) -> None:
 def test_a_bounce_follows_the_policy(store: Store, policy: str, bounce_type: str, status: str) -> None:
     subscribe(store, ANN)
     hear(store, ses_event("Bounce", bounceType=bounce_type, at=NOON - 60), policy=policy)
-    found = store.subscriber(ANN)
+    found = subscriber_rows.subscriber(store, ANN)
     assert found["status"] == status
     if status == "bounced":
         assert (found["bounce_type"], found["bounce_subtype"]) == (bounce_type, "General")
@@ -271,21 +282,27 @@ def test_a_bounce_follows_the_policy(store: Store, policy: str, bounce_type: str
 def test_a_complaint_unsubscribes_and_not_spam_does_not(store: Store) -> None:
     subscribe(store, ANN, BOB)
     hear(store, ses_event("Complaint"), ses_event("Complaint", BOB, complaintFeedbackType="not-spam"))
-    assert (store.subscriber(ANN)["status"], store.subscriber(BOB)["status"]) == ("unsubscribed", "active")
+    assert (
+        subscriber_rows.subscriber(store, ANN)["status"],
+        subscriber_rows.subscriber(store, BOB)["status"],
+    ) == ("unsubscribed", "active")
 
 
 def test_delivery_changes_no_status(store: Store) -> None:
     subscribe(store, ANN)
-    before = store.subscriber(ANN)
+    before = subscriber_rows.subscriber(store, ANN)
     hear(store, *(ses_event(name) for name in ("Send", "Delivery", "Open", "Click", "DeliveryDelay")))
-    assert store.subscriber(ANN) == before
+    assert subscriber_rows.subscriber(store, ANN) == before
 
 
 def test_bounce_after_unsubscribe_and_complaint_after_bounce(store: Store) -> None:
     subscribe(store, ANN, status="unsubscribed")
     subscribe(store, BOB, status="bounced")
     hear(store, ses_event("Bounce", at=NOON + 1), ses_event("Complaint", BOB, at=NOON + 1))
-    assert (store.subscriber(ANN)["status"], store.subscriber(BOB)["status"]) == ("bounced", "bounced")
+    assert (
+        subscriber_rows.subscriber(store, ANN)["status"],
+        subscriber_rows.subscriber(store, BOB)["status"],
+    ) == ("bounced", "bounced")
 
 
 NEWS = [
@@ -310,7 +327,7 @@ def test_any_order_in_any_batches_ends_in_the_same_state(
     for end in [*sorted(cuts), len(order)]:
         hear(store, *order[start:end])
         start = end
-    found = store.subscriber(ANN)
+    found = subscriber_rows.subscriber(store, ANN)
     assert (found["status"], found["status_updated_at"]) == ("bounced", NOON - 20)
     assert (found["bounce_type"], found["bounce_subtype"]) == ("Transient", "MailboxFull")
     assert not store.resubscribe(ANN, None)
@@ -325,7 +342,7 @@ def test_news_without_an_event_counts_the_same(store: Store) -> None:
         "stranger@example.net": StatusChange("bounced", NOON),
     }
     assert (store.change_statuses(news), store.change_statuses(news)) == (2, 0)
-    assert store.subscriber(ANN)["bounce_subtype"] == "OnAccountSuppressionList"
+    assert subscriber_rows.subscriber(store, ANN)["bounce_subtype"] == "OnAccountSuppressionList"
     assert not store.resubscribe(BOB, None)
 
 
@@ -337,16 +354,16 @@ def test_unknowns_are_counted_over_all_mailouts_with_the_oldest(store: Store, fa
         factory.set_now(NOON + number * 60)
         sender = Sender(store, mailout(store, ANN, ref=ref))
         sender.step(results=[result(sender.begin_one(), State.UNKNOWN)])
-    doubts = store.doubts_open()
+    doubts = feedback_rows.doubts_open(store)
     assert (doubts.unknown, doubts.oldest) == (2, NOON)
 
 
 def test_a_counter_that_says_less_than_was_begun_is_found(store: Store, factory: StoreFactory) -> None:
     sender = Sender(store, mailout(store, ANN, BOB))
     sender.begin(2, buckets=buckets(NOON))
-    assert store.usage_drift() == []
+    assert feedback_rows.usage_drift(store) == []
     factory.raw("UPDATE usage SET n = 1 WHERE kind = 'day' AND scope = 'all'")
-    (drift,) = store.usage_drift()
+    (drift,) = feedback_rows.usage_drift(store)
     assert (drift.scope, drift.kind, drift.counted, drift.charged) == ("all", "day", 1, 2)
 
 

@@ -11,6 +11,7 @@ import pytest
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
 from mailout.base.clock import SystemClock
+from mailout.letters.audience import subscriber_rows
 from mailout.store import Store
 from tests.contract.postgres import PostgresRpc, database, migrate
 from tests.contract.scenes import Sender, mailout
@@ -57,7 +58,7 @@ def test_a_sqlite_with_the_fault_is_named_once_several_write(
         ),
         ("grant select on contents to anon; alter table contents disable row level security", "contents"),
         ("grant select on email_logs to authenticated", "email_logs"),
-        ("grant execute on function mailout_subscribers to public", "mailout_subscribers"),
+        ("grant execute on function mailout_import_subscribers to public", "mailout_import_subscribers"),
     ],
 )
 def test_a_door_that_somebody_opened_is_named(mistake: str, door: str) -> None:
@@ -86,5 +87,5 @@ def test_a_form_that_only_inserts_is_no_door_and_works() -> None:
         admin.execute("insert into subscribers (email) values (' New@Example.org')")
     store = SupabaseStore(PostgresRpc(address))
     assert [check.level for check in store.examine()] == ["ok"]
-    assert store.subscriber("new@example.org")["status"] == "active"
+    assert subscriber_rows.subscriber(store, "new@example.org")["status"] == "active"
     store.close()

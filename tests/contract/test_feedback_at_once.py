@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from mailout.base.errors import StoreUnavailable
 from mailout.base.ids import message_id, uuid_of
+from mailout.letters.audience import subscriber_rows
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from mailout.store import Store
@@ -53,7 +55,7 @@ def test_everything_at_once_neither_deadlocks_nor_miscounts(factory: StoreFactor
         failed = [job.exception() for job in running]
     assert not [error for error in failed if isinstance(error, StoreUnavailable)], failed
     assert failed == [None] * len(jobs)
-    assert store.inbox_counts().waiting == 0
+    assert feedback_rows.inbox_counts(store).waiting == 0
     assert_ledger(store, id)
     found = store.mailout(id)
     assert found.ledger.sent == len(PEOPLE)
@@ -61,8 +63,8 @@ def test_everything_at_once_neither_deadlocks_nor_miscounts(factory: StoreFactor
     told = [
         event
         for email in PEOPLE
-        for event in store.delivery_events(message_id=message_id(id, email))
+        for event in feedback_rows.delivery_events(store, message_id=message_id(id, email))
         if event["event_type"] == "unsubscribe"
     ]
     assert found.metrics.get("unsubscribed", 0) == len(told)
-    assert store.subscriber_counts()["bounced"] == len(PEOPLE)
+    assert subscriber_rows.subscriber_counts(store)["bounced"] == len(PEOPLE)

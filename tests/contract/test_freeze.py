@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mailout.base.errors import NotFound
 from mailout.base.ids import message_id
 from mailout.letters.content.model import Content
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
@@ -29,7 +30,7 @@ ANN, BOB, CAT, DAN = (f"{name}@example.org" for name in ("ann", "bob", "cat", "d
 
 
 def frozen(store: Store, id: str) -> list[str]:
-    return [row["email"] for row in store.messages(id)]
+    return [row["email"] for row in outbox_rows.messages(store, id)]
 
 
 def test_the_audience_is_every_active_subscriber_in_the_order_of_addresses(store: Store) -> None:
@@ -46,8 +47,8 @@ def test_the_audience_is_every_active_subscriber_in_the_order_of_addresses(store
 def test_a_message_has_the_id_that_its_mailout_and_address_give_it(store: Store) -> None:
     """A replay meets itself, in Python and in SQL."""
     id = mailout(store, ANN, "bücher@xn--bcher-kva.example")
-    assert {row["id"] for row in store.messages(id)} == {
-        message_id(id, row["email"]) for row in store.messages(id)
+    assert {row["id"] for row in outbox_rows.messages(store, id)} == {
+        message_id(id, row["email"]) for row in outbox_rows.messages(store, id)
     }
 
 
@@ -177,7 +178,7 @@ def test_without_variables_a_row_stays_narrow(store: Store) -> None:
     subscribe(store, ANN, attributes={"first_name": "Ann"})
     id = enqueue(store)
     freeze(store, id)
-    assert store.messages(id)[0]["variables"] is None
+    assert outbox_rows.messages(store, id)[0]["variables"] is None
 
 
 def test_who_lacks_an_attribute_is_counted_with_three_examples(store: Store) -> None:

@@ -11,6 +11,7 @@ from mailout.letters.content.model import Content
 from mailout.outbox.delivery.protocol import Halt
 from mailout.outbox.delivery.single_mails import OURS, SingleMail
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import DeferReason
 from mailout.store import Store
 from tests.clocks import NOON
@@ -108,10 +109,10 @@ def test_a_sender_is_asked_to_stop_also_while_everything_is_paused(store: Store)
 def test_when_everything_is_paused_nobody_begins(store: Store) -> None:
     id = mailout(store, ANN)
     sender = Sender(store, id)
-    assert not store.all_paused()
+    assert not queue_rows.all_paused(store)
     store.pause_all(True)
     store.pause_all(True)
-    assert store.all_paused()
+    assert queue_rows.all_paused(store)
     assert sender.step(want=1).halt is Halt.ALL_PAUSED
     store.pause_all(False)
     assert sender.begin_one().email == ANN

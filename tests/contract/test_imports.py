@@ -6,6 +6,7 @@ import pytest
 
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import uuid_of
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Undone
 from mailout.outbox.delivery.states import State
 from mailout.store import Store
@@ -28,7 +29,7 @@ def bring(
 
 
 def known(store: Store) -> list[str]:
-    return [one["email_norm"] for one in store.subscribers()]
+    return [one["email_norm"] for one in subscriber_rows.subscribers(store)]
 
 
 def test_what_was_decided_by_whom_and_how_many_is_kept(store: Store) -> None:
@@ -36,7 +37,7 @@ def test_what_was_decided_by_whom_and_how_many_is_kept(store: Store) -> None:
     subscribe(store, ANN)
     bring(store, FIRST, ANN, BOB)
     store.import_subscribers([SubscriberRow(CYN, CYN)], import_id=FIRST)  # a large file comes in parts
-    (one,) = store.imports()
+    (one,) = subscriber_rows.imports(store)
     assert (one.id, one.by, one.file, one.decisions) == (FIRST, "ops (command line)", "people.csv", DECIDED)
     assert {name: one.counts[name] for name in ("rows", "added", "unchanged")} == {
         "rows": 2,
@@ -50,8 +51,8 @@ def test_the_newest_import_comes_first(store: Store, factory: StoreFactory) -> N
     bring(store, FIRST, ANN)
     factory.set_now(NOON + 60)
     bring(store, SECOND, BOB)
-    assert [one.id for one in store.imports()] == [SECOND, FIRST]
-    assert [one.id for one in store.imports(limit=1)] == [SECOND]
+    assert [one.id for one in subscriber_rows.imports(store)] == [SECOND, FIRST]
+    assert [one.id for one in subscriber_rows.imports(store, limit=1)] == [SECOND]
 
 
 def test_an_import_is_taken_back_and_those_known_before_stay(store: Store) -> None:
@@ -60,8 +61,8 @@ def test_an_import_is_taken_back_and_those_known_before_stay(store: Store) -> No
     bring(store, FIRST, ANN, BOB, CYN, lists=("news",))
     assert store.undo_import(FIRST) == Undone(people=2, lists=1, kept=0)
     assert known(store) == [ANN]
-    assert store.subscriber(ANN)["lists"] == []
-    (one,) = store.imports()
+    assert subscriber_rows.subscriber(store, ANN)["lists"] == []
+    (one,) = subscriber_rows.imports(store)
     assert one.undone_at is not None
     with pytest.raises(StoreError, match="undone already"):
         store.undo_import(FIRST)
@@ -81,7 +82,7 @@ def test_who_has_spoken_for_themselves_since_stays(store: Store, factory: StoreF
     store.unsubscribe(ANN, None)
     store.unsubscribe(BOB, "news")
     assert store.undo_import(FIRST) == Undone(people=1, lists=0, kept=2)
-    assert store.subscriber(ANN)["status"] == "unsubscribed"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
     assert known(store) == [ANN, BOB]
 
 

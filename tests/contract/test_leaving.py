@@ -10,8 +10,11 @@ import pytest
 
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import NotFound, StoreError
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import ImportCounts, SubscriberRow
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
@@ -41,7 +44,10 @@ def sent(store: Store, *emails: str, ref: str = "page", **fields: str) -> str:
 
 
 def list_of(store: Store, email: str) -> dict[str, float | None]:
-    return {entry["list_key"]: entry["unsubscribed_at"] for entry in store.subscriber(email)["lists"]}
+    return {
+        entry["list_key"]: entry["unsubscribed_at"]
+        for entry in subscriber_rows.subscriber(store, email)["lists"]
+    }
 
 
 def test_leaving_everything_is_done_once(store: Store, factory: StoreFactory) -> None:
@@ -49,9 +55,9 @@ def test_leaving_everything_is_done_once(store: Store, factory: StoreFactory) ->
     assert store.unsubscribe(ANN, None)
     factory.set_now(NOON + 60)
     assert store.unsubscribe(ANN, None)
-    found = store.subscriber(ANN)
+    found = subscriber_rows.subscriber(store, ANN)
     assert (found["status"], found["status_updated_at"]) == ("unsubscribed", NOON)
-    assert [row["event_type"] for row in store.delivery_events(email=ANN)] == ["unsubscribe"]
+    assert [row["event_type"] for row in feedback_rows.delivery_events(store, email=ANN)] == ["unsubscribe"]
 
 
 def test_leaving_one_list_leaves_the_others(store: Store, factory: StoreFactory) -> None:
@@ -59,7 +65,7 @@ def test_leaving_one_list_leaves_the_others(store: Store, factory: StoreFactory)
     store.unsubscribe(ANN, "weekly")
     factory.set_now(NOON + 60)
     store.unsubscribe(ANN, "weekly")
-    assert store.subscriber(ANN)["status"] == "active"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "active"
     assert list_of(store, ANN) == {"daily": None, "weekly": NOON}
 
 
@@ -93,7 +99,7 @@ def test_an_unsubscribe_counts_for_the_last_mailout_that_reached_him(
 
 
 def message_to(store: Store, id: str, email: str) -> str:
-    return next(row["id"] for row in store.messages(id) if row["email"] == email)
+    return next(row["id"] for row in outbox_rows.messages(store, id) if row["email"] == email)
 
 
 @pytest.mark.parametrize("list_key", [None, "weekly"])
@@ -116,7 +122,7 @@ def test_a_link_from_a_message_that_is_not_there_any_more_blames_no_other(store:
     id = sent(store, ANN, BOB)
     for message in ("00000000-0000-8000-8000-000000000000", message_to(store, id, BOB)):
         assert store.unsubscribe(ANN, None, message)
-    assert store.subscriber(ANN)["status"] == "unsubscribed"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
     assert store.mailout(id).metrics == {}
     assert store.resubscribe(ANN, None)
     assert store.mailout(id).metrics == {}
@@ -138,16 +144,16 @@ def test_a_mistake_can_be_taken_back_with_all_it_changed(store: Store, list_key:
         assert store.mailout(id).metrics == {"unsubscribed": 1}
         assert store.resubscribe(ANN, list_key)
         assert store.mailout(id).metrics == {"unsubscribed": 0}
-    assert store.subscriber(ANN)["status"] == "active"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "active"
     assert set(list_of(store, ANN).values()) <= {None}
 
 
 def test_keeping_what_was_never_left_changes_nothing(store: Store) -> None:
     subscribe(store, ANN, lists=["weekly"])
-    before = store.subscriber(ANN)
+    before = subscriber_rows.subscriber(store, ANN)
     assert store.resubscribe(ANN, None)
     assert store.resubscribe(ANN, "weekly")
-    assert store.subscriber(ANN) == before
+    assert subscriber_rows.subscriber(store, ANN) == before
 
 
 @pytest.mark.parametrize("list_key", [None, "weekly"])
@@ -161,10 +167,10 @@ def test_after_a_complaint_or_a_bounce_there_is_no_way_back(
     steps = [lambda: hear(store, ses_event(name)), lambda: store.unsubscribe(ANN, list_key)]
     for step in steps if complaint_first else reversed(steps):
         step()
-    before = store.subscriber(ANN)
+    before = subscriber_rows.subscriber(store, ANN)
     assert not store.unsubscribe(ANN, list_key)
     assert not store.resubscribe(ANN, list_key)
-    assert store.subscriber(ANN) == before
+    assert subscriber_rows.subscriber(store, ANN) == before
     assert before["status"] == ("bounced" if name == "Bounce" else "unsubscribed")
 
 
@@ -181,13 +187,13 @@ def test_who_was_never_active_has_nothing_to_come_back_to(store: Store) -> None:
     assert not store.resubscribe("stranger@example.net", None)
     subscribe(store, BOB, status="unsubscribed")
     assert not store.resubscribe(BOB, None)
-    assert store.subscriber_counts()["active"] == 0
+    assert subscriber_rows.subscriber_counts(store)["active"] == 0
 
 
 def test_a_stranger_cannot_subscribe_himself(store: Store) -> None:
     assert not store.resubscribe("stranger@example.net", None)
     with pytest.raises(NotFound):
-        store.subscriber("stranger@example.net")
+        subscriber_rows.subscriber(store, "stranger@example.net")
 
 
 # ── Forgetting ───────────────────────────────────────────────────────────────────────────────────
@@ -198,7 +204,7 @@ def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory
     subscribe(store, ANN, lists=["weekly"], from_name="Ann's", attributes={"city": "Perm"})
     id = sent(store, ANN, BOB)
     waiting = mailout(store, ANN, BOB, ref="waits")
-    ann = next(row for row in store.messages(id) if row["email"] == ANN)
+    ann = next(row for row in outbox_rows.messages(store, id) if row["email"] == ANN)
     hear(store, ses_event("Bounce", ses_id=ann["ses_message_id"]))
     store.record_errors([ErrorRecord("x", f"could not reach {ANN}", stage="delivery", email=ANN)])
     dead_event(store, json.dumps({"email": ANN}))
@@ -220,7 +226,7 @@ def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory
 
 def test_a_late_event_does_not_bring_the_address_back(store: Store, factory: StoreFactory) -> None:
     id = sent(store, ANN)
-    (ann,) = store.messages(id)
+    (ann,) = outbox_rows.messages(store, id)
     store.forget(ANN, HASH)
     hear(store, ses_event("Delivery", ses_id=ann["ses_message_id"]))
     assert ANN not in str(factory.raw("SELECT * FROM delivery_events"))
@@ -249,7 +255,7 @@ def test_an_import_does_not_bring_back_whom_we_forgot(store: Store, factory: Sto
     counts = store.import_subscribers([SubscriberRow("Ann@example.org", ANN), SubscriberRow(BOB, BOB)])
     assert counts == ImportCounts(unchanged=1, forgotten=1)
     with pytest.raises(NotFound):
-        store.subscriber(ANN)
+        subscriber_rows.subscriber(store, ANN)
     again = factory.open_again()  # what is remembered is the store's, not the process's
     assert again.import_subscribers([SubscriberRow(ANN, ANN, lists=["weekly"])]).forgotten == 1
     assert ANN not in str(factory.raw("SELECT * FROM subscriptions"))

@@ -15,6 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt, StepReply
 from mailout.outbox.delivery.states import State
 from tests.clocks import NOON, FakeClock
@@ -67,7 +68,7 @@ class Sending(RuleBasedStateMachine):
         return [
             Attempt(row["id"], row["epoch"])
             for mailout_id in self.mailout_ids
-            for row in self.store.messages(mailout_id)
+            for row in outbox_rows.messages(self.store, mailout_id)
             if row["state"] in states
         ]
 
@@ -137,9 +138,9 @@ class Sending(RuleBasedStateMachine):
         if not choice:
             return
         attempt = choice[which % len(choice)]
-        before = self.store.message(attempt.id)
+        before = outbox_rows.message(self.store, attempt.id)
         self._step(self.senders[who], results=[result(attempt, state)], withdraw=[attempt])
-        assert self.store.message(attempt.id) == before
+        assert outbox_rows.message(self.store, attempt.id) == before
 
     @rule(who=st.integers(0, 2), late=st.integers(1, 3))
     def a_late_copy_of_a_step_comes(self, who: int, late: int) -> None:
@@ -159,7 +160,7 @@ class Sending(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), to=st.sampled_from([State.SENT, State.FAILED, State.PENDING]))
     def a_person_settles(self, which: int, to: State) -> None:
         if to is State.SENT:
-            for row in self.store.messages(self.mailout_ids[which], states=[State.UNKNOWN]):
+            for row in outbox_rows.messages(self.store, self.mailout_ids[which], states=[State.UNKNOWN]):
                 self.accepted[row["id"]] += 1
         self.store.settle(self.mailout_ids[which], to, wait=0.0)
 
@@ -197,14 +198,14 @@ class Sending(RuleBasedStateMachine):
                     charged[company, bucket.kind, bucket.key] += 1
                     charged["all", bucket.kind, bucket.key] += 1
         for (scope, kind, key), n in charged.items():
-            assert self.store.usage(scope, kind, key) == n
+            assert outbox_rows.usage(self.store, scope, kind, key) == n
         kept = sum(1 for attempt, _, _ in self.begun if attempt not in self.returned)
-        assert self.store.quota(ACCOUNT) == QUOTA - kept
+        assert outbox_rows.quota(self.store, ACCOUNT) == QUOTA - kept
 
     @invariant()
     def epochs_never_fall_and_nothing_is_accepted_twice(self) -> None:
         for mailout_id in self.mailout_ids:
-            for row in self.store.messages(mailout_id):
+            for row in outbox_rows.messages(self.store, mailout_id):
                 assert row["epoch"] >= self.epochs.get(row["id"], 0)
                 assert 0 <= row["attempts"] <= row["epoch"]
                 assert (row["state"] == State.SENT) == (self.accepted[row["id"]] == 1)

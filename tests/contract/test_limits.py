@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.clocks import NOON
@@ -15,7 +16,7 @@ HOUR, NEXT_HOUR, DAY = "2026-11-16T12", "2026-11-16T13", "2026-11-16"
 
 
 def charged(store: Store, scope: str = "all", hour: str = HOUR) -> tuple[int, int]:
-    return store.usage(scope, "hour", hour), store.usage(scope, "day", DAY)
+    return outbox_rows.usage(store, scope, "hour", hour), outbox_rows.usage(store, scope, "day", DAY)
 
 
 def test_an_attempt_is_charged_when_it_begins(store: Store) -> None:
@@ -92,7 +93,7 @@ def test_what_was_surely_not_sent_is_returned_to_the_hour_it_was_charged_to(
     for scope in ("all", "acme"):
         assert charged(store, scope) == (1, 2)
         assert charged(store, scope, NEXT_HOUR) == (1, 2)
-    assert store.quota(ACCOUNT) == 98
+    assert outbox_rows.quota(store, ACCOUNT) == 98
 
 
 @pytest.mark.parametrize("kind", ["hour", "day", "quota"])
@@ -149,16 +150,16 @@ def test_the_quota_is_what_was_left_less_what_was_begun_since(store: Store, fact
     """Without the subtraction every worker would spend the same allowance again."""
     id = mailout(store, *PEOPLE)
     sender = Sender(store, id)
-    assert store.quota(ACCOUNT) is None
+    assert outbox_rows.quota(store, ACCOUNT) is None
     store.set_quota(ACCOUNT, 4, NOON)
-    assert store.quota(ACCOUNT) == 4
+    assert outbox_rows.quota(store, ACCOUNT) == 4
     first = sender.begin(3, buckets=buckets(NOON))
-    assert store.quota(ACCOUNT) == 1
+    assert outbox_rows.quota(store, ACCOUNT) == 1
     assert len(sender.begin(3, buckets=buckets(NOON))) == 1
     reply = sender.step(want=3, buckets=buckets(NOON))
-    assert (list(reply.rows), reply.limited, store.quota(ACCOUNT)) == ([], "quota", 0)
+    assert (list(reply.rows), reply.limited, outbox_rows.quota(store, ACCOUNT)) == ([], "quota", 0)
     sender.step(withdraw=[first[0].attempt])
-    assert store.quota(ACCOUNT) == 1
+    assert outbox_rows.quota(store, ACCOUNT) == 1
 
 
 def test_a_withdrawal_is_returned_to_the_quota_also_without_limits(store: Store) -> None:
@@ -167,7 +168,7 @@ def test_a_withdrawal_is_returned_to_the_quota_also_without_limits(store: Store)
     sender = Sender(store, id)
     store.set_quota(ACCOUNT, 10, NOON)
     sender.step(withdraw=[row.attempt for row in sender.begin(3)])
-    assert store.quota(ACCOUNT) == 10
+    assert outbox_rows.quota(store, ACCOUNT) == 10
 
 
 def test_asked_again_the_quota_forgets_what_the_provider_has_counted(
@@ -181,7 +182,7 @@ def test_asked_again_the_quota_forgets_what_the_provider_has_counted(
     sender.begin(1)
     factory.set_now(NOON + 660)
     store.set_quota(ACCOUNT, 50, NOON + 660)
-    assert store.quota(ACCOUNT) == 49
+    assert outbox_rows.quota(store, ACCOUNT) == 49
     store.set_quota(ACCOUNT, None, NOON + 660)
-    assert store.quota(ACCOUNT) is None
+    assert outbox_rows.quota(store, ACCOUNT) is None
     assert len(sender.begin(6)) == 3

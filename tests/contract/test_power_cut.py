@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.states import State
 from mailout.store import Store
@@ -50,12 +51,12 @@ def test_nobody_gets_it_twice_whatever_of_the_journal_is_left(
         points = cuts(whole.rstrip(b"\0"))
         kept = whole[: points[at]]
         file.write_bytes(kept if left == "nothing" else kept.ljust(len(whole), b"\0"))
-        begun = {row["id"] for row in store.messages(id) if row["state"] == State.SENT_ATTEMPT}
+        begun = {row["id"] for row in outbox_rows.messages(store, id) if row["state"] == State.SENT_ATTEMPT}
 
         report = send(store, provider, Machine(place, "after"), id)
         assert report.ended is Ended.DONE
         assert max(provider.accepted.values()) == 1
-        unknown = {row["id"] for row in store.messages(id) if row["state"] == State.UNKNOWN}
+        unknown = {row["id"] for row in outbox_rows.messages(store, id) if row["state"] == State.UNKNOWN}
         assert unknown == begun - told_accepted(kept)
         sent = [email for email, state in states(store, id).items() if state is State.SENT]
         assert len(sent) == COUNT - len(unknown)

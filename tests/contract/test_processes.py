@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.queue.mailout import MailoutOutcome
 from mailout.store import Store
 from tests.contract.scenes import assert_ledger, mailout
@@ -27,8 +28,8 @@ def test_three_senders_send_everything_once(store: Store, factory: StoreFactory)
     ends = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], [errors for _, errors in ends]
     sent = Counter(line for output, _ in ends for line in output.split())
-    assert sent == {row["id"]: 1 for row in store.messages(id)}
-    assert {row["attempts"] for row in store.messages(id)} == {1}
+    assert sent == {row["id"]: 1 for row in outbox_rows.messages(store, id)}
+    assert {row["attempts"] for row in outbox_rows.messages(store, id)} == {1}
     assert_ledger(store, id)
     done = store.complete(id)
     assert (done.outcome, done.ledger.sent) == (MailoutOutcome.SENT, len(PEOPLE))

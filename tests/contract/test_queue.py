@@ -9,6 +9,7 @@ from mailout.base.ids import mailout_id, uuid_of
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, MailoutOutcome, NewMailout, Status
 from mailout.store import Store
 from tests.clocks import NOON
@@ -30,7 +31,7 @@ TIMED = [reason for reason in DeferReason if reason not in WAITS_FOR_A_PERSON]
 
 
 def due(store: Store, stale: float = 300.0) -> list[str]:
-    return [found.ref for found in store.due_mailouts(stale)]
+    return [found.ref for found in queue_rows.due_mailouts(store, stale)]
 
 
 def test_asking_twice_is_asking_once(store: Store, factory: StoreFactory) -> None:
@@ -52,7 +53,7 @@ def test_asking_twice_is_asking_once(store: Store, factory: StoreFactory) -> Non
     for name in ("kind", "ref", "subject", "company_id", "list_key", "is_test", "priority", "actor"):
         assert getattr(first, name) == getattr(new, name)
     assert (first.status, first.created_at, first.ledger.recipients) == (Status.PENDING, NOON, 0)
-    assert len(store.mailouts()) == 1
+    assert len(queue_rows.mailouts(store)) == 1
 
 
 def test_a_batch_of_an_article_goes_out_under_one_id(store: Store) -> None:
@@ -75,7 +76,7 @@ def test_urgent_before_bulk_then_the_older(store: Store, factory: StoreFactory) 
         factory.set_now(NOON + 60 * minute)
         enqueue(store, ref, priority=priority)
     assert due(store) == ["urgent", "old", "new"]
-    assert [found.ref for found in store.mailouts()] == ["urgent", "old", "new"]
+    assert [found.ref for found in queue_rows.mailouts(store)] == ["urgent", "old", "new"]
 
 
 def test_the_list_shows_what_is_sent_then_what_waits_then_the_newest_that_ended(
@@ -87,9 +88,14 @@ def test_the_list_shows_what_is_sent_then_what_waits_then_the_newest_that_ended(
     store.start(mailout_id("sending"), "worker")
     for ref in ("ended", "ended later"):
         store.cancel(mailout_id(ref))
-    assert [found.ref for found in store.mailouts()] == ["sending", "waiting", "ended later", "ended"]
-    assert [found.ref for found in store.mailouts(statuses=[Status.PENDING])] == ["waiting"]
-    assert len(store.mailouts(limit=2)) == 2
+    assert [found.ref for found in queue_rows.mailouts(store)] == [
+        "sending",
+        "waiting",
+        "ended later",
+        "ended",
+    ]
+    assert [found.ref for found in queue_rows.mailouts(store, statuses=[Status.PENDING])] == ["waiting"]
+    assert len(queue_rows.mailouts(store, limit=2)) == 2
 
 
 def test_a_scheduled_mailout_waits_for_its_time(store: Store, factory: StoreFactory) -> None:
@@ -261,8 +267,8 @@ def test_content_that_is_not_kept_cannot_be_sent(store: Store) -> None:
 
 
 def test_test_runs_are_counted_by_page(store: Store) -> None:
-    assert store.next_test_run("page") == 1
+    assert queue_rows.next_test_run(store, "page") == 1
     enqueue(store, "page", id=uuid_of("run-1"), is_test=True)
     enqueue(store, "page", id=uuid_of("real"))
     enqueue(store, "other", id=uuid_of("other-1"), is_test=True)
-    assert store.next_test_run("page") == 2
+    assert queue_rows.next_test_run(store, "page") == 2

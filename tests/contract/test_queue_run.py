@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.queue.mailout import DeferReason, MailoutOutcome, Status
 from tests.clocks import NOON, FakeClock
 from tests.contract.stores import StoreFactory
@@ -40,7 +41,7 @@ def test_150_at_100_an_hour(factory: StoreFactory, folder: Path, clock: FakeCloc
 def test_a_warm_up_counts_from_the_first_day(factory: StoreFactory, folder: Path, clock: FakeClock) -> None:
     made = driven(factory, folder, clock, WARMUP="10,20", SEND_TIMEZONE="Europe/Berlin")
     made.run_to_the_end(made.add("letter", 50))
-    days = [made.store.usage("all", "day", f"2026-11-{day}") for day in (16, 17, 18)]
+    days = [outbox_rows.usage(made.store, "all", "day", f"2026-11-{day}") for day in (16, 17, 18)]
     assert days == [10, 20, 20]
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import NotFound
+from mailout.letters.content import content_rows
 from mailout.letters.content.model import Content, mark
 from mailout.store import Store
 from tests.clocks import NOON
@@ -18,13 +20,13 @@ def test_content_comes_back_to_the_byte(store: Store) -> None:
     content = Content("Жизнь 📨", f"<p>{mark('unsubscribe_url')}</p>\r\n\t", "line\n\n" + mark("name"))
     id = store.put_content(content)
     assert id == content.hash
-    assert store.content(id) == content
+    assert content_rows.content(store, id) == content
     assert store.put_content(content) == id
 
 
 def test_content_that_is_not_there_is_named(store: Store) -> None:
     with pytest.raises(NotFound, match="no-such-hash"):
-        store.content("no-such-hash")
+        content_rows.content(store, "no-such-hash")
 
 
 def test_errors_are_read_newest_first_and_by_mailout(store: Store, factory: StoreFactory) -> None:
@@ -35,10 +37,10 @@ def test_errors_are_read_newest_first_and_by_mailout(store: Store, factory: Stor
     store.record_errors([full])
     factory.set_now(NOON + 5)
     store.record_errors([ErrorRecord("first", "", "content"), ErrorRecord("second", "", "content")])
-    assert [error.code for error in store.errors()] == ["second", "first", "INVALID_RECIPIENT"]
-    assert [error.at for error in store.errors()] == [NOON + 5, NOON + 5, NOON - 9]
-    assert store.errors(id) == [full]
-    assert len(store.errors(limit=2)) == 2
+    assert [error.code for error in error_log.errors(store)] == ["second", "first", "INVALID_RECIPIENT"]
+    assert [error.at for error in error_log.errors(store)] == [NOON + 5, NOON + 5, NOON - 9]
+    assert error_log.errors(store, id) == [full]
+    assert len(error_log.errors(store, limit=2)) == 2
 
 
 def test_a_dead_letter_is_kept_whole(store: Store, factory: StoreFactory) -> None:
@@ -46,12 +48,12 @@ def test_a_dead_letter_is_kept_whole(store: Store, factory: StoreFactory) -> Non
     dead_event(store, body, "permanent failure", id="first")
     factory.set_now(NOON + 1)
     dead_event(store, body, "later", id="second")
-    later, first = store.dead_letters()
+    later, first = error_log.dead_letters(store)
     assert (first["topic"], first["error"]) == ("ses-events", "permanent failure")
     assert first["payload"] == {"inbox_id": "first", "source": "sns", "body": body}
     assert first["created_at"] == NOON
     assert later["error"] == "later"
-    assert len(store.dead_letters(limit=1)) == 1
+    assert len(error_log.dead_letters(store, limit=1)) == 1
 
 
 def test_a_store_says_what_it_is_and_that_it_answers(store: Store, factory: StoreFactory) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mailout.base.ids import mailout_id, rehearsal_id
+from mailout.insight.page_status import report_rows
 from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import REHEARSED
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.queue import queue_rows
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, LETTER, Sender, buckets, enqueue, freeze, mailout, result
@@ -35,12 +39,17 @@ def test_it_has_counters_of_its_own(store: Store) -> None:
     sender = Sender(store, id)
     one = sender.begin_one(buckets=rehearsed_buckets(hour=1))
     assert sender.step(want=1, buckets=rehearsed_buckets(hour=1)).limited == "hour"
-    assert store.quota(ACCOUNT) == 10
-    assert store.usage("all", "hour", buckets(NOON)[0].key) == 0
-    assert (list(store.begun_since(0.0)), list(store.begun_since(0.0, rehearsal=True))) == ([], [(NOON, 1)])
+    assert outbox_rows.quota(store, ACCOUNT) == 10
+    assert outbox_rows.usage(store, "all", "hour", buckets(NOON)[0].key) == 0
+    assert (
+        list(outbox_rows.begun_since(store, 0.0)),
+        list(outbox_rows.begun_since(store, 0.0, rehearsal=True)),
+    ) == ([], [(NOON, 1)])
     sender.step(results=[result(one, State.PENDING)])
-    assert list(store.begun_since(0.0, rehearsal=True)) == [], "what is given back is given back there"
-    assert store.usage_drift() == []
+    assert list(outbox_rows.begun_since(store, 0.0, rehearsal=True)) == [], (
+        "what is given back is given back there"
+    )
+    assert feedback_rows.usage_drift(store) == []
     real = mailout(store, ANN, BOB)
     assert Sender(store, real).begin(2, buckets=buckets(NOON, hour=2)), "the limit is untouched"
 
@@ -50,20 +59,20 @@ def test_it_holds_back_nothing_with_the_same_content(store: Store) -> None:
     sender = Sender(store, id)
     sender.step(results=[result(sender.begin_one())], close=True)
     store.complete(id)
-    assert store.same_content(mailout(store, ANN), 0.0) is None
+    assert queue_rows.same_content(store, mailout(store, ANN), 0.0) is None
 
 
 def test_it_is_no_mail_to_the_address(store: Store, factory: StoreFactory) -> None:
     for ref, rehearsal in (("rehearsed", True), ("real", False)):
-        assert not store.mailed_since(ANN, NOON - 86_400)
+        assert not feedback_rows.mailed_since(store, ANN, NOON - 86_400)
         id = mailout(store, ANN, ref=ref, is_rehearsal=rehearsal)
         sender = Sender(store, id)
         sender.step(results=[result(sender.begin_one())], close=True)
         store.complete(id)
-    assert store.mailed_since(ANN, NOON - 86_400)
-    assert not store.mailed_since(BOB, NOON - 86_400)
+    assert feedback_rows.mailed_since(store, ANN, NOON - 86_400)
+    assert not feedback_rows.mailed_since(store, BOB, NOON - 86_400)
     factory.set_now(NOON + 90_000)
-    assert not store.mailed_since(ANN, store.now() - 86_400)
+    assert not feedback_rows.mailed_since(store, ANN, store.now() - 86_400)
 
 
 def test_only_a_test_that_reached_somebody_is_a_test(store: Store) -> None:
@@ -75,11 +84,15 @@ def test_only_a_test_that_reached_somebody_is_a_test(store: Store) -> None:
 
     enqueue(store)
     tested("in a folder", is_rehearsal=True)
-    assert store.last_test(content_hash=LETTER.hash) is None
+    assert queue_rows.last_test(store, content_hash=LETTER.hash) is None
     tested("to somebody")
-    assert store.last_test(content_hash=LETTER.hash) == NOON == store.last_test(ref="page")
-    assert store.last_test(content_hash="another") is None
-    assert store.last_test(ref="another") is None
+    assert (
+        queue_rows.last_test(store, content_hash=LETTER.hash)
+        == NOON
+        == queue_rows.last_test(store, ref="page")
+    )
+    assert queue_rows.last_test(store, content_hash="another") is None
+    assert queue_rows.last_test(store, ref="another") is None
 
 
 def test_content_can_be_replaced_until_a_message_was_tried(store: Store) -> None:
@@ -117,7 +130,7 @@ def test_a_mailout_that_was_cancelled_before_it_began_may_be_sent_after_all(stor
     store.ask_report(id)
     store.cancel(id)
     assert store.discard_unbegun(id)
-    assert (store.mailouts(), store.due_reports()) == ([], {})
+    assert (queue_rows.mailouts(store), report_rows.due_reports(store)) == ([], {})
     assert mailout(store, ANN, BOB) == id
     assert store.mailout(id).ledger.pending == 2
     sender = Sender(store, id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request, RequestKind
 from mailout.store import Store
 from tests.clocks import NOON
@@ -12,23 +13,23 @@ PAGE = Request("a-page", RequestKind.IF_READY)
 
 def test_a_request_is_kept_until_it_is_answered(store: Store) -> None:
     """Prefect may be away for a day: the request must not be."""
-    assert store.asked(waiting=0) == []
+    assert queue_rows.asked(store, waiting=0) == []
     assert store.ask(PAGE, repeat=60)
-    assert store.asked(waiting=0) == [PAGE]
+    assert queue_rows.asked(store, waiting=0) == [PAGE]
     store.answered(PAGE)
-    assert store.asked(waiting=0) == []
+    assert queue_rows.asked(store, waiting=0) == []
     store.answered(PAGE)
 
 
 def test_asked_ten_times_in_a_minute_it_is_one_request(store: Store, factory: StoreFactory) -> None:
     assert [store.ask(PAGE, repeat=60) for _ in range(10)] == [True] + [False] * 9
-    assert store.asked(waiting=0) == [PAGE]
+    assert queue_rows.asked(store, waiting=0) == [PAGE]
     store.answered(PAGE)
     assert not store.ask(PAGE, repeat=60)
-    assert store.asked(waiting=0) == []
+    assert queue_rows.asked(store, waiting=0) == []
     factory.set_now(NOON + 60)
     assert store.ask(PAGE, repeat=60)
-    assert store.asked(waiting=0) == [PAGE]
+    assert queue_rows.asked(store, waiting=0) == [PAGE]
 
 
 def test_a_test_and_the_real_thing_are_two_requests(store: Store) -> None:
@@ -36,12 +37,14 @@ def test_a_test_and_the_real_thing_are_two_requests(store: Store) -> None:
     requests = [Request("letter.md", how) for how in RequestKind]
     assert all(store.ask(request, repeat=60) for request in requests)
     store.answered(requests[0])
-    assert {request.how for request in store.asked(waiting=0)} == set(RequestKind) - {requests[0].how}
+    assert {request.how for request in queue_rows.asked(store, waiting=0)} == set(RequestKind) - {
+        requests[0].how
+    }
 
 
 def test_the_event_has_its_time_before_the_queue_looks(store: Store, factory: StoreFactory) -> None:
     store.ask(Request("old.md"), repeat=60)
     factory.set_now(NOON + 30)
     store.ask(Request("new.md"), repeat=60)
-    assert [request.ref for request in store.asked(waiting=30)] == ["old.md"]
-    assert [request.ref for request in store.asked(waiting=0)] == ["old.md", "new.md"]
+    assert [request.ref for request in queue_rows.asked(store, waiting=30)] == ["old.md"]
+    assert [request.ref for request in queue_rows.asked(store, waiting=0)] == ["old.md", "new.md"]

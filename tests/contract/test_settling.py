@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mailout.base.errors import NotFound, StoreError
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import MailoutOutcome, Status
 from mailout.store import Store
 from tests.clocks import NOON
@@ -80,7 +82,7 @@ def test_after_a_person_has_settled_it_a_late_result_changes_nothing(store: Stor
     """The epoch rises: else a late "not sent" would undo the person's word."""
     id, (ann, _) = ended(store, ann=State.UNKNOWN, bob=State.SENT)
     store.settle(id, to, wait=0.0)
-    assert store.epochs([ann.id]) == {ann.id: ann.epoch + 1}
+    assert outbox_rows.epochs(store, [ann.id]) == {ann.id: ann.epoch + 1}
     sender = Sender(store, id)
     sender.step(results=[result(ann, State.SENT)], withdraw=[ann])
     assert not confirmed(store, ann, "ses-1")
@@ -92,7 +94,7 @@ def test_a_message_settled_as_sent_carries_no_error(store: Store) -> None:
     """A report that says "sent" and gives an error is read as a failure."""
     id, (ann, _) = ended(store, ann=State.UNKNOWN, bob=State.SENT)
     store.settle(id, State.SENT, wait=0.0)
-    row = store.message(ann.id)
+    row = outbox_rows.message(store, ann.id)
     assert (row["error_code"], row["error_category"], row["error_message"]) == (None, None, None)
     assert (row["sent_at"], row["unknown_at"]) == (NOON, None)
 
@@ -120,7 +122,7 @@ def test_a_completed_mailout_comes_back_when_a_message_waits_again(store: Store,
         Sender(store, id).step(withdraw=[ann])
     found = store.mailout(id)
     assert (found.status, found.outcome, found.completed_at) == (Status.PENDING, None, None)
-    assert [due.id for due in store.due_mailouts(stale=300)] == [id]
+    assert [due.id for due in queue_rows.due_mailouts(store, stale=300)] == [id]
     store.start(id, "worker")
     sender = Sender(store, id)
     sender.step(results=[result(sender.begin_one())])
@@ -133,7 +135,7 @@ def test_a_retry_gives_a_message_all_its_attempts_again(store: Store) -> None:
     store.start(id, "worker")
     claimed = Sender(store, id).begin_one()
     assert (claimed.attempt, claimed.number) == (Attempt(ann.id, 2), 1)
-    assert store.message(ann.id)["failed_at"] is None
+    assert outbox_rows.message(store, ann.id)["failed_at"] is None
 
 
 def test_a_retry_leaves_alone_what_is_wrong_in_itself(store: Store) -> None:
@@ -160,7 +162,7 @@ def test_an_event_that_is_faster_than_the_result_stops_a_wrong_retry(store: Stor
     sender.step(results=[result(ann, State.RETRY_SCHEDULED, retry_in=0.0)])
     assert confirmed(store, ann, "ses-9")
     assert sender.begin() == []
-    row = store.message(ann.id)
+    row = outbox_rows.message(store, ann.id)
     assert (row["state"], row["ses_message_id"], row["sent_at"]) == ("SENT", "ses-9", NOON)
     assert (row["error_code"], row["next_attempt_at"]) == (None, None)
 
@@ -181,7 +183,7 @@ def test_an_event_of_an_older_attempt_says_nothing_of_this_one(store: Store) -> 
 def test_a_message_that_never_began_cannot_be_confirmed(store: Store) -> None:
     """An event without a real epoch must not make an unsent message sent."""
     id = mailout(store, ANN)
-    (row,) = store.messages(id)
+    (row,) = outbox_rows.messages(store, id)
     assert not confirmed(store, Attempt(row["id"], 0))
     assert states(store, id) == {ANN: State.PENDING}
 
@@ -191,12 +193,12 @@ def test_a_rejected_message_turns_the_mailout_failed(store: Store) -> None:
     assert store.mailout(id).outcome is MailoutOutcome.SENT
     assert rejected(store, ann)
     assert store.mailout(id).outcome is MailoutOutcome.FAILED
-    assert store.message(ann.id)["error_message"].endswith("rejected it. Bad content")
+    assert outbox_rows.message(store, ann.id)["error_message"].endswith("rejected it. Bad content")
     assert_ledger(store, id)
     store.retry_failed(id)
-    assert store.message(ann.id)["sent_at"] is None
+    assert outbox_rows.message(store, ann.id)["sent_at"] is None
 
 
 def test_a_message_that_is_not_there_is_named(store: Store) -> None:
     with pytest.raises(NotFound, match=NOWHERE):
-        store.message(NOWHERE)
+        outbox_rows.message(store, NOWHERE)

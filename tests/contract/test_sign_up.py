@@ -11,6 +11,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from mailout.adapters.supabase import SupabaseStore
+from mailout.letters.audience import subscriber_rows
 from tests.contract.postgres import PostgresRpc, database, empty, migrate
 from tests.contract.scenes import enqueue, freeze
 
@@ -156,7 +157,7 @@ def test_attributes_that_no_form_should_write_are_dropped_and_everybody_gets_the
     form.execute(
         "insert into subscribers (email, attributes) values ('eve@example.org', %s)", (Jsonb(attributes),)
     )
-    assert [one["attributes"] for one in store.subscribers()] == [{"name": "Ann"}, {}]
+    assert [one["attributes"] for one in subscriber_rows.subscribers(store)] == [{"name": "Ann"}, {}]
     id = enqueue(store)
     assert freeze(store, id, attributes=["name"]) == 2
 
@@ -166,7 +167,7 @@ def test_twenty_strings_of_two_hundred_characters_are_kept(
 ) -> None:
     most = {f"name{n}": "ü" * 200 for n in range(20)}
     form.execute("insert into subscribers (email, attributes) values ('a@example.org', %s)", (Jsonb(most),))
-    assert store.subscriber("a@example.org")["attributes"] == most
+    assert subscriber_rows.subscriber(store, "a@example.org")["attributes"] == most
 
 
 def test_an_address_of_a_megabyte_is_not_kept(
@@ -301,8 +302,8 @@ def test_an_address_does_not_inherit_that_somebody_else_has_left(
     admin.execute("insert into subscribers (email) values (%s)", (target,))
     form.execute("update subscribers set email = %s", (target,))
     store.normalise_addresses()
-    assert store.subscriber_counts() == {"active": 1, "unsubscribed": 0, "bounced": 1}
-    assert store.subscriber("gone@example.org")["status"] == "bounced"
+    assert subscriber_rows.subscriber_counts(store) == {"active": 1, "unsubscribed": 0, "bounced": 1}
+    assert subscriber_rows.subscriber(store, "gone@example.org")["status"] == "bounced"
 
 
 def test_the_service_and_the_table_editor_may_say_everything(

@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from mailout.base import error_log
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import transactional_id, uuid_of
+from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import KnownRecipient, Scope, hash_of, new_token, recipient_id
+from mailout.letters.content import content_rows
 from mailout.letters.content.model import Content
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.single_mails import Category, SingleMail, Verdict
 from mailout.outbox.delivery.states import State
@@ -58,8 +62,8 @@ def test_the_same_key_is_one_message_and_another_body_a_conflict(store: Store) -
 def test_keys_belong_to_their_company(store: Store) -> None:
     assert verdict(store, mail("a")) is Verdict.ACCEPTED
     assert verdict(store, mail("a", company="zoo", fingerprint="two")) is Verdict.ACCEPTED
-    assert store.single_mail("zoo", transactional_id("acme", "a")) is None
-    found = store.single_mail("acme", transactional_id("acme", "a"))
+    assert outbox_rows.single_mail(store, "zoo", transactional_id("acme", "a")) is None
+    found = outbox_rows.single_mail(store, "acme", transactional_id("acme", "a"))
     assert found is not None
     assert (found["subject"], found["request_id"], found["state"]) == (
         "Your receipt",
@@ -75,7 +79,7 @@ def test_what_the_sender_needs_comes_with_the_claim(store: Store) -> None:
     )
     row = Sender(store, None).begin_one()
     assert (row.headers, row.reply_to, row.category) == (headers, "help@example.org", "marketing")
-    assert store.content(row.content_hash).subject == "Your receipt"
+    assert content_rows.content(store, row.content_hash).subject == "Your receipt"
 
 
 def test_it_waits_for_its_time(store: Store, factory: StoreFactory) -> None:
@@ -97,9 +101,13 @@ def test_a_message_is_found_by_any_of_its_ids(store: Store) -> None:
     sender.step(results=[result(first, provider_message_id="ses-1")])
     a, b, c = (transactional_id("acme", key) for key in "abc")
     for name in (a, "request a", "ses-1"):
-        assert list(store.find_messages(name)) == [a]
-    assert list(store.find_messages("batch")) == [b, c]
-    assert list(store.find_messages("nothing")) == list(store.find_messages(NOWHERE)) == []
+        assert list(outbox_rows.find_messages(store, name)) == [a]
+    assert list(outbox_rows.find_messages(store, "batch")) == [b, c]
+    assert (
+        list(outbox_rows.find_messages(store, "nothing"))
+        == list(outbox_rows.find_messages(store, NOWHERE))
+        == []
+    )
 
 
 # ── what went wrong ──
@@ -114,7 +122,7 @@ def test_a_single_mail_in_doubt_is_settled_by_a_person(store: Store, factory: St
     with pytest.raises(NotFound):
         store.settle(None, State.SENT, wait=900, ids=[a, NOWHERE])
     assert store.settle(None, State.SENT, wait=900, ids=[a]) == 1
-    assert [event["type"] for event in store.message_events(a)][-2:] == ["UNKNOWN", "SENT"]
+    assert [event["type"] for event in outbox_rows.message_events(store, a)][-2:] == ["UNKNOWN", "SENT"]
     with pytest.raises(StoreError, match="too recently"):
         store.settle(None, State.PENDING, wait=900, ids=[b])
     factory.set_now(NOON + 900)
@@ -137,7 +145,7 @@ def test_a_result_without_a_row_is_a_dead_letter(store: Store) -> None:
     reply = sender.step(results=[told, result(sender.begin_one())], withdraw=[Attempt(uuid_of("never"), 1)])
     assert list(reply.missing) == [gone.id]
     assert list(sender.step(results=[told]).missing) == [gone.id]  # told again, kept once
-    (letter,) = store.dead_letters()
+    (letter,) = error_log.dead_letters(store)
     assert (letter["topic"], letter["error"]) == ("outbox", "OUTBOX_NOT_FOUND")
     assert letter["payload"] == {"message": gone.id, "epoch": 3, "state": "SENT", "ses_id": "ses-9"}
     assert state_of(store, transactional_id("acme", "a")) is State.SENT
@@ -174,11 +182,11 @@ def test_the_recipient_who_is_named_must_be_there(
     assert store.delete_recipient("acme", "gone")
     assert verdict(store, mail("a", **changes)) is expected
     if expected is Verdict.NO_RECIPIENT:
-        assert not store.find_messages(transactional_id("acme", "a"))
+        assert not outbox_rows.find_messages(store, transactional_id("acme", "a"))
     else:
         assert len(Sender(store, None).begin(5)) == 1
     if changes.get("external_id") == "new":
-        made = store.recipient("acme", "new")
+        made = companies.recipient(store, "acme", "new")
         assert made is not None
         assert (made.email, made.id) == ("ana@example.org", recipient_id("acme", "new"))
 
@@ -190,13 +198,13 @@ def test_a_recipient_who_is_deleted_meanwhile_gets_nothing(store: Store) -> None
     store.delete_recipient("acme", "u-1")
     id = transactional_id("acme", "a")
     assert Sender(store, None).step(want=5).refused == 1
-    row = store.message(id)
+    row = outbox_rows.message(store, id)
     assert (row["state"], row["error_code"], row["attempts"]) == (
         "VALIDATION_FAILED",
         "RECIPIENT_NOT_FOUND",
         1,
     )
-    events = store.message_events(id)
+    events = outbox_rows.message_events(store, id)
     assert [event["type"] for event in events] == ["RECEIVED", "VALIDATION_FAILED"]
     assert events[0]["metadata"] == {"attempt": 1}
 
@@ -204,13 +212,13 @@ def test_a_recipient_who_is_deleted_meanwhile_gets_nothing(store: Store) -> None
 def test_recipients_are_made_changed_deleted_and_made_again(store: Store) -> None:
     assert store.put_recipient(known())
     assert not store.put_recipient(known(email="new@example.org"))
-    found = store.recipient("acme", "u-1")
+    found = companies.recipient(store, "acme", "u-1")
     assert found is not None
     assert (found.email, found.name, found.id) == ("new@example.org", "Ana", recipient_id("acme", "u-1"))
-    assert store.recipient("zoo", "u-1") is None
+    assert companies.recipient(store, "zoo", "u-1") is None
     assert store.delete_recipient("acme", "u-1")
     assert not store.delete_recipient("acme", "u-1")
-    assert store.recipient("acme", "u-1") is None
+    assert companies.recipient(store, "acme", "u-1") is None
     assert store.put_recipient(known())
 
 
@@ -220,8 +228,8 @@ def test_recipients_are_made_changed_deleted_and_made_again(store: Store) -> Non
 def test_a_token_is_known_by_its_hash_until_it_is_revoked(store: Store) -> None:
     text, token = new_token("acme", [Scope.SEND], 60)
     store.add_token(token)
-    assert [company.id for company in store.companies()] == ["acme"]
-    found = store.token(hash_of(text))
+    assert [company.id for company in companies.companies(store)] == ["acme"]
+    found = companies.token(store, hash_of(text))
     assert found is not None
     assert (found.company_id, found.scopes, found.limit_per_minute, found.revoked_at) == (
         "acme",
@@ -229,13 +237,13 @@ def test_a_token_is_known_by_its_hash_until_it_is_revoked(store: Store) -> None:
         60,
         None,
     )
-    assert store.token(hash_of(text + "x")) is None
+    assert companies.token(store, hash_of(text + "x")) is None
     assert store.revoke_token(token.id)
     assert not store.revoke_token(token.id)
-    revoked = store.token(hash_of(text))
+    revoked = companies.token(store, hash_of(text))
     assert revoked is not None
     assert revoked.revoked_at == NOON
-    assert [one.id for one in store.tokens()] == [token.id]
+    assert [one.id for one in companies.tokens(store)] == [token.id]
 
 
 @pytest.mark.parametrize(("kind", "limits"), [("hour", (2, None)), ("day", (None, 2))])
@@ -359,7 +367,7 @@ def test_a_forgotten_person_leaves_no_mail_behind(store: Store, factory: StoreFa
     store.accept_single_mails([mail("a", content=own, reply_to="help@example.org", headers={"X-Who": "Ana"})])
     store.accept_single_mails([mail("b"), mail("c", email="bo@example.org")])
     store.forget("ana@example.org", "forgotten")
-    row = store.message(transactional_id("acme", "a"))
+    row = outbox_rows.message(store, transactional_id("acme", "a"))
     assert (row["email"], row["headers"], row["reply_to"], row["content_id"]) == (
         "forgotten",
         None,

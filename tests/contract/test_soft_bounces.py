@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mailout.base.ids import uuid_of
+from mailout.letters.audience import subscriber_rows
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from mailout.store import Store
@@ -54,7 +55,7 @@ def hear(store: Store, *told: Told, policy: str = "smart") -> None:
 
 
 def status(store: Store) -> str:
-    return str(store.subscriber(ANN)["status"])
+    return str(subscriber_rows.subscriber(store, ANN)["status"])
 
 
 def soft(*places: tuple[int, int]) -> list[Told]:
@@ -66,7 +67,7 @@ def test_the_third_message_ends_mail(store: Store) -> None:
     hear(store, *soft((1, 1), (2, 2), (2, 3), (1, 4)))
     assert status(store) == "active", "two messages, however often they bounce"
     hear(store, Told("undetermined", 3, 5))
-    found = store.subscriber(ANN)
+    found = subscriber_rows.subscriber(store, ANN)
     assert (found["status"], found["bounce_type"], found["status_updated_at"]) == (
         "bounced",
         "Undetermined",
@@ -93,7 +94,7 @@ def test_a_delivery_that_is_reported_late_takes_it_back(store: Store) -> None:
     hear(store, Told("Delivery", 9, 9))
     assert status(store) == "bounced", "it was not between them"
     hear(store, Told("Delivery", 4, 2))
-    found = store.subscriber(ANN)
+    found = subscriber_rows.subscriber(store, ANN)
     assert (found["status"], found["bounce_type"], found["bounce_subtype"]) == ("active", None, None)
 
 
@@ -157,7 +158,7 @@ def test_any_order_in_any_batches_ends_the_same(
         cut = data.draw(st.integers(0, len(order)))
         hear(store, *order[:cut])
         hear(store, *order[cut:])
-        row = store.subscriber(ANN)
+        row = subscriber_rows.subscriber(store, ANN)
         found.append(
             tuple(row[name] for name in ("status", "bounce_type", "bounce_subtype", "complained_at"))
         )

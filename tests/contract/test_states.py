@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mailout.base.errors import TransitionRefused
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.states import COLUMN_OF, DOUBTFUL, TRANSITIONS, WAITING, State, allowed
 from mailout.outbox.queue.port import Recipient
@@ -151,13 +152,16 @@ def scene(store: Store, factory: StoreFactory, state: State) -> Scene:
 def test_an_act_moves_a_message_only_where_the_table_says(scene: Scene, state: State, name: str) -> None:
     """A step that the table does not know would count a message wrongly, or send it twice."""
     act = ACTS[name]
-    before, ledger = scene.store.message(scene.attempt.id), scene.store.mailout(scene.mailout_id).ledger
+    before, ledger = (
+        outbox_rows.message(scene.store, scene.attempt.id),
+        scene.store.mailout(scene.mailout_id).ledger,
+    )
     act.do(scene)
     if state in act.before:
         assert allowed(state, act.after)
         assert scene.state is act.after
     else:
-        assert scene.store.message(scene.attempt.id) == before
+        assert outbox_rows.message(scene.store, scene.attempt.id) == before
         assert scene.store.mailout(scene.mailout_id).ledger == ledger
     assert_ledger(scene.store, scene.mailout_id)
 
@@ -174,7 +178,7 @@ def test_a_message_whose_recipient_is_gone_is_never_begun(store: Store) -> None:
     """The check of the recipient: without it mail goes to somebody who was deleted."""
     id = handed_mailout(store, Recipient(EMAIL, recipient_id="r-1"), is_test=True)
     assert Sender(store, id).begin() == []
-    (row,) = store.messages(id)
+    (row,) = outbox_rows.messages(store, id)
     assert (row["state"], row["error_code"]) == (State.VALIDATION_FAILED, "RECIPIENT_NOT_FOUND")
     assert (row["attempts"], row["epoch"]) == (1, 0)  # received, which counts, and never called
     assert_ledger(store, id)
@@ -196,15 +200,15 @@ def test_an_epoch_never_falls(scene: Scene, factory: StoreFactory, state: State)
     """An epoch that fell would let an old attempt speak for a new one."""
     with pytest.raises(Exception, match="transition refused"):
         factory.raw("UPDATE email_outbox SET epoch = epoch - 1 WHERE id = ?", (scene.attempt.id,))
-    assert scene.store.message(scene.attempt.id)["epoch"] == 1
+    assert outbox_rows.message(scene.store, scene.attempt.id)["epoch"] == 1
 
 
 @pytest.mark.parametrize("wrong", [State.SUPPRESSED, State.RECEIVED, State.VALIDATED, State.SENT_ATTEMPT])
 @pytest.mark.parametrize("state", DOUBTFUL)
 def test_a_result_that_is_no_outcome_is_refused_whole(scene: Scene, state: State, wrong: State) -> None:
     """Half of a refused step written down would leave ledger and messages apart."""
-    before = scene.store.message(scene.attempt.id)
+    before = outbox_rows.message(scene.store, scene.attempt.id)
     with pytest.raises(TransitionRefused):
         scene.record(wrong)
-    assert scene.store.message(scene.attempt.id) == before
+    assert outbox_rows.message(scene.store, scene.attempt.id) == before
     assert_ledger(scene.store, scene.mailout_id)

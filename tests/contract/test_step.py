@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
@@ -39,14 +41,14 @@ def test_a_claim_carries_what_the_mail_needs_in_the_order_of_addresses(store: St
         assert (row.attempt.epoch, row.number, row.slot) == (1, 1, None)
         assert (row.mailout_id, row.company_id, row.variables) == (id, "acme", {})
         assert row.content_hash == store.mailout(id).content_hash
-        assert store.message(row.attempt.id)["email"] == row.email
+        assert outbox_rows.message(store, row.attempt.id)["email"] == row.email
 
 
 def test_what_is_begun_is_durable_before_the_reply(store: Store, factory: StoreFactory) -> None:
     """The intent is on disk before anything is sent."""
     id = mailout(store, ANN)
     claimed = Sender(store, id).begin_one()
-    row = factory.open_again().message(claimed.attempt.id)
+    row = outbox_rows.message(factory.open_again(), claimed.attempt.id)
     assert (row["state"], row["epoch"], row["attempts"], row["attempt_at"]) == ("SENT_ATTEMPT", 1, 1, NOON)
 
 
@@ -72,7 +74,7 @@ def test_a_step_shows_that_somebody_sends(store: Store, factory: StoreFactory) -
     factory.set_now(NOON + 500)
     Sender(store, id).step()
     assert store.mailout(id).locked_at == NOON + 500
-    assert store.due_mailouts(stale=300) == []
+    assert queue_rows.due_mailouts(store, stale=300) == []
 
 
 def test_the_cursor_is_where_the_next_claim_begins(store: Store) -> None:
@@ -142,7 +144,7 @@ def test_a_result_is_written_down_with_all_it_knows(store: Store) -> None:
             )
         ]
     )
-    row = store.message(claimed.attempt.id)
+    row = outbox_rows.message(store, claimed.attempt.id)
     assert row["error_code"] == "INVALID_RECIPIENT"
     assert row["error_category"] == "PERMANENT_ERROR"
     assert row["error_message"] == "No such user"
@@ -158,7 +160,7 @@ def test_a_result_that_had_to_wait_tells_when_it_was_known(
     first, second = sender.begin(2)
     factory.set_now(NOON + 5.0)
     sender.step(results=[result(first, state, age=1.5), result(second, state, age=60.0)])
-    moments = [store.message(one.attempt.id)[column] for one in (first, second)]
+    moments = [outbox_rows.message(store, one.attempt.id).get(column) for one in (first, second)]
     assert moments == [NOON + 3.5, NOON]  # never before its attempt
 
 
@@ -183,7 +185,7 @@ def test_a_result_with_an_old_epoch_changes_nothing(store: Store) -> None:
     for state in (State.SENT, State.FAILED, State.RETRY_SCHEDULED, State.UNKNOWN):
         sender.step(results=[result(old, state)])
     sender.step(withdraw=[old.attempt])
-    row = store.message(new.attempt.id)
+    row = outbox_rows.message(store, new.attempt.id)
     assert (row["state"], row["epoch"], row["attempts"]) == ("SENT_ATTEMPT", 2, 1)
 
 
@@ -199,7 +201,7 @@ def test_a_withdrawal_leaves_no_trace_of_the_attempt(store: Store) -> None:
     id = mailout(store, ANN)
     sender = Sender(store, id)
     sender.step(withdraw=[sender.begin_one().attempt])
-    (row,) = store.messages(id)
+    (row,) = outbox_rows.messages(store, id)
     assert (row["state"], row["attempts"], row["epoch"]) == ("PENDING", 0, 1)
     assert (row["attempt_at"], row["next_attempt_at"]) == (None, None)
 
@@ -227,7 +229,7 @@ def test_a_message_given_back_waits_with_its_reason_and_all_its_attempts(store: 
         message="Slower",
     )
     sender.step(results=[back])
-    (row,) = store.messages(id)
+    (row,) = outbox_rows.messages(store, id)
     assert (row["state"], row["attempts"], row["next_attempt_at"]) == ("PENDING", 0, NOON + 2)
     assert (row["error_code"], row["error_message"]) == ("SES_THROTTLED", "Slower")
 

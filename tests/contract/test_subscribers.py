@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mailout.base.errors import NotFound
 from mailout.base.ids import uuid_of
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import PRIORITY, ImportCounts, SubscriberRow
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
@@ -42,7 +43,7 @@ def test_a_new_subscriber_is_written_as_the_file_has_them(store: Store) -> None:
             )
         ]
     )
-    found = store.subscriber(ANN)
+    found = subscriber_rows.subscriber(store, ANN)
     assert counts == ImportCounts(added=1)
     assert (found["email"], found["email_norm"], found["status"]) == ("Ann@Example.org", ANN, "active")
     assert (found["from_name"], found["created_at"]) == ("Ann's shop", NOON)
@@ -60,21 +61,21 @@ def test_an_import_never_lowers_a_status(store: Store, known: str, incoming: str
     subscribe(store, ANN, status=known)
     counts = store.import_subscribers([row(status=incoming)])
     kept = PRIORITY[incoming] < PRIORITY[known]
-    assert store.subscriber(ANN)["status"] == (known if kept else incoming)
+    assert subscriber_rows.subscriber(store, ANN)["status"] == (known if kept else incoming)
     assert counts.kept_status == int(kept)
 
 
 @pytest.mark.parametrize("order", list(permutations(STATUSES)))
 def test_twice_in_one_file_the_stronger_status_stays(store: Store, order: tuple[str, ...]) -> None:
     store.import_subscribers([row(status=status) for status in order])
-    assert store.subscriber(ANN)["status"] == "bounced"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "bounced"
 
 
 def test_a_bounce_brings_its_type(store: Store) -> None:
     subscribe(store, ANN)
     store.import_subscribers([row(status="bounced", bounce_type="Permanent", bounce_subtype="General")])
     store.import_subscribers([row(status="active", bounce_type="Transient")])
-    found = store.subscriber(ANN)
+    found = subscriber_rows.subscriber(store, ANN)
     assert (found["bounce_type"], found["bounce_subtype"]) == ("Permanent", "General")
 
 
@@ -85,19 +86,19 @@ def test_a_second_import_adds_to_what_is_known(store: Store, factory: StoreFacto
     )
     factory.set_now(NOON + 60)
     store.import_subscribers([row(attributes={"tier": "2", "lang": "it"}, lists=["daily"])])
-    found = store.subscriber(ANN)
+    found = subscriber_rows.subscriber(store, ANN)
     assert found["attributes"] == {"city": "Rome", "tier": "2", "lang": "it"}
     assert (found["from_name"], found["ocd_ids"], found["created_at"]) == ("Shop", ["a"], NOON)
     assert [entry["list_key"] for entry in found["lists"]] == ["daily", "weekly"]
     store.import_subscribers([row(from_name="New shop")])
-    assert store.subscriber(ANN)["from_name"] == "New shop"
+    assert subscriber_rows.subscriber(store, ANN)["from_name"] == "New shop"
 
 
 def test_an_import_does_not_subscribe_anew_who_left_a_list(store: Store, factory: StoreFactory) -> None:
     subscribe(store, ANN, lists=["weekly"])
     factory.raw("UPDATE subscriptions SET unsubscribed_at = ?", (NOON,))
     counts = store.import_subscribers([row(lists=["weekly"])])
-    (entry,) = store.subscriber(ANN)["lists"]
+    (entry,) = subscriber_rows.subscriber(store, ANN)["lists"]
     assert entry["unsubscribed_at"] is not None
     assert (counts.updated, counts.unchanged) == (0, 1)
 
@@ -121,10 +122,10 @@ def test_the_counts_tell_what_changed(store: Store) -> None:
 def test_the_same_file_again_changes_nothing(store: Store, factory: StoreFactory) -> None:
     rows = [row(ANN, attributes={"b": "1", "a": "2"}, ocd_ids=["x"], lists=["weekly"]), row(BOB)]
     store.import_subscribers(rows)
-    before = store.subscribers()
+    before = subscriber_rows.subscribers(store)
     factory.set_now(NOON + 60)
     assert store.import_subscribers(rows) == ImportCounts(unchanged=2)
-    assert store.subscribers() == before
+    assert subscriber_rows.subscribers(store) == before
 
 
 def test_nothing_imported_is_nothing_changed(store: Store) -> None:
@@ -136,29 +137,32 @@ def test_the_list_is_read_by_key_past_a_thousand(store: Store) -> None:
     emails = [f"p{number:05}@example.org" for number in range(2345)]
     subscribe(store, *reversed(emails), lists=["weekly"])
     read, after = [], ""
-    while page := store.subscribers(after=after):
+    while page := subscriber_rows.subscribers(store, after=after):
         read += [found["email_norm"] for found in page]
         after = read[-1]
         assert len(page) <= 1000
         assert page[0]["lists"] == ["weekly"]
     assert read == emails
-    assert store.subscriber_counts() == {"active": 2345, "unsubscribed": 0, "bounced": 0}
-    assert len(store.subscribers(limit=7)) == 7
+    assert subscriber_rows.subscriber_counts(store) == {"active": 2345, "unsubscribed": 0, "bounced": 0}
+    assert len(subscriber_rows.subscribers(store, limit=7)) == 7
 
 
 def test_a_list_has_somebody_on_it_while_one_active_subscriber_has_not_left_it(store: Store) -> None:
     """A letter to a list whose name was mistyped would be done, sent to nobody, and never be sent again."""
     subscribe(store, ANN, BOB, lists=["weekly"])
-    assert (store.anybody_on("weekly"), store.anybody_on("weakly")) == (True, False)
+    assert (subscriber_rows.anybody_on(store, "weekly"), subscriber_rows.anybody_on(store, "weakly")) == (
+        True,
+        False,
+    )
     store.unsubscribe(ANN, "weekly")
-    assert store.anybody_on("weekly")
+    assert subscriber_rows.anybody_on(store, "weekly")
     subscribe(store, BOB, status="bounced")
-    assert not store.anybody_on("weekly")
+    assert not subscriber_rows.anybody_on(store, "weekly")
 
 
 def test_a_subscriber_who_is_not_there_is_named(store: Store) -> None:
     with pytest.raises(NotFound, match="nobody@"):
-        store.subscriber("nobody@example.org")
+        subscriber_rows.subscriber(store, "nobody@example.org")
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -175,7 +179,9 @@ def test_in_any_order_the_strongest_word_wins(factory: StoreFactory, words: list
         else:
             store.receive_events([Received(uuid_of("sns", str(number)), "sns", ses_event("Bounce", ANN))])
             ingest(store, "smart")
-    assert store.subscriber(ANN)["status"] == max((word for word, _ in words), key=PRIORITY.__getitem__)
+    assert subscriber_rows.subscriber(store, ANN)["status"] == max(
+        (word for word, _ in words), key=PRIORITY.__getitem__
+    )
 
 
 def test_the_list_can_be_narrowed_to_a_status_and_to_a_part_of_the_address_or_the_name(store: Store) -> None:
@@ -188,7 +194,7 @@ def test_the_list_can_be_narrowed_to_a_status_and_to_a_part_of_the_address_or_th
     )
 
     def found(**narrowed: str) -> list[str]:
-        return [one["email_norm"] for one in store.subscribers(**narrowed)]  # type: ignore[arg-type]
+        return [one["email_norm"] for one in subscriber_rows.subscribers(store, **narrowed)]  # type: ignore[arg-type]
 
     assert found(status="unsubscribed") == [BOB]
     assert found(search="EXAMPLE.org") == [ANN, BOB]

@@ -13,6 +13,9 @@ from psycopg.rows import dict_row
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.rpc import SCHEMA_VERSION
 from mailout.base.errors import StoreMismatch
+from mailout.kinds.articles import article_rows
+from mailout.letters.audience import subscriber_rows
+from mailout.outbox.delivery import outbox_rows
 from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, empty, migrate, migrated
 from tests.contract.scenes import enqueue, freeze, mailout, subscribe
 
@@ -43,9 +46,9 @@ def test_they_may_be_applied_twice_and_lose_nothing() -> None:
     migrate(address)
     store = SupabaseStore(PostgresRpc(address))
     id = mailout(store, "ann@example.org", "bob@example.org", list_key="weekly")
-    before = (store.mailout(id), store.messages(id), store.subscribers())
+    before = (store.mailout(id), outbox_rows.messages(store, id), subscriber_rows.subscribers(store))
     migrate(address)
-    assert (store.mailout(id), store.messages(id), store.subscribers()) == before
+    assert (store.mailout(id), outbox_rows.messages(store, id), subscriber_rows.subscribers(store)) == before
     store.check()
     store.close()
 
@@ -185,16 +188,19 @@ def test_a_bad_row_stops_no_letter_no_page_and_no_census() -> None:
     subscribe(store, *(f"{name}@example.org" for name in "abcd"), attributes={"name": "Nia"})
     with psycopg.connect(address) as owner:
         owner.execute(NO_CHECKS)
-    people = store.subscribers(search="example")
+    people = subscriber_rows.subscribers(store, search="example")
     assert [one["attributes"] for one in people] == [{}, {}, {}, {"name": "Nia"}]
     assert [one["ocd_ids"] for one in people] == [[], [], [us], []]
-    assert (store.subscriber("a@example.org")["attributes"], store.lacking("name", None).people) == ({}, 3)
+    assert (
+        subscriber_rows.subscriber(store, "a@example.org")["attributes"],
+        store.lacking("name", None).people,
+    ) == ({}, 3)
     everybody = store.members(limit=10, list_key="general", attributes={})
     assert [list(one.ocd_ids) for one in everybody] == [[], [], [us], []]
-    assert not store.anybody_has("scalar")
+    assert not article_rows.anybody_has(store, "scalar")
     assert freeze(store, enqueue(store), attributes=["name"]) == 4
     subscribe(store, *(f"{name}@example.org" for name in "abc"), attributes={"name": "Nia"})
-    assert [one["attributes"] for one in store.subscribers()] == [{"name": "Nia"}] * 4
+    assert [one["attributes"] for one in subscriber_rows.subscribers(store)] == [{"name": "Nia"}] * 4
     store.close()
 
 
@@ -232,7 +238,7 @@ def test_a_status_that_was_an_enum_keeps_its_words() -> None:
 def test_only_the_active_ones_with_an_address_are_written_to(lived_store: SupabaseStore) -> None:
     id = enqueue(lived_store)
     freeze(lived_store, id)
-    rows = lived_store.messages(id)
+    rows = outbox_rows.messages(lived_store, id)
     assert [row["email"] for row in rows] == ["ann@example.org", "cat@example.org"]
     assert rows[0]["from_name"] == "Older"
 
@@ -241,12 +247,12 @@ def test_python_frees_the_rows_whose_domain_needs_punycode(
     lived: psycopg.Connection[Any], lived_store: SupabaseStore
 ) -> None:
     """A subscriber with an IDN domain would otherwise never get mail; a bounce under one spelling counts."""
-    assert lived_store.left_out()["not_ascii"] > 0
+    assert subscriber_rows.unreachable(lived_store)["not_ascii"] > 0
     assert lived_store.normalise_addresses() == 2
-    assert lived_store.subscriber("dora@xn--e1afmkfd.xn--p1ai")["status"] == "bounced"
-    assert lived_store.subscriber("eva@xn--bcher-kva.example")["status"] == "active"
+    assert subscriber_rows.subscriber(lived_store, "dora@xn--e1afmkfd.xn--p1ai")["status"] == "bounced"
+    assert subscriber_rows.subscriber(lived_store, "eva@xn--bcher-kva.example")["status"] == "active"
     assert lived_store.normalise_addresses() == 0
-    assert "not_ascii" not in lived_store.left_out()
+    assert "not_ascii" not in subscriber_rows.unreachable(lived_store)
     assert [email for email, problem in _column(lived, "email_problem") if problem == "not_ascii"] == []
 
 
@@ -269,8 +275,8 @@ def test_an_import_meets_the_rows_that_were_there(
 def test_people_can_leave_whatever_the_ids_of_the_table_are(lived_store: SupabaseStore) -> None:
     lived_store.unsubscribe("ann@example.org", None)
     lived_store.unsubscribe("not-yet-there@example.org", None)
-    assert lived_store.subscriber("ann@example.org")["status"] == "unsubscribed"
-    assert lived_store.subscriber("not-yet-there@example.org")["status"] == "unsubscribed"
+    assert subscriber_rows.subscriber(lived_store, "ann@example.org")["status"] == "unsubscribed"
+    assert subscriber_rows.subscriber(lived_store, "not-yet-there@example.org")["status"] == "unsubscribed"
 
 
 def test_whoever_writes_a_row_the_key_is_filled(admin: psycopg.Connection[Any], store: SupabaseStore) -> None:
@@ -279,11 +285,14 @@ def test_whoever_writes_a_row_the_key_is_filled(admin: psycopg.Connection[Any], 
         "insert into subscribers (email) values (' Ann@Example.ORG '), ('nobody'), ('bob@example.org')"
     )
     admin.execute("insert into subscribers (email, status) values ('ANN@example.org', 'unsubscribed')")
-    assert store.subscriber("ann@example.org")["status"] == "unsubscribed"
+    assert subscriber_rows.subscriber(store, "ann@example.org")["status"] == "unsubscribed"
     admin.execute("update subscribers set email = 'Bobby@example.org' where email = 'bob@example.org'")
-    assert [row["email_norm"] for row in store.subscribers()] == ["ann@example.org", "bobby@example.org"]
+    assert [row["email_norm"] for row in subscriber_rows.subscribers(store)] == [
+        "ann@example.org",
+        "bobby@example.org",
+    ]
     admin.execute("update subscribers set email = 'nobody@example.org' where email = 'nobody'")
-    assert store.subscriber_counts() == {"active": 2, "unsubscribed": 1, "bounced": 0}
+    assert subscriber_rows.subscriber_counts(store) == {"active": 2, "unsubscribed": 1, "bounced": 0}
 
 
 # ── who may see it ──

@@ -10,7 +10,9 @@ from mailout.base.errors import NotFound
 from mailout.base.ids import uuid_of
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import DeferReason, NewMailout, Status
 from mailout.store import Store
 from tests.clocks import NOON
@@ -100,7 +102,7 @@ def test_a_released_mailout_waits_and_is_nobodys(store: Store) -> None:
     send_one(store, id)
     released = store.release(id)
     assert (released.status, released.locked_by, released.defer_reason) == (Status.PENDING, None, None)
-    assert [found.id for found in store.due_mailouts(300.0)] == [id]
+    assert [found.id for found in queue_rows.due_mailouts(store, 300.0)] == [id]
 
 
 def test_a_mailout_that_another_one_sends_is_not_released(store: Store, factory: StoreFactory) -> None:
@@ -139,7 +141,7 @@ def first(store: Store, factory: StoreFactory) -> str:
 
 def same(store: Store, id: str, since: float = NOON - WEEK) -> str | None:
     store.start(id, "worker")
-    found = store.same_content(id, since)
+    found = queue_rows.same_content(store, id, since)
     return found.id if found else None
 
 
@@ -174,8 +176,8 @@ def test_of_two_that_begin_together_the_first_goes(store: Store, factory: StoreF
     store.start(one, "worker")
     factory.set_now(NOON + 1)
     store.start(other, "worker")
-    assert store.same_content(one, NOON - WEEK) is None
-    assert getattr(store.same_content(other, NOON - WEEK), "id", None) == one
+    assert queue_rows.same_content(store, one, NOON - WEEK) is None
+    assert getattr(queue_rows.same_content(store, other, NOON - WEEK), "id", None) == one
 
 
 def test_a_page_that_sent_nothing_is_no_duplicate(store: Store, factory: StoreFactory) -> None:
@@ -190,29 +192,29 @@ def test_a_page_that_sent_nothing_is_no_duplicate(store: Store, factory: StoreFa
 
 
 def test_each_companys_last_turn_is_known(store: Store, factory: StoreFactory) -> None:
-    assert store.last_turns() == {}
+    assert queue_rows.last_turns(store) == {}
     one = mailout(store, ANN, ref="one", company_id="acme")
     factory.set_now(NOON + 60)
     mailout(store, ref="other", company_id="zoo")
-    assert store.last_turns() == {"acme": NOON, "zoo": NOON + 60}
+    assert queue_rows.last_turns(store) == {"acme": NOON, "zoo": NOON + 60}
     factory.set_now(NOON + 90)
     Sender(store, one).step(want=1)
-    assert store.last_turns() == {"acme": NOON + 90, "zoo": NOON + 60}
+    assert queue_rows.last_turns(store) == {"acme": NOON + 90, "zoo": NOON + 60}
 
 
 def test_the_first_day_is_the_one_on_which_mail_first_left(store: Store, factory: StoreFactory) -> None:
     """A warm-up that began again every day would never let more than its first ceiling out."""
     id = mailout(store, ANN, BOB)
     sender = Sender(store, id, lease=10 * 86_400.0)
-    assert store.first_day(ACCOUNT) is None
+    assert outbox_rows.first_day(store, ACCOUNT) is None
     sender.step(want=0, buckets=buckets(NOON), throttled=True)
     sender.step(want=1, buckets=buckets(NOON, day=0))
-    assert store.first_day(ACCOUNT) is None
+    assert outbox_rows.first_day(store, ACCOUNT) is None
     sender.begin_one(buckets=buckets(NOON))
     factory.set_now(NOON + 86_400)
     sender.begin_one(buckets=buckets(NOON + 86_400))
-    assert store.first_day(ACCOUNT) == "2026-11-16"
-    assert store.first_day("another account") is None
+    assert outbox_rows.first_day(store, ACCOUNT) == "2026-11-16"
+    assert outbox_rows.first_day(store, "another account") is None
 
 
 def test_what_was_begun_is_known_by_the_minute(store: Store, factory: StoreFactory) -> None:
@@ -222,7 +224,7 @@ def test_what_was_begun_is_known_by_the_minute(store: Store, factory: StoreFacto
     sender.begin(2)
     factory.set_now(NOON + 90)
     cat = sender.begin_one()
-    assert list(store.begun_since(NOON)) == [(NOON, 2), (NOON + 60, 1)]
-    assert list(store.begun_since(NOON + 60)) == [(NOON + 60, 1)]
+    assert list(outbox_rows.begun_since(store, NOON)) == [(NOON, 2), (NOON + 60, 1)]
+    assert list(outbox_rows.begun_since(store, NOON + 60)) == [(NOON + 60, 1)]
     sender.step(results=[result(cat, State.RETRY_SCHEDULED, retry_in=1.0, uncharge=True)])
-    assert list(store.begun_since(NOON)) == [(NOON, 2)]
+    assert list(outbox_rows.begun_since(store, NOON)) == [(NOON, 2)]

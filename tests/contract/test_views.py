@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mailout.base.ids import article_id
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.port import Recipient
@@ -38,11 +39,11 @@ def sender(store: Store) -> Sender:
 
 
 def told(store: Store, attempt: Attempt) -> list[str]:
-    return [event["type"] for event in store.message_events(attempt.id)]
+    return [event["type"] for event in outbox_rows.message_events(store, attempt.id)]
 
 
 def metadata(store: Store, attempt: Attempt, type: str, which: int = 0) -> Mapping[str, Any]:
-    found = [event for event in store.message_events(attempt.id) if event["type"] == type]
+    found = [event for event in outbox_rows.message_events(store, attempt.id) if event["type"] == type]
     return found[which]["metadata"]
 
 
@@ -52,7 +53,7 @@ def test_a_message_that_was_sent_tells_every_step(
     claimed = sender.begin_one()
     factory.set_now(NOON + 1.25)
     sender.step(results=[result(claimed, provider_message_id="ses-1", duration_ms=42)])
-    events = store.message_events(claimed.attempt.id)
+    events = outbox_rows.message_events(store, claimed.attempt.id)
     assert [event["type"] for event in events] == [*BEGUN, "SENT"]
     assert [moment(event["created_at"]) for event in events] == [NOON, NOON, NOON, NOON + 1.25]
     assert [event["metadata"]["attempt"] for event in events] == [1, 1, 1, 1]
@@ -60,8 +61,8 @@ def test_a_message_that_was_sent_tells_every_step(
 
 
 def test_a_message_that_waits_has_no_events_yet(store: Store, sender: Sender) -> None:
-    (row,) = store.messages(sender.mailout_id)
-    assert store.message_events(row["id"]) == []
+    (row,) = outbox_rows.messages(store, sender.mailout_id)
+    assert outbox_rows.message_events(store, row["id"]) == []
 
 
 def test_a_retry_then_sent_tells_both_attempts_by_name(
@@ -94,7 +95,7 @@ def test_a_failure_tells_why_and_stays_told_after_a_retry(
     """What happened does not change because somebody tries again."""
     first = sender.begin_one()
     sender.step(results=[result(first, State.FAILED, duration_ms=3, **REJECTED)])
-    before = store.message_events(first.attempt.id)
+    before = outbox_rows.message_events(store, first.attempt.id)
     assert [event["type"] for event in before] == [*BEGUN, "FAILED"]
     assert metadata(store, first.attempt, "FAILED") == {
         "attempt": 1,
@@ -107,7 +108,7 @@ def test_a_failure_tells_why_and_stays_told_after_a_retry(
     }
     factory.set_now(NOON + 60)
     store.retry_failed(sender.mailout_id)
-    assert store.message_events(first.attempt.id) == before
+    assert outbox_rows.message_events(store, first.attempt.id) == before
     sender.step(results=[result(sender.begin_one())])
     assert told(store, first.attempt) == [*BEGUN, "FAILED", *BEGUN, "SENT"]
 
@@ -239,8 +240,11 @@ def test_a_failed_validation_is_told_as_received_and_refused(store: Store, sende
 def test_a_recipient_that_is_gone_is_told_as_received_and_refused(store: Store) -> None:
     id = handed_mailout(store, Recipient(ANN, recipient_id="r-1"), is_test=True)
     Sender(store, id).begin()
-    (row,) = store.messages(id)
-    assert [event["type"] for event in store.message_events(row["id"])] == ["RECEIVED", "VALIDATION_FAILED"]
+    (row,) = outbox_rows.messages(store, id)
+    assert [event["type"] for event in outbox_rows.message_events(store, row["id"])] == [
+        "RECEIVED",
+        "VALIDATION_FAILED",
+    ]
 
 
 def test_email_logs_hold_the_record_of_a_message(store: Store, factory: StoreFactory) -> None:

@@ -15,6 +15,7 @@ from mailout.base.error_log import ErrorRecord
 from mailout.base.ids import mailout_id, test_run_id
 from mailout.insight.history.counting import day_of
 from mailout.insight.history.port import Act
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.layout import render
@@ -105,7 +106,7 @@ def fill(store: SqliteStore, home: Path) -> dict[str, str]:
     """Everything at once; the ids by what they are."""
     scene = Scene(store, home)
     scene.people(300)
-    active = store.subscriber_counts()["active"]
+    active = subscriber_rows.subscriber_counts(store)["active"]
     ids = {"sent": scene.letter("sent", "Autumn at the harbour")}
     scene.freeze(ids["sent"])
     scene.send(ids["sent"], [State.SENT] * active)

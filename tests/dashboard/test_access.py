@@ -26,6 +26,7 @@ from gateway.wrong_passwords import (
 )
 from mailout.base.errors import SettingsError
 from mailout.base.settings import Settings, load_settings
+from mailout.insight.history import history_rows
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
 from tests.dashboard.scene import real_forecast
 from tests.gateway.serving import served
@@ -255,7 +256,7 @@ def test_an_editor_sees_letters_and_tests_and_nothing_more(dashboard: Site) -> N
         assert "@example.org" not in text, page
     tested = dashboard.act(f"/letters/{dashboard.ids['test']}/test")
     assert "on its way" in tested.text
-    assert dashboard.store.acts()[0].what == "asked for a test"
+    assert history_rows.acts(dashboard.store)[0].what == "asked for a test"
 
 
 def test_nothing_runs_but_what_we_serve(dashboard: Site) -> None:

@@ -11,10 +11,16 @@ from pathlib import Path
 import pytest
 
 from gateway.dashboard.imports import KEPT_SECONDS, KeptFiles
+from mailout.base import error_log
 from mailout.base.time_format import spoken
+from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.port import Request, RequestKind
 from tests.contract.test_single_mails import mail
@@ -32,10 +38,10 @@ def test_a_letter_goes_to_people_only_with_their_number_typed(dashboard: Site) -
     send = f"/letters/{dashboard.ids['test']}/send"
     for typed in ("", "1", str(size + 1), "all"):
         assert "Nothing is sent" in dashboard.act(send, number=typed).text
-        assert dashboard.store.asked(waiting=0) == []
+        assert queue_rows.asked(dashboard.store, waiting=0) == []
     assert "It goes out within a minute" in dashboard.act(send, number=f"{size:,}").text
-    assert dashboard.store.asked(waiting=0) == [Request(PAGE, RequestKind.REAL)]
-    assert [act.what for act in dashboard.store.acts()].count("asked to send a letter") == 1
+    assert queue_rows.asked(dashboard.store, waiting=0) == [Request(PAGE, RequestKind.REAL)]
+    assert [act.what for act in history_rows.acts(dashboard.store)].count("asked to send a letter") == 1
 
 
 def test_what_was_asked_for_already_is_not_asked_for_again(dashboard: Site) -> None:
@@ -43,21 +49,21 @@ def test_what_was_asked_for_already_is_not_asked_for_again(dashboard: Site) -> N
     size = dashboard.store.audience_size("newsletter")
     for name in ("sent", "going"):
         dashboard.act(f"/letters/{dashboard.ids[name]}/send", number=str(size))
-    assert dashboard.store.asked(waiting=0) == []
+    assert queue_rows.asked(dashboard.store, waiting=0) == []
 
 
 def test_a_test_is_asked_for_once_a_minute(dashboard: Site) -> None:
     dashboard.sign_in()
     assert "on its way" in dashboard.act(f"/letters/{dashboard.ids['test']}/test").text
     assert "less than a minute ago" in dashboard.act(f"/letters/{dashboard.ids['test']}/test").text
-    assert dashboard.store.asked(waiting=0) == [Request(PAGE, RequestKind.TEST)]
+    assert queue_rows.asked(dashboard.store, waiting=0) == [Request(PAGE, RequestKind.TEST)]
 
 
 def test_a_new_letter_begins_with_a_test_of_its_page(dashboard: Site) -> None:
     dashboard.sign_in()
     assert "no address of a Notion page" in dashboard.act("/letters", page="https://example.org").text
     dashboard.act("/letters", page=f"https://www.notion.so/News-{PAGE.replace('-', '')}")
-    (request,) = dashboard.store.asked(waiting=0)
+    (request,) = queue_rows.asked(dashboard.store, waiting=0)
     assert request.how is RequestKind.TEST
 
 
@@ -70,7 +76,7 @@ def test_pause_resume_and_take_back(dashboard: Site) -> None:
     assert "not held" in dashboard.act(f"/letters/{id}/resume").text
     assert "taken back" in dashboard.act(f"/letters/{id}/cancel").text
     assert dashboard.store.mailout(id).status is Status.CANCELLED
-    assert [act.what for act in dashboard.store.acts(limit=3)] == [
+    assert [act.what for act in history_rows.acts(dashboard.store, limit=3)] == [
         "took a letter back",
         "resumed a letter",
         "paused a letter",
@@ -80,10 +86,10 @@ def test_pause_resume_and_take_back(dashboard: Site) -> None:
 def test_everything_pauses_and_goes_on(dashboard: Site) -> None:
     dashboard.sign_in()
     dashboard.act("/pause-all", paused="yes")
-    assert dashboard.store.all_paused()
+    assert queue_rows.all_paused(dashboard.store)
     assert "Go on with everything" in dashboard.client.get("/").text
     dashboard.act("/pause-all", paused="no")
-    assert not dashboard.store.all_paused()
+    assert not queue_rows.all_paused(dashboard.store)
 
 
 def test_failures_are_retried_and_doubts_settled(dashboard: Site) -> None:
@@ -132,14 +138,14 @@ def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
     assert "new@example.org is on the list" in added.text
     assert "no address" in dashboard.act("/people/add", email="nothing").text
     dashboard.act("/person/unsubscribe", email="new@example.org")
-    assert dashboard.store.subscriber("new@example.org")["status"] == "unsubscribed"
+    assert subscriber_rows.subscriber(dashboard.store, "new@example.org")["status"] == "unsubscribed"
     page = dashboard.client.get("/person", params={"email": ANA}).text
     assert "Autumn at the harbour" in page
     assert "Nobody is forgotten" in dashboard.act("/person/forget", email=ANA, again="person001@x.org").text
     assert "is forgotten" in dashboard.act("/person/forget", email=ANA, again=ANA).text
     assert dashboard.client.get("/person", params={"email": ANA}).status_code == 404
     assert "asked to be forgotten" in dashboard.act("/people/add", email=ANA).text
-    assert not any("@" in act.about for act in dashboard.store.acts())
+    assert not any("@" in act.about for act in history_rows.acts(dashboard.store))
 
 
 def upload(dashboard: Site, name: str, content: str | bytes) -> str:
@@ -168,14 +174,14 @@ def test_who_wants_mail_is_asked_and_nothing_written_before(dashboard: Site) -> 
     chosen |= {"who:Kein Newsletter": "values", "mail:Kein Newsletter": ""}
     assert "Import 3 people" in dashboard.client.get(preview, params=chosen).text
     assert "3 new" in dashboard.act("/people/import/confirm", **chosen).text
-    zoe = dashboard.store.subscriber("zoe@example.org")
+    zoe = subscriber_rows.subscriber(dashboard.store, "zoe@example.org")
     assert (zoe["status"], zoe["attributes"], zoe["lists"][0]["list_key"]) == (
         "active",
         {"name": "Zoe"},
         "members",
     )
     for said_no in ("yan@example.org", "xia@example.org"):
-        assert dashboard.store.subscriber(said_no)["status"] == "unsubscribed"
+        assert subscriber_rows.subscriber(dashboard.store, said_no)["status"] == "unsubscribed"
     assert list((dashboard.home / "imports").iterdir()) == []
 
 
@@ -186,7 +192,7 @@ def test_each_answer_on_the_page_means_what_it_says(dashboard: Site, who: str, a
     dashboard.sign_in()
     file = upload(dashboard, "members.csv", FILE)
     dashboard.act("/people/import/confirm", file=file, agreed="1", **{"who:Kein Newsletter": who})
-    found = dashboard.store.subscribers(search="example.org", status="active", limit=1000)
+    found = subscriber_rows.subscribers(dashboard.store, search="example.org", status="active", limit=1000)
     here = {"zoe@example.org", "yan@example.org", "xia@example.org"} & {one["email"] for one in found}
     assert here == {f"{name}@example.org" for name in active.split()}
 
@@ -207,7 +213,7 @@ def test_past_imports_are_shown_with_what_was_decided_and_can_be_taken_back(dash
     page = dashboard.client.get("/people/import").text
     assert "members.csv" in page
     assert "(empty) → gets mail (1), ? → unsubscribed (1), x → unsubscribed (1)" in page
-    (one, *_) = dashboard.store.imports()
+    (one, *_) = subscriber_rows.imports(dashboard.store)
     assert one.by.startswith("admin")
     assert (
         "3 people and 0 places on lists are taken back."
@@ -228,7 +234,9 @@ def test_an_encoding_that_nobody_can_tell_is_chosen_by_how_a_line_reads(dashboar
     file = str(answer.url.params["file"])
     said = dashboard.act("/people/import/confirm", file=file, encoding="Windows-1250", agreed="1")
     assert "1 new" in said.text
-    assert dashboard.store.subscriber("zoe@example.org")["attributes"] == {"Who": "Žluťoučký"}
+    assert subscriber_rows.subscriber(dashboard.store, "zoe@example.org")["attributes"] == {
+        "Who": "Žluťoučký"
+    }
 
 
 def test_a_file_with_too_many_columns_for_a_form_is_told_so(dashboard: Site) -> None:
@@ -330,7 +338,7 @@ def test_a_forgotten_persons_mail_is_found_by_nobody(dashboard: Site) -> None:
     """Messages are found by an id made of the address, which stays."""
     dashboard.sign_in()
     dashboard.act("/person/forget", email=ANA, again=ANA)
-    assert dashboard.store.messages_to(ANA) == []
+    assert history_rows.messages_to(dashboard.store, ANA) == []
 
 
 def test_somebody_on_no_list_who_got_a_single_mail_has_a_page(dashboard: Site) -> None:
@@ -364,7 +372,7 @@ def test_drafts_are_shown_as_the_watch_read_them(dashboard: Site, filled: Path, 
     assert "Read from Notion" in shown
     assert f"Winter</b> goes out {spoken(later, ZONE)}" in dashboard.client.get("/").text
     dashboard.act("/letters", page=PAGE)
-    assert dashboard.store.asked(waiting=0) == [Request(PAGE, RequestKind.TEST)]
+    assert queue_rows.asked(dashboard.store, waiting=0) == [Request(PAGE, RequestKind.TEST)]
 
 
 def test_one_letter_leads_to_its_run_in_prefect(filled: Path, tmp_path: Path) -> None:
@@ -398,7 +406,7 @@ def test_refused_webhooks_are_shown_with_what_to_do(dashboard: Site) -> None:
         assert dashboard.client.post("/ses-events", content=b"no").status_code == 403
     dashboard.client.post("/webhooks/notion", json={"type": "page.created"})
     dashboard.sign_in()
-    wait_for(lambda: len(dashboard.store.refusals()) == 2, "the refusals are written down")
+    wait_for(lambda: len(history_rows.refusals(dashboard.store)) == 2, "the refusals are written down")
     page = dashboard.client.get("/problems").text
     assert "Delivery report (SNS): not JSON" in page
     assert "<b>3 ×</b>" in page
@@ -408,24 +416,24 @@ def test_refused_webhooks_are_shown_with_what_to_do(dashboard: Site) -> None:
 def test_a_dead_message_is_sent_again_or_taken_off_the_list(dashboard: Site) -> None:
     dashboard.sign_in()
     id = dashboard.ids["failed"]
-    message = str(dashboard.store.messages(id, limit=1, states=[State.FAILED])[0]["id"])
+    message = str(outbox_rows.messages(dashboard.store, id, limit=1, states=[State.FAILED])[0]["id"])
     dashboard.store.db.change(
         "INSERT INTO dead_letters VALUES ('one', 'send', ?, 'It failed for good.', 0)",
         (json.dumps({"mailout": id, "message": message}),),
     )
-    dead = next(one for one in dashboard.store.dead_letters() if one["topic"] == "send")
+    dead = next(one for one in error_log.dead_letters(dashboard.store) if one["topic"] == "send")
     assert "tried again within a minute" in dashboard.act("/problems/requeue", id=dead["id"]).text
     assert dashboard.store.mailout(id).ledger.pending == 1
-    (other,) = [one for one in dashboard.store.dead_letters() if one["topic"] == "ses-events"]
+    (other,) = [one for one in error_log.dead_letters(dashboard.store) if one["topic"] == "ses-events"]
     assert "Removed from the list" in dashboard.act("/problems/drop", id=other["id"]).text
     assert "no longer on the list" in dashboard.act("/problems/drop", id=other["id"]).text
 
 
 def test_a_dead_letter_is_put_back(dashboard: Site) -> None:
     dashboard.sign_in()
-    (dead,) = dashboard.store.dead_letters()
+    (dead,) = error_log.dead_letters(dashboard.store)
     assert "tried again within a minute" in dashboard.act("/problems/requeue", id=dead["id"]).text
-    assert len(dashboard.store.waiting_events(10)) == 1
+    assert len(feedback_rows.waiting_events(dashboard.store, 10)) == 1
     assert "There is no dead letter" in dashboard.act("/problems/requeue", id=dead["id"]).text
 
 

@@ -111,10 +111,10 @@ def test_articles_need_a_session_and_show_an_editor_nobody(dashboard: Site, batc
 def test_a_silent_store_is_a_page_with_a_menu(dashboard: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     dashboard.sign_in()
 
-    def silent(**_: object) -> None:
+    def silent(*_: object, **__: object) -> None:
         raise StoreError("no answer")
 
-    monkeypatch.setattr(dashboard.store, "letters", silent)
+    monkeypatch.setattr(dashboard.store, "select", silent)
     answer = dashboard.client.get("/articles")
     assert answer.status_code == 503
     assert 'href="/system"' in answer.text

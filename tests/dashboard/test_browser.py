@@ -11,7 +11,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from mailout.insight.history.port import WrittenPage
+from mailout.letters.audience import subscriber_rows
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 from tests.contract.articles import settle_in
 from tests.contract.test_single_mails import mail
@@ -111,7 +113,7 @@ def test_sign_in_and_out(browser: Browser, dashboard: Site) -> None:
     page.eval_on_selector("form[action$='/test'] input[name=csrf]", "field => field.value = '0'.repeat(64)")
     page.get_by_role("button", name="Send me a test").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Not allowed")
-    assert dashboard.store.asked(waiting=0) == []
+    assert queue_rows.asked(dashboard.store, waiting=0) == []
     context.close()
 
 
@@ -154,11 +156,11 @@ def test_a_guarded_send_by_keyboard(page: Page, dashboard: Site) -> None:
     page.get_by_label("Type how many people get it").fill(str(size))
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_contain_text("It goes out within a minute")
-    assert len(dashboard.store.asked(waiting=0)) == 1
+    assert len(queue_rows.asked(dashboard.store, waiting=0)) == 1
     page.goto(f"/letters/{dashboard.ids['test']}")
     page.get_by_role("button", name="Send me a test").click()
     expect(page.get_by_role("status")).to_contain_text("is on its way")
-    assert len(dashboard.store.asked(waiting=0)) == 2
+    assert len(queue_rows.asked(dashboard.store, waiting=0)) == 2
 
 
 def test_doubts_are_settled_and_failures_retried(page: Page, dashboard: Site) -> None:
@@ -201,8 +203,8 @@ def test_an_import_with_a_wrong_column_set_right_answered_and_taken_back(page: P
     assert page.evaluate(SERIOUS) == []
     page.get_by_role("button", name="Import 2 people").click()
     expect(page.get_by_role("status")).to_contain_text("2 new")
-    assert dashboard.store.subscriber("zoe@example.org")["attributes"]["first_name"] == "Zoe"
-    assert dashboard.store.subscriber("yan@example.org")["status"] == "unsubscribed"
+    assert subscriber_rows.subscriber(dashboard.store, "zoe@example.org")["attributes"]["first_name"] == "Zoe"
+    assert subscriber_rows.subscriber(dashboard.store, "yan@example.org")["status"] == "unsubscribed"
     page.goto("/people/import")
     assert page.evaluate(SERIOUS) == []
     page.get_by_text("Undo…").click()

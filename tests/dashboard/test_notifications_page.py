@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mailout.base.ids import uuid_of
+from mailout.insight.history import history_rows
 from mailout.kinds.notifications.port import NewNotification
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.states import State
@@ -72,7 +73,7 @@ def test_a_row_is_requeued_by_the_administrator_alone(seats: Site, producer: Pro
     assert "Notification 2 is pending again." in seats.act("/notifications/requeue", id="2").text
     row = producer.row(2)
     assert (row["fanout_status"], row["fanout_attempts"], row["error"]) == ("pending", 0, None)
-    assert [act.what for act in seats.store.acts(limit=1)] == ["requeued a notification"]
+    assert [act.what for act in history_rows.acts(seats.store, limit=1)] == ["requeued a notification"]
 
 
 @pytest.mark.parametrize(
@@ -87,9 +88,9 @@ def test_what_is_no_rows_number_is_refused(seats: Site, id: str) -> None:
 
 def test_a_row_that_is_not_there_is_not_requeued(seats: Site) -> None:
     seats.sign_in()
-    acts = len(seats.store.acts())
+    acts = len(history_rows.acts(seats.store))
     assert "There is no notification 77" in seats.act("/notifications/requeue", id="77").text
-    assert len(seats.store.acts()) == acts
+    assert len(history_rows.acts(seats.store)) == acts
 
 
 def test_an_editor_sees_counts_and_nobody(seats: Site) -> None:
@@ -142,7 +143,7 @@ def test_single_mails_are_on_the_persons_page(dashboard: Site) -> None:
     assert "&lt;script&gt;window" in page
     assert "<script>window" not in page
     assert "Your receipt" not in page
-    (row,) = dashboard.store.single_mails_to(ANA)
+    (row,) = history_rows.single_mails_to(dashboard.store, ANA)
     assert row["state"] == State.PENDING
     story = dashboard.client.get("/person", params={"email": ANA, "message": str(row["id"])}).text
     assert 'class="story"' in story

@@ -15,6 +15,7 @@ import pytest
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
 from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 from tests.e2e.supabase_lite.server import Lite, running
 from tests.new_sqlite import open_new
@@ -74,7 +75,7 @@ class Commands:
 
     def queue(self) -> Sequence[Mailout]:
         with closing(self.store()) as store:
-            return store.mailouts()
+            return queue_rows.mailouts(store)
 
     def mails(self) -> list[Path]:
         return sorted(self.home.glob("outbox/*/*.eml"))

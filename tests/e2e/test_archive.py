@@ -6,6 +6,7 @@ import time
 
 import polars as pl
 
+from mailout.outbox.queue import queue_rows
 from tests.e2e.conftest import Commands
 
 
@@ -14,7 +15,7 @@ def sent_long_ago(mailout: Commands) -> str:
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
     assert mailout("send", mailout.letter(), "--direct").code == 0
     store = mailout.store()
-    (sent,) = store.mailouts()
+    (sent,) = queue_rows.mailouts(store)
     with store.db.write() as tx:
         tx.execute("UPDATE campaign_queue SET completed_at = ?", (time.time() - 100 * 86_400,))
     store.close()

@@ -46,10 +46,10 @@ def test_the_example_from_its_files_to_the_letters(tmp_path: Path) -> None:
     assert preview.returncode == 0
     assert "In Franklin County" in (out / "message.txt").read_text()
     send = ("article", "send", "--campaign-tag", "rain", *key, "--send-batch-id", BATCH, "--direct", "--json")
-    assert data(mailout(tmp_path, *send))["ledger"]["recipients"] == 10
-    assert len(list(tmp_path.glob("outbox/*/*.eml"))) == 10
+    assert data(mailout(tmp_path, *send))["ledger"]["recipients"] == 11
+    assert len(list(tmp_path.glob("outbox/*/*.eml"))) == 11
     data(mailout(tmp_path, *send))
-    assert len(list(tmp_path.glob("outbox/*/*.eml"))) == 10
+    assert len(list(tmp_path.glob("outbox/*/*.eml"))) == 11
     assert data(mailout(tmp_path, "dead-letters", "list", "--json")) == []
 
 

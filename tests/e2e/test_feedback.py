@@ -13,9 +13,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.content.tokens import Tokens
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue import queue_rows
 from tests.chaos.senders import PATIENCE
 from tests.e2e.conftest import Commands
 from tests.ports import free_port
@@ -60,8 +63,8 @@ def test_a_bounce_finds_its_way_into_the_books(mailout: Commands) -> None:
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
     assert mailout("send", mailout.letter(), "--direct").code == 0
     store = mailout.store()
-    (sent,) = store.mailouts()
-    ana = next(row for row in store.messages(sent.id) if row["email"] == "ana@example.org")
+    (sent,) = queue_rows.mailouts(store)
+    ana = next(row for row in outbox_rows.messages(store, sent.id) if row["email"] == "ana@example.org")
     signer = Signer.make(valid_from=time.time() - 3600)
     certs = mailout.home / "certs"
     certs.mkdir()
@@ -73,10 +76,12 @@ def test_a_bounce_finds_its_way_into_the_books(mailout: Commands) -> None:
         assert client.post("/ses-events", content=forged).status_code == 403
         page = client.get(f"/unsubscribe?token={Tokens([SECRET]).make('bo@example.org')}")
         assert "bo@example.org" in page.text
-        assert store.subscriber("ana@example.org")["status"] == "active"  # waits for the flow
+        assert (
+            subscriber_rows.subscriber(store, "ana@example.org")["status"] == "active"
+        )  # waits for the flow
     done = mailout("events", "--json")
     assert (done.code, done.data["events"], done.data["statuses"]) == (0, 1, 1)
-    assert store.subscriber_counts() == {"active": 1, "unsubscribed": 1, "bounced": 1}
+    assert subscriber_rows.subscriber_counts(store) == {"active": 1, "unsubscribed": 1, "bounced": 1}
     assert store.mailout(sent.id).metrics == {"bounced": 1, "unsubscribed": 1}
     assert mailout("events").out == "Nothing waits.\n"
     store.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mailout.letters.audience import subscriber_rows
 from tests.e2e.conftest import Commands
 
 FILE = (
@@ -151,5 +152,5 @@ def test_whom_we_forgot_an_import_and_a_colleague_cannot_bring_back(mailout: Com
     assert "1 had asked to be forgotten: not brought back." in done.out
     assert "asked to be forgotten" in mailout("subscribers", "add", "ana@example.org").one_line
     with closing(mailout.store()) as store:
-        assert [person["email"] for person in store.subscribers(search="ana")] == []
+        assert [person["email"] for person in subscriber_rows.subscribers(store, search="ana")] == []
     assert mailout("subscribers", "add", "ana@example.org", "--signed-up").code == 0

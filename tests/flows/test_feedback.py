@@ -18,6 +18,7 @@ from gateway.prefect_events import Emitter
 from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.base import ids
+from mailout.letters.audience import subscriber_rows
 from mailout.outbox.feedback.ingest import QueueMessage
 from mailout.outbox.feedback.port import Received
 from tests.prefect_server import wait_for
@@ -49,7 +50,7 @@ def test_what_waits_is_applied_and_the_run_says_how_much(
     engine.store.receive_events([Received("1", "sns", ses_event("Bounce", ANA)), Received("2", "sns", "?")])
     state = run(ingest_ses_events)
     assert state.message == "2 events applied, 2 subscribers changed, 1 could not be used."
-    assert engine.store.subscriber_counts() == {"active": 1, "unsubscribed": 1, "bounced": 1}
+    assert subscriber_rows.subscriber_counts(engine.store) == {"active": 1, "unsubscribed": 1, "bounced": 1}
     assert run(ingest_ses_events).message == "Nothing waits."
 
 

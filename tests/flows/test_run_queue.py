@@ -8,8 +8,9 @@ import pytest
 
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
-from mailout.base import ids
+from mailout.base import error_log, ids
 from mailout.kinds.mailouts import requests
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request
 from tests.flows.test_send_mailout import LETTER as FILE
 from tests.flows.test_send_mailout import Build, mails, run
@@ -65,7 +66,7 @@ def test_an_event_that_comes_after_the_queue_is_no_failure_and_sends_nothing(
         run(run_queue)
         late = run(send_mailout, letter, test, False, True)
         assert (late.is_completed(), late.name, len(mails(engine))) == (True, "Answered", sent)
-    assert engine.store.errors() == []
+    assert error_log.errors(engine.store) == []
 
 
 def test_who_asks_again_for_what_was_sent_is_told_so(engine_with: Build, letter: str) -> None:
@@ -76,7 +77,7 @@ def test_who_asks_again_for_what_was_sent_is_told_so(engine_with: Build, letter:
     assert (again.is_completed(), again.name) == (True, "Already sent")
     assert "goes out once" in again.message
     assert len(mails(engine)) == 3
-    assert engine.store.asked(waiting=0) == []
+    assert queue_rows.asked(engine.store, waiting=0) == []
 
 
 def test_a_request_that_nobody_can_send_is_told_and_asked_for_no_more(
@@ -86,8 +87,8 @@ def test_a_request_that_nobody_can_send_is_told_and_asked_for_no_more(
     engine = engine_with()
     engine.store.ask(Request("gone.md"), repeat=60)
     assert run(run_queue).message == "Nothing is due."
-    assert engine.store.asked(waiting=0) == []
-    assert [error.code for error in engine.store.errors()] == ["cannot_be_sent"]
+    assert queue_rows.asked(engine.store, waiting=0) == []
+    assert [error.code for error in error_log.errors(engine.store)] == ["cannot_be_sent"]
 
 
 def test_a_draft_that_a_webhook_names_stays_a_draft(

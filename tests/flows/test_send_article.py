@@ -14,6 +14,8 @@ from flows.run_queue import run_queue
 from flows.send_article import send_article
 from mailout.app.engine import Engine
 from mailout.kinds.articles.order import ArticleOrder
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request, RequestKind
 from tests.clocks import FakeClock, FromNoon
 from tests.contract.articles import CLEO, UNA, order, settle_in
@@ -27,18 +29,20 @@ def run(wanted: ArticleOrder, **more: Any) -> Any:
 
 
 def history(engine: Engine) -> list[str]:
-    (mailout,) = engine.store.mailouts()
-    return sorted(row["email"] for row in engine.store.messages(mailout.id) if row["state"] == "SENT")
+    (mailout,) = queue_rows.mailouts(engine.store)
+    return sorted(
+        row["email"] for row in outbox_rows.messages(engine.store, mailout.id) if row["state"] == "SENT"
+    )
 
 
 def test_a_batch_goes_out_once_and_its_census_is_an_artifact(engine_with: Build) -> None:
     engine = engine_with()
     settle_in(engine.store)
     empty = run(order(audience_filter={"state": "TX"}))
-    assert (empty.name, engine.store.mailouts()) == ("No recipients", [])
+    assert (empty.name, queue_rows.mailouts(engine.store)) == ("No recipients", [])
     state = run(order())
     assert (state.name, state.message) == ("Completed", "2 sent, 0 failed, 0 unknown, 0 pending")
-    (mailout,) = engine.store.mailouts()
+    (mailout,) = queue_rows.mailouts(engine.store)
     with get_client(sync_client=True) as client:
         key = ArtifactFilterKey(any_=[f"census-{mailout.id}"])
         assert len(client.read_artifacts(artifact_filter=ArtifactFilter(key=key))) == 1
@@ -67,4 +71,4 @@ def test_a_request_is_answered_by_its_event_or_else_by_the_queue(engine_with: Bu
     engine_with(later)  # its event was lost
     run_queue()
     assert history(engine) == [CLEO, UNA]
-    assert engine.store.asked(0) == []
+    assert queue_rows.asked(engine.store, 0) == []

@@ -20,8 +20,10 @@ from flows.send_mailout import send_mailout
 from mailout.app.engine import Engine
 from mailout.base import ids
 from mailout.base.errors import Abort, AbortCode
+from mailout.insight.history import history_rows
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import DeferReason, Status
 from tests.clocks import FromNoon
 from tests.transports import Delivering
@@ -49,7 +51,7 @@ def test_everybody_gets_it_once_and_the_run_says_so(engine_with: Build, letter: 
         keys = [f"{kind}-hello-{LETTER[:8]}" for kind in ("progress", "ledger", "report")]
         found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=keys)))
     assert {artifact.key for artifact in found} == set(keys)
-    assert engine.store.run_of(LETTER) == str(state.state_details.flow_run_id)
+    assert history_rows.run_of(engine.store, LETTER) == str(state.state_details.flow_run_id)
     again = run(send_mailout, letter)
     error = again.result(raise_on_failure=False)
     assert isinstance(error, Abort)
@@ -104,7 +106,7 @@ def test_after_a_kill_the_queue_goes_on_and_nobody_gets_it_twice(engine_with: Bu
             time.sleep(0.02)
         sender.kill()
     assert engine.store.mailout(LETTER).status is Status.PROCESSING
-    while not engine.store.due_mailouts(stale=1):
+    while not queue_rows.due_mailouts(engine.store, stale=1):
         time.sleep(0.1)
     state = run(run_queue)
     ledger = engine.store.mailout(LETTER).ledger

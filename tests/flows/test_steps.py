@@ -29,6 +29,7 @@ from flows.send_queued import QueuedMailouts
 from mailout.app.engine import Engine
 from mailout.base.errors import SettingsError, SourceUnavailable
 from mailout.kinds.mailouts import requests
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request
 from tests.clocks import FromNoon
 from tests.prefect_server import wait_for
@@ -112,7 +113,7 @@ def test_each_letter_that_the_queue_sends_shows_the_same(
         assert one.state is not None
         assert one.state.message == "3 sent, 0 failed, 0 unknown, 0 pending"
     assert run(run_queue)
-    assert len(engine.store.mailouts()) == 2
+    assert len(queue_rows.mailouts(engine.store)) == 2
 
 
 def test_letters_that_take_turns_have_a_run_each(engine_with: Build, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from gateway.wrong_passwords import MANY_OVER_ALL, MOST_FROM_ONE, SLOW_SECONDS, 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.kinds.articles.order import ArticleOrder
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import RequestKind
 from tests.contract.articles import BATCH, settle_in
 from tests.gateway.conftest import Open
@@ -57,7 +58,7 @@ def test_a_wrong_admin_password_is_401_and_writes_nothing(
 ) -> None:
     answer = gateway.post("/articles/send", json=WANTED | field, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHORIZED")
-    assert store.asked(0) == []
+    assert queue_rows.asked(store, 0) == []
 
 
 def test_after_too_many_wrong_passwords_the_right_one_is_not_told_from_a_guess(
@@ -71,7 +72,7 @@ def test_after_too_many_wrong_passwords_the_right_one_is_not_told_from_a_guess(
     right = gateway.post("/articles/send", json=WANTED, headers=BEARER)
     assert (guess.status_code, right.status_code) == (429, 429)
     assert int(right.headers["Retry-After"]) > 0
-    assert store.asked(0) == []
+    assert queue_rows.asked(store, 0) == []
 
 
 def test_guesses_here_and_at_the_login_are_counted_together(gateway: Any) -> None:
@@ -136,7 +137,7 @@ def test_it_is_written_down_and_prefect_is_told(
     assert answer.status_code == 202
     id = ids.article_id("spring", BATCH)
     assert answer.json() == {"ok": True, "data": {"mailout_id": id, "new": True}}
-    (asked,) = store.asked(0)
+    (asked,) = queue_rows.asked(store, 0)
     assert asked.how is RequestKind.ARTICLE
     (event,) = emitted.events
     assert event[0] == "mailout.article.requested"
@@ -167,7 +168,7 @@ def test_what_is_wrong_is_said_field_by_field(
     answer = gateway.post("/articles/send", json=WANTED | change, headers=BEARER)
     assert (answer.status_code, answer.json()["code"]) == (400, "VALIDATION_ERROR")
     assert field in answer.json()["details"]
-    assert store.asked(0) == []
+    assert queue_rows.asked(store, 0) == []
 
 
 def test_a_batch_id_that_is_asked_for_again_with_another_filter_is_refused_at_the_door(
@@ -181,7 +182,7 @@ def test_a_batch_id_that_is_asked_for_again_with_another_filter_is_refused_at_th
         assert (refused.status_code, refused.json()["code"]) == (409, "BATCH_USED")
     again = gateway.post("/articles/send", json=WANTED, headers=BEARER)
     assert (again.status_code, again.json()["data"]["new"]) == (202, False)
-    assert len(store.asked(0)) == 1
+    assert len(queue_rows.asked(store, 0)) == 1
 
 
 @pytest.mark.parametrize("body", ["", "[]", "{", "null"])
@@ -195,4 +196,4 @@ def test_an_empty_audience_is_said_and_nothing_is_written(gateway: Any, store: S
     )
     assert answer.status_code == 200
     assert answer.json() == {"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}
-    assert store.asked(0) == []
+    assert queue_rows.asked(store, 0) == []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mailout.base import ids
+from mailout.outbox.queue import queue_rows
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.articles import BATCH, settle_in
@@ -38,8 +39,8 @@ def test_a_wrong_admin_password_is_401_and_the_right_one_is_heard(open_gateway: 
     assert post("wrong") == (401, "UNAUTHORIZED")
     nobody = {"audience_filter": {"state": "TX"}}
     assert post(PASSWORD, **nobody) == (200, {"sent": 0, "skipped": "NO_RECIPIENTS"})
-    assert store.asked(0) == []
+    assert queue_rows.asked(store, 0) == []
     id = ids.article_id("spring", BATCH)
     assert post(PASSWORD) == (202, {"mailout_id": id, "new": True})
     assert post(PASSWORD) == (202, {"mailout_id": id, "new": False})
-    assert len(store.asked(0)) == 1
+    assert len(queue_rows.asked(store, 0)) == 1

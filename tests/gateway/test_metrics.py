@@ -86,8 +86,8 @@ def test_a_store_that_is_away_is_a_scrape_that_failed(
 ) -> None:
     """Zeros would look like an empty queue."""
 
-    def away(scope: str) -> None:
+    def away(*_: object, **__: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(store, "vitals", away)
+    monkeypatch.setattr(store, "select", away)
     assert gateway.get("/metrics").status_code == 503

@@ -21,6 +21,7 @@ from mailout.app import wiring
 from mailout.base.errors import StoreUnavailable
 from mailout.base.ids import mailout_id
 from mailout.base.settings import Settings
+from mailout.insight.page_status import report_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
@@ -277,7 +278,7 @@ def test_a_mailout_is_paused_resumed_and_cancelled(gateway: Client, store: Sqlit
     assert act(gateway, id, "resume").json()["defer_reason"] is None
     cancelled = act(gateway, id, "cancel").json()
     assert (cancelled["status"], cancelled["ledger"]["suppressed"]) == ("CANCELLED", 5)
-    assert id in store.due_reports()  # its page will be told
+    assert id in report_rows.due_reports(store)  # its page will be told
 
 
 def test_failures_are_retried_and_doubts_settled(

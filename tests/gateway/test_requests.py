@@ -23,6 +23,7 @@ from mailout.base import ids
 from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.port import Kind
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import NewMailout
 from mailout.outbox.queue.port import Request, RequestKind
 from tests.clocks import FakeClock
@@ -65,7 +66,7 @@ def test_what_is_asked_for_is_in_the_store_before_prefect_hears_of_it(
 ) -> None:
     answer = gateway.post("/send-mailout", json={"page_id": PAGE}, headers=BEARER)
     assert (answer.status_code, answer.json()) == (202, {"ok": True, "ref": DASHED, "new": True})
-    assert store.asked(waiting=0) == [Request(DASHED)]
+    assert queue_rows.asked(store, waiting=0) == [Request(DASHED)]
     assert told(gateway, prefect) == [{"ref": DASHED, "test": None, "if_ready": False}]
 
 
@@ -86,7 +87,7 @@ def test_a_mailout_of_the_queue_is_named_by_its_id(gateway: httpx.Client, store:
     store.enqueue(NewMailout(id=id, kind=Kind.MARKDOWN, ref="letters/may.md", subject="May"))
     answer = gateway.post("/send-mailout", json={"mailout_id": id, "test": True}, headers=BEARER)
     assert answer.json()["ref"] == "letters/may.md"
-    assert store.asked(waiting=0) == [Request("letters/may.md", RequestKind.TEST)]
+    assert queue_rows.asked(store, waiting=0) == [Request("letters/may.md", RequestKind.TEST)]
     assert gateway.post("/send-mailout", json={"mailout_id": "none"}, headers=BEARER).status_code == 404
 
 
@@ -111,7 +112,7 @@ def test_what_nobody_can_send_is_refused_at_once(
     refused = gateway.post("/send-mailout", content=body, headers=BEARER)
     assert refused.status_code == 400
     assert refused.json()["error"] not in ("", "bad request"), "whoever has the token may know why"
-    assert store.asked(waiting=0) == []
+    assert queue_rows.asked(store, waiting=0) == []
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong", f"Basic {API_TOKEN}", API_TOKEN])
@@ -121,7 +122,7 @@ def test_without_the_token_nobody_can_send(
     headers = {} if header is None else {"Authorization": header}
     answer = gateway.post("/send-mailout", json={"page_id": PAGE}, headers=headers)
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
-    assert store.asked(waiting=0) == []
+    assert queue_rows.asked(store, waiting=0) == []
 
 
 def test_without_a_token_in_the_settings_nobody_has_it(open_gateway: Open) -> None:
@@ -140,7 +141,7 @@ def test_only_the_secret_is_the_secret(secret: str, given: str) -> None:
 def test_a_prefect_that_is_away_costs_nobody_a_request(open_gateway: Open, store: SqliteStore) -> None:
     gateway = open_gateway(emitter=Prefect(500).emitter(), api_token=API_TOKEN)
     assert gateway.post("/send-mailout", json={"page_id": PAGE}, headers=BEARER).status_code == 202
-    assert store.asked(waiting=0) == [Request(DASHED)]
+    assert queue_rows.asked(store, waiting=0) == [Request(DASHED)]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_a_page_that_is_not_there_is_refused_if_the_gateway_can_know(
     gateway = open_gateway(api_token=API_TOKEN, page_lookup=lookup)
     answer = gateway.post("/send-mailout", json={"page_id": PAGE}, headers=BEARER)
     assert answer.status_code == code
-    assert len(store.asked(waiting=0)) == (code == 202)
+    assert len(queue_rows.asked(store, waiting=0)) == (code == 202)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_a_signed_change_asks_for_the_page_if_it_is_ready(
 ) -> None:
     """Webhooks tell of every change: without the condition, correcting a draft's title would send it."""
     assert gateway.post("/webhooks/notion", **signed(change())).status_code == 200
-    assert store.asked(waiting=0) == [READY]
+    assert queue_rows.asked(store, waiting=0) == [READY]
     assert told(gateway, prefect) == [{"ref": DASHED, "test": None, "if_ready": True}]
 
 
@@ -225,7 +226,7 @@ def test_other_changes_are_heard_and_start_nothing(
     gateway: httpx.Client, store: SqliteStore, body: dict[str, Any]
 ) -> None:
     assert gateway.post("/webhooks/notion", **signed(body)).status_code == 200
-    assert store.asked(waiting=0) == []
+    assert queue_rows.asked(store, waiting=0) == []
 
 
 def test_an_automation_with_the_secret_asks_for_its_page(gateway: httpx.Client, store: SqliteStore) -> None:
@@ -233,14 +234,14 @@ def test_an_automation_with_the_secret_asks_for_its_page(gateway: httpx.Client, 
         "/webhooks/notion", json=automation(id=DASHED), headers={"X-Mailout-Secret": AUTOMATION}
     )
     assert (answer.status_code, answer.json()) == (200, {"ok": True})
-    assert store.asked(waiting=0) == [READY]
+    assert queue_rows.asked(store, waiting=0) == [READY]
 
 
 def test_hex_digits_may_be_written_either_way(gateway: httpx.Client, store: SqliteStore) -> None:
     asked = signed(change())
     asked["headers"] = {name: value.upper() for name, value in asked["headers"].items()}
     assert gateway.post("/webhooks/notion", **asked).status_code == 200
-    assert store.asked(waiting=0) == [READY]
+    assert queue_rows.asked(store, waiting=0) == [READY]
 
 
 def test_wrong_secrets_are_limited_by_address(gateway: httpx.Client) -> None:
@@ -264,7 +265,7 @@ def test_what_is_not_from_notion_starts_nothing(
     gateway: httpx.Client, store: SqliteStore, forgery: Callable[[], dict[str, Any]]
 ) -> None:
     assert gateway.post("/webhooks/notion", **forgery()).status_code == 403
-    assert store.asked(waiting=0) == []
+    assert queue_rows.asked(store, waiting=0) == []
 
 
 def test_without_secrets_in_the_settings_every_webhook_is_refused(open_gateway: Open) -> None:
@@ -293,7 +294,7 @@ def test_the_handshakes_token_is_in_a_file_of_ours_and_nowhere_else(
     assert kept.stat().st_mode & 0o077 == 0
     assert str(kept) in said.text
     assert "secret_abcdefgh" not in said.text
-    assert store.asked(waiting=0) == []
+    assert queue_rows.asked(store, waiting=0) == []
 
 
 def test_a_flood_of_handshakes_is_one_line_and_hides_nobody_elses_token(

@@ -12,7 +12,9 @@ import pytest
 from httpx import Client
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.base import error_log
 from mailout.base.errors import MailoutError, StoreUnavailable
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import ingest
 from tests.gateway.conftest import OneCertificate, Open
 from tests.ses_events import ses_event
@@ -32,7 +34,7 @@ def test_a_verified_message_is_in_the_inbox_when_it_is_answered(
     message = ses_event("Bounce") + "\n"
     answer = post(gateway, Topic(version=version).notification(message, Subject=None))
     assert (answer.status_code, answer.json()) == (200, {"ok": True})
-    assert [row.payload for row in store.waiting_events(10)] == [message]
+    assert [row.payload for row in feedback_rows.waiting_events(store, 10)] == [message]
 
 
 def test_a_replayed_message_changes_nothing(gateway: Client, store: SqliteStore) -> None:
@@ -40,7 +42,7 @@ def test_a_replayed_message_changes_nothing(gateway: Client, store: SqliteStore)
     assert [post(gateway, body).status_code for _ in range(2)] == [200, 200]
     ingest(store, "any")
     assert post(gateway, body).status_code == 200
-    assert (store.inbox_counts().waiting, store.inbox_counts().applied) == (0, 1)
+    assert (feedback_rows.inbox_counts(store).waiting, feedback_rows.inbox_counts(store).applied) == (0, 1)
 
 
 def test_posts_at_the_same_time_are_all_kept(gateway: Client, store: SqliteStore) -> None:
@@ -49,7 +51,7 @@ def test_posts_at_the_same_time_are_all_kept(gateway: Client, store: SqliteStore
     with ThreadPoolExecutor(12) as pool:
         codes = set(pool.map(lambda body: post(gateway, body).status_code, bodies))
     assert codes == {200}
-    assert store.inbox_counts().waiting == 60
+    assert feedback_rows.inbox_counts(store).waiting == 60
 
 
 def forged(**changes: Any) -> bytes:
@@ -82,7 +84,7 @@ def test_everything_else_is_refused_and_told_nothing(
 ) -> None:
     answer = post(gateway, REFUSED[why]())
     assert (answer.status_code, answer.json()) == (403, {"error": "forbidden"})
-    assert store.inbox_counts().waiting == 0
+    assert feedback_rows.inbox_counts(store).waiting == 0
     assert set(certificates.asked) <= {CERTIFICATE_URL}
 
 
@@ -96,7 +98,7 @@ def test_a_certificate_that_cannot_be_had_makes_sns_try_again(
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
     monkeypatch.undo()
     assert post(gateway, body).status_code == 200
-    assert store.inbox_counts().waiting == 1
+    assert feedback_rows.inbox_counts(store).waiting == 1
 
 
 def test_many_who_wait_for_one_certificate_make_one_fetch(
@@ -164,7 +166,7 @@ def test_a_confirmation_that_fails_is_asked_for_again(open_gateway: Open) -> Non
 def test_the_end_of_a_subscription_is_written_down(gateway: Client, store: SqliteStore) -> None:
     """Events that no longer come are missed by nobody, unless somebody says so."""
     assert post(gateway, Topic().confirmation("UnsubscribeConfirmation")).status_code == 200
-    assert [error.code for error in store.errors()] == ["sns_subscription_ended"]
+    assert [error.code for error in error_log.errors(store)] == ["sns_subscription_ended"]
 
 
 def test_a_store_that_does_not_answer_makes_sns_try_again(

@@ -13,7 +13,9 @@ from gateway.access import WRONG_A_MINUTE
 from gateway.looks import needs_a_sender
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.ids import uuid_of
+from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.letters.content import content_rows
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
 from mailout.outbox.delivery.states import State
 from tests.contract.scenes import Sender, result
@@ -76,7 +78,7 @@ def test_a_mail_is_in_the_outbox_when_it_is_answered(api: Api, store: SqliteStor
     )
     (row,) = Sender(store, None).begin(5)
     assert row.attempt.id == told["outboxId"]
-    content = store.content(row.content_hash)
+    content = content_rows.content(store, row.content_hash)
     assert (content.html, content.text) == (MAIL["html"], "Thank you, {{ name }}")
 
 
@@ -262,7 +264,7 @@ def test_what_nobody_knows_is_told_and_so_is_what_a_person_says_of_it(api: Api, 
 def test_marketing_gets_a_link_to_leave_by(api: Api, store: SqliteStore) -> None:
     html = "<html><body><p>News</p></body></html>"
     assert api.send(category="marketing", html=html, text="News").status_code == 202
-    content = store.content(Sender(store, None).begin_one().content_hash)
+    content = content_rows.content(store, Sender(store, None).begin_one().content_hash)
     assert content.html.index("Unsubscribe") < content.html.index("</body>")
     assert "Unsubscribe: " in content.text
     assert content.html_segments.names == ("unsubscribe_url",)
@@ -272,7 +274,7 @@ def test_the_link_to_leave_by_stands_at_the_end_of_turkish_too(api: Api, store: 
     """İ has two letters in lower case: places in the one text are not places in the other."""
     html = "<html><body><p>İstanbul, İzmir</p></BODY></html>"
     assert api.send(category="marketing", html=html).status_code == 202
-    content = store.content(Sender(store, None).begin_one().content_hash)
+    content = content_rows.content(store, Sender(store, None).begin_one().content_hash)
     assert content.html.startswith("<html><body><p>İstanbul, İzmir</p><hr>")
     assert content.html.endswith("</p></BODY></html>")
 
@@ -290,7 +292,7 @@ def test_marketing_that_would_hide_the_link_to_leave_by_is_refused(
 
 def test_marks_in_what_a_program_hands_in_are_not_ours(api: Api, store: SqliteStore) -> None:
     api.send(html="<p>\ue000unsubscribe_url\ue001</p>", subject="\ue000x\ue001")
-    content = store.content(Sender(store, None).begin_one().content_hash)
+    content = content_rows.content(store, Sender(store, None).begin_one().content_hash)
     assert (content.html, content.subject) == ("<p>unsubscribe_url</p>", "x")
 
 
@@ -359,8 +361,8 @@ def test_wrong_tokens_do_not_reach_the_store_after_429(
     api = company()
     assert api.send().status_code == 202
     asked: list[str] = []
-    look = store.token
-    monkeypatch.setattr(store, "token", lambda hash: asked.append(hash) or look(hash))
+    look = companies.token
+    monkeypatch.setattr(companies, "token", lambda store, hash: asked.append(hash) or look(store, hash))
     headers = [{"Authorization": f"Bearer mo_guess{n}"} for n in range(3 * WRONG_A_MINUTE)]
     codes = [api.client.get("/v1/recipients/x", headers=one).status_code for one in headers]
     assert codes == [401] * WRONG_A_MINUTE + [429] * 2 * WRONG_A_MINUTE
@@ -370,7 +372,7 @@ def test_wrong_tokens_do_not_reach_the_store_after_429(
 
 
 def test_a_revoked_token_is_wrong(api: Api, store: SqliteStore) -> None:
-    (token,) = store.tokens()
+    (token,) = companies.tokens(store)
     store.revoke_token(token.id)
     assert problem(api.send())[:2] == (401, "UNAUTHORIZED")
 

@@ -14,6 +14,7 @@ from httpx import Client
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.base.errors import NotFound
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.tokens import Tokens
 from mailout.outbox.feedback.ingest import ingest
@@ -37,11 +38,15 @@ def link(email: str = ANN, list_key: str | None = None, secret: str = SECRET) ->
 
 
 def status(store: SqliteStore, email: str = ANN) -> str:
-    return str(store.subscriber(email)["status"])
+    return str(subscriber_rows.subscriber(store, email)["status"])
 
 
 def lists(store: SqliteStore) -> set[str]:
-    return {entry["list_key"] for entry in store.subscriber(ANN)["lists"] if not entry["unsubscribed_at"]}
+    return {
+        entry["list_key"]
+        for entry in subscriber_rows.subscriber(store, ANN)["lists"]
+        if not entry["unsubscribed_at"]
+    }
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -232,7 +237,7 @@ def test_an_address_cannot_smuggle_a_header(gateway: Client, store: SqliteStore,
     assert answer.status_code == 400
     assert "set-cookie" not in answer.headers
     with pytest.raises(NotFound):
-        store.subscriber(email)
+        subscriber_rows.subscriber(store, email)
 
 
 def test_what_a_token_says_is_escaped_on_the_page(gateway: Client) -> None:

@@ -17,11 +17,14 @@ from mailout.app import wiring
 from mailout.base.clock import SystemClock
 from mailout.base.errors import StoreUnavailable
 from mailout.base.settings import Settings
+from mailout.insight.history import history_rows
 from mailout.kinds.mailouts.requests import EVENT_SECONDS
 from mailout.kinds.single_mails.companies import Scope, new_token
 from mailout.letters.content.port import Kind
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import QueueMessage
 from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import DeferReason, NewMailout
 from mailout.outbox.queue.port import Request
 from mailout.outbox.queue.unattended import JUST_ASKED, ONE_TURN
@@ -138,7 +141,7 @@ def test_a_mailout_held_until_it_is_tested_goes_on_after_the_test(
 ) -> None:
     store.defer(queue_up(store), DeferReason.UNTESTED, None)
     assert watched.events(100) == []
-    monkeypatch.setattr(store, "last_test", lambda ref: store.now())
+    monkeypatch.setattr(queue_rows, "last_test", lambda store, ref: store.now())
     assert watched.events() == [QUEUE_EVENT]
 
 
@@ -192,7 +195,7 @@ def test_drafts_and_ready_pages_are_kept_for_the_dashboard_and_wake_nobody(
         notion.load(workspace(pages={LETTER: letter, other: later, sent: done}))
         assert watched.events(120) == []
         pages.close()
-    found = store.written_pages()
+    found = history_rows.written_pages(store)
     assert found is not None
     assert found.read_at == clock.now()
     assert [(one.ref, one.subject, one.status, one.is_ready) for one in found.pages] == [
@@ -216,7 +219,7 @@ def test_what_sqs_holds_comes_into_the_inbox_and_wakes_its_flow(
 
     watched = Watched(store, clock, queue=Queue(), mailout_home=tmp_path, sns_topic_arns=(TOPIC,))
     assert watched.events() == [EVENTS_EVENT]
-    assert len(store.waiting_events(10)) == 1
+    assert len(feedback_rows.waiting_events(store, 10)) == 1
     assert watched.events(5) == []
 
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from mailout.outbox.delivery import protocol
+from mailout.outbox.delivery import outbox_rows, protocol
 from mailout.outbox.delivery.states import State
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import GRACE, LEASE, Sender, assert_ledger, mailout
@@ -49,7 +49,7 @@ class Senders(RuleBasedStateMachine):
         self.mailout_id = mailout(
             self.store, *people, ref=f"page {self.number}", list_key=f"list-{self.number}"
         )
-        self.ids = [row["id"] for row in self.store.messages(self.mailout_id)]
+        self.ids = [row["id"] for row in outbox_rows.messages(self.store, self.mailout_id)]
 
     @precondition(lambda self: len(self.senders) < 3)
     @rule()
@@ -110,7 +110,7 @@ class Senders(RuleBasedStateMachine):
     def both_know_the_same(self) -> None:
         if not hasattr(self, "ids"):
             return
-        rows = self.store.messages(self.mailout_id)
+        rows = outbox_rows.messages(self.store, self.mailout_id)
         assert [(row["state"], row["epoch"]) for row in rows] == [
             (row.state, row.epoch) for row in self.model.rows
         ]

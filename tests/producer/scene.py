@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,6 +14,7 @@ from mailout.kinds.notifications.job import JobOptions
 from mailout.kinds.notifications.messages import WorkerOptions
 from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import Counts
+from mailout.letters.content import content_rows
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.notification_templates import NotificationTemplates
 from mailout.outbox.delivery.compose import SingleComposer
@@ -60,7 +62,7 @@ class Scene:
 
     def send(self, seconds: float) -> RunReport:
         composer = SingleComposer(
-            self.store.content,
+            partial(content_rows.content, self.store),
             footer=lambda: Footer("", "", ""),
             tokens=None,
             from_email="seats@example.org",

@@ -17,6 +17,7 @@ from mailout.base import ids
 from mailout.base.errors import Abort, AbortCode, UsageError
 from mailout.base.settings import load_settings
 from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import DeferReason, Status
 from tests.clocks import FakeClock
 from tests.environment import SENDER
@@ -112,7 +113,7 @@ def test_pictures_that_readers_could_not_see_stop_a_mailout_to_people(
     assert [str(error) for error in engine.intake.refusals(engine.intake.source_mailout(str(letter)))] == [
         str(stopped.value)
     ]
-    assert engine.store.mailouts() == []
+    assert queue_rows.mailouts(engine.store) == []
     engine_for(people=False).intake.enqueue(str(letter))
     engine_for(people=True, PUBLIC_URL="https://mail.example.org").intake.enqueue(str(letter))
 

@@ -8,27 +8,27 @@ from pathlib import Path
 
 from mailout.adapters.sqlite.archive import SqliteArchives
 from mailout.adapters.sqlite.articles import SqliteArticles
-from mailout.adapters.sqlite.companies import SqliteCompanies
 from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
 from mailout.adapters.sqlite.feedback import SqliteFeedback
 from mailout.adapters.sqlite.freezing import SqliteFreezing
-from mailout.adapters.sqlite.history import SqliteHistory
 from mailout.adapters.sqlite.imports import SqliteImports
 from mailout.adapters.sqlite.leaving import SqliteLeaving
-from mailout.adapters.sqlite.monitoring import SqliteMonitoring, living_senders
 from mailout.adapters.sqlite.notifications import SqliteNotifications
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
+from mailout.adapters.sqlite.select import SqliteReads
 from mailout.adapters.sqlite.single_mails import SqliteSingleMails
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
 from mailout.base.clock import Clock
 from mailout.insight.doctor.checks import Check
+from mailout.outbox.delivery.outbox_rows import living_senders
 
 WAL_RESET_MENDED = (3, 51, 3)
 
 
 class SqliteStore(
+    SqliteReads,
     SqliteOutbox,
     SqliteQueue,
     SqliteFreezing,
@@ -37,13 +37,10 @@ class SqliteStore(
     SqliteRecords,
     SqliteFeedback,
     SqliteLeaving,
-    SqliteMonitoring,
     SqliteArchives,
-    SqliteHistory,
     SqliteNotifications,
     SqliteArticles,
     SqliteSingleMails,
-    SqliteCompanies,
 ):
     """Fulfils `mailout.store.Store`. Its time is the clock handed in, so a test can set it."""
 
@@ -55,17 +52,14 @@ class SqliteStore(
     def now(self) -> float:
         return self.db.clock.now()
 
-    def check(self) -> None:
+    def check(self) -> int:
         """Opening it has brought the schema up to date; see that it also answers."""
-        self.db.read("SELECT count(*) FROM campaign_queue")
-
-    def schema_version(self) -> int:
         ((version,),) = self.db.read("PRAGMA user_version")
         return int(version)
 
     def examine(self) -> Iterator[Check]:
         version = sqlite3.sqlite_version
-        living = living_senders(self.db)
+        living = living_senders(self)
         if sqlite3.sqlite_version_info < WAL_RESET_MENDED and living > 1:
             yield Check(
                 "SQLite",

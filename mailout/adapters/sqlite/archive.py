@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from mailout.adapters.sqlite.database import Database, dicts
-from mailout.adapters.sqlite.monitoring import living_senders
-from mailout.adapters.sqlite.queue import mailout_of
-from mailout.outbox.queue.mailout import Mailout
+from mailout.adapters.sqlite.database import Database
 
 _IS_OVER = (
     "status IN ('COMPLETED', 'CANCELLED') AND pending + in_flight + unknown = 0 AND archived_at IS NULL"
@@ -24,14 +21,6 @@ class SqliteArchives:
     """Fulfils `Archives`."""
 
     db: Database
-
-    def over_before(self, moment: float) -> Sequence[Mailout]:
-        rows = self.db.read(
-            "SELECT * FROM campaign_queue WHERE status IN ('COMPLETED', 'CANCELLED') AND archived_at IS NULL"
-            " AND completed_at < ? ORDER BY completed_at, id",
-            (moment,),
-        )
-        return [mailout_of(row) for row in rows]
 
     def claim_archive(self, id: str, *, owner: str, token: str, lease: float) -> bool:
         with self.db.write() as tx:
@@ -80,36 +69,6 @@ class SqliteArchives:
             )
             return True
 
-    def archives_to_empty(self) -> Sequence[tuple[Mailout, str]]:
-        rows = self.db.read(
-            "SELECT q.*, a.token FROM archivings a JOIN campaign_queue q ON q.id = a.mailout"
-            " WHERE q.archived_at IS NOT NULL ORDER BY q.archived_at"
-        )
-        return [(mailout_of(row), row["token"]) for row in rows]
-
-    def transports(self, id: str) -> Mapping[str, str]:
-        rows = self.db.read("SELECT id, transport FROM sender_sessions WHERE campaign_id = ?", (id,))
-        return {row["id"]: row["transport"] for row in rows}
-
-    def session_archived(self, session: str) -> bool:
-        return bool(
-            self.db.read(
-                "SELECT 1 FROM sender_sessions s JOIN campaign_queue q ON q.id = s.campaign_id"
-                " WHERE s.id = ? AND q.archived_at IS NOT NULL",
-                (session,),
-            )
-        )
-
-    def events_of(
-        self, message_ids: Sequence[str], *, after: str = "", limit: int = 10_000
-    ) -> Sequence[Mapping[str, Any]]:
-        rows = self.db.read(
-            "SELECT * FROM delivery_events WHERE message_id IN (SELECT value FROM json_each(?)) AND id > ?"
-            " ORDER BY id LIMIT ?",
-            (json.dumps(list(message_ids)), after, limit),
-        )
-        return dicts(rows)
-
     def delete_archived_events(self, id: str, ids: Sequence[str]) -> int:
         return self.db.change(
             "DELETE FROM delivery_events WHERE id IN (SELECT value FROM json_each(:ids))"  # noqa: S608
@@ -118,19 +77,16 @@ class SqliteArchives:
         )
 
     def delete_archived_messages(self, id: str, *, most: int = 10_000) -> int:
-        return self.db.change(
-            "DELETE FROM email_outbox WHERE seq IN"  # noqa: S608
-            " (SELECT seq FROM email_outbox WHERE campaign_id = :id ORDER BY seq LIMIT :most)"
-            f" AND {_ARCHIVED}",
-            {"id": id, "most": most},
-        )
-
-    def archive_emptied(self, id: str) -> None:
-        self.db.change(
-            f"DELETE FROM archivings WHERE mailout = :id AND {_ARCHIVED}"  # noqa: S608
-            " AND NOT EXISTS (SELECT 1 FROM email_outbox WHERE campaign_id = :id)",
-            {"id": id},
-        )
+        with self.db.write() as tx:
+            deleted = tx.execute(
+                "DELETE FROM email_outbox WHERE seq IN"  # noqa: S608
+                " (SELECT seq FROM email_outbox WHERE campaign_id = :id ORDER BY seq LIMIT :most)"
+                f" AND {_ARCHIVED}",
+                {"id": id, "most": most},
+            ).rowcount
+            if not deleted:
+                tx.execute(f"DELETE FROM archivings WHERE mailout = :id AND {_ARCHIVED}", {"id": id})  # noqa: S608
+            return deleted
 
     def trim_inbox(self, before: float, *, most: int = 10_000) -> int:
         return self.db.change(
@@ -141,10 +97,14 @@ class SqliteArchives:
     def give_space_back(self) -> int:
         """`VACUUM` copies what is left, so it takes as long as that is large; nobody can write meanwhile."""
         pages, free, size = (self._pragma(name) for name in ("page_count", "freelist_count", "page_size"))
-        if living_senders(self.db) or free * WORTH_IT < pages:
+        if self._is_in_use() or free * WORTH_IT < pages:
             return 0
         self.db.compact()
         return (pages - self._pragma("page_count")) * size
+
+    def _is_in_use(self) -> bool:
+        living = "SELECT 1 FROM sender_sessions WHERE closed_at IS NULL AND lease_until > ?"
+        return bool(self.db.read(living, (self.db.clock.now(),)))
 
     def _pragma(self, name: str) -> int:
         return int(self.db.read(f"PRAGMA {name}")[0][0])

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from mailout.adapters.sqlite.database import Database, with_json
+from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.queue import get_mailout, insert_mailout
-from mailout.base.errors import NotFound
 from mailout.kinds.articles.port import ArticleBatch, Member, SliceCounts
 from mailout.letters.content.slices import Slice
 from mailout.outbox.queue.mailout import Mailout, NewMailout
@@ -53,14 +52,6 @@ class SqliteArticles:
                     updated += 1
         return SliceCounts(added, updated, len(slices) - added - updated)
 
-    def slices(self, article_key: str | None = None) -> Sequence[Slice]:
-        rows = self.db.read(
-            "SELECT * FROM content_slices WHERE ?1 IS NULL OR article_key = ?1"
-            " ORDER BY article_key, section_order, coalesce(scope_ocd_id, ''), sort_index",
-            (article_key,),
-        )
-        return [Slice.of(with_json(row, "tags")) for row in rows]
-
     def enqueue_article(self, new: NewMailout, batch: ArticleBatch) -> Mailout:
         with self.db.write() as tx:
             now = self.db.clock.now()
@@ -83,12 +74,6 @@ class SqliteArticles:
                         (new.id, new.campaign_tag, batch.article_key, new.actor, new.send_batch_id, now),
                     )
             return get_mailout(tx, new.id)
-
-    def article_batch(self, id: str) -> ArticleBatch:
-        rows = self.db.read("SELECT * FROM article_batches WHERE mailout = ?", (id,))
-        if not rows:
-            raise NotFound(f"Mailout {id} is no batch of an article.")
-        return ArticleBatch.of(with_json(rows[0], "audience_filter", "slices", "contents", "census"))
 
     def members(
         self,
@@ -118,14 +103,6 @@ class SqliteArticles:
         # All at once: a call for each row would take longer.
         places = json.loads(f"[{','.join(ocd_ids for _, _, ocd_ids in rows)}]")
         return [Member(email, name, own) for (email, name, _), own in zip(rows, places, strict=True)]
-
-    def anybody_has(self, attribute: str) -> bool:
-        found = self.db.read(
-            "SELECT 1 FROM subscribers s WHERE EXISTS"
-            " (SELECT 1 FROM json_each(s.attributes) had WHERE had.key = ?) LIMIT 1",
-            (attribute,),
-        )
-        return bool(found)
 
 
 def _row(one: Slice) -> dict[str, Any]:

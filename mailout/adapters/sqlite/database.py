@@ -37,6 +37,7 @@ class Database:
     def __init__(self, path: Path, clock: Clock, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
         self.clock = clock
+        self.views: dict[str, frozenset[str]] = {}  # the columns of those that were selected from
         self._lock = threading.RLock()
         self._connection = self._open(busy_seconds)
         try:
@@ -67,7 +68,7 @@ class Database:
             ) from error
         self._file = _identity(self.path)
         connection.create_function("mailout_uuid", 2, message_id, deterministic=True)
-        connection.create_function("mailout_has", 4, _has, deterministic=True)
+        connection.create_function("mailout_searched", 3, _searched, deterministic=True)
         return connection
 
     def _migrate(self) -> None:
@@ -145,24 +146,11 @@ class Database:
             self._connection.close()
 
 
-def _has(part: str, email_norm: str, email: str, attributes: str) -> bool:
-    """Whether somebody's address or name has this part. In Python: SQLite lowers ASCII alone."""
-    if part in email_norm or part in email.lower():
-        return True
+def _searched(email_norm: str, email: str, attributes: str) -> str:
+    """Somebody's address and name, to look for a part of it. In Python: SQLite lowers ASCII alone."""
     known = json.loads(attributes)
     names = (known.get(name, "") for name in ("name", "first_name", "last_name"))
-    return part in " ".join(str(name) for name in names if name).lower()
-
-
-def dicts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
-    """For long pages: `dict(row)` looks up each name, and takes four times as long."""
-    names = rows[0].keys() if rows else []
-    return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def with_json(row: sqlite3.Row, *names: str) -> dict[str, Any]:
-    """A row, with what these columns hold as JSON."""
-    return dict(row) | {name: json.loads(row[name] or "null") for name in names}
+    return "\n".join((email_norm, email, " ".join(str(name) for name in names if name))).lower()
 
 
 def _keep_copy(path: Path, version: int) -> Path:

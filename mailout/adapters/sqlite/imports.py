@@ -52,10 +52,6 @@ class SqliteImports:
             ),
         )
 
-    def imports(self, *, limit: int = 50) -> Sequence[ImportRecord]:
-        rows = self.db.read("SELECT * FROM imports ORDER BY at DESC, id LIMIT ?", (limit,))
-        return [_record(row) for row in rows]
-
     def undo_import(self, id: str) -> Undone:
         with self.db.write() as tx:
             row = tx.execute("SELECT * FROM imports WHERE id = ?", (id,)).fetchone()
@@ -114,8 +110,3 @@ def count_changes(tx: sqlite3.Connection, import_id: str, counts: ImportCounts) 
     known = json.loads(before)
     known |= {name: known.get(name, 0) + n for name, n in asdict(counts).items()}
     tx.execute("UPDATE imports SET counts = ? WHERE id = ?", (json.dumps(known), import_id))
-
-
-def _record(row: sqlite3.Row) -> ImportRecord:
-    decisions, counts = json.loads(row["decisions"]), json.loads(row["counts"])
-    return ImportRecord(row["id"], row["by"], row["file"], decisions, counts, row["at"], row["undone_at"])

@@ -64,15 +64,6 @@ class SqliteLeaving:
             events.write()
             return _may_return(tx, email_norm, list_key)
 
-    def mailed_since(self, email_norm: str, moment: float) -> bool:
-        found = self.db.read(
-            "SELECT 1 FROM campaign_queue q JOIN email_outbox o ON o.id = mailout_uuid(q.id, :email)"
-            " WHERE NOT q.is_rehearsal AND coalesce(q.completed_at, q.locked_at, q.started_at) >= :since"
-            " AND o.state IN ('SENT', 'UNKNOWN') AND coalesce(o.sent_at, o.attempt_at) >= :since LIMIT 1",
-            {"email": email_norm, "since": moment},
-        )
-        return bool(found)
-
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         with self.db.write() as tx:
             if not _may_return(tx, email_norm, list_key):

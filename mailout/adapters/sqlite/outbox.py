@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from mailout.adapters.sqlite.capacity import quota_left
-from mailout.adapters.sqlite.database import Database, dicts, with_json
-from mailout.adapters.sqlite.ledger import minute_key
+from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.queue import get_mailout
 from mailout.adapters.sqlite.step import take_step
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
 from mailout.outbox.delivery.port import QUOTA_OVERLAP
-from mailout.outbox.delivery.protocol import Attempt, Step, StepReply
+from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.states import State
 
 
@@ -41,25 +38,6 @@ class SqliteOutbox:
     def step(self, step: Step) -> StepReply:
         with self.db.write() as tx:
             return take_step(tx, self.db.clock.now(), step)
-
-    def session_step(self, session: str) -> int | None:
-        rows = self.db.read("SELECT step_no FROM sender_sessions WHERE id = ?", (session,))
-        return rows[0]["step_no"] if rows else None
-
-    def doubts(self, session: str) -> Sequence[Attempt]:
-        rows = self.db.read(
-            "SELECT id, epoch FROM email_outbox"
-            " WHERE session_id = ? AND state IN ('SENT_ATTEMPT', 'UNKNOWN') ORDER BY seq",
-            (session,),
-        )
-        return [Attempt(row["id"], row["epoch"]) for row in rows]
-
-    def epochs(self, ids: Sequence[str]) -> Mapping[str, int]:
-        rows = self.db.read(
-            "SELECT id, epoch FROM email_outbox WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
-        )
-        return {row["id"]: row["epoch"] for row in rows}
 
     def stop_machine(self, machine: str) -> int:
         return self.db.change(
@@ -123,49 +101,6 @@ class SqliteOutbox:
             move.write()
             return len(rows)
 
-    def message(self, id: str) -> Mapping[str, Any]:
-        rows = self.db.read("SELECT * FROM email_outbox WHERE id = ?", (id,))
-        if not rows:
-            raise NotFound(
-                f"There is no message {id}.", remedy="With its mailout, its recipient's address is enough."
-            )
-        return dict(rows[0])
-
-    def message_events(self, id: str) -> Sequence[Mapping[str, Any]]:
-        rows = self.db.read(
-            "SELECT type, created_at, metadata FROM email_events WHERE email_log_id = ?"
-            " ORDER BY place, created_at, step",
-            (id,),
-        )
-        return [with_json(row, "metadata") for row in rows]
-
-    def messages(
-        self,
-        mailout_id: str,
-        *,
-        after: int = 0,
-        limit: int = 1000,
-        states: Sequence[State] = (),
-    ) -> Sequence[Mapping[str, Any]]:
-        # The few that failed have an index of their own. SQLite takes it only for these very words, and
-        # only by name: without statistics the other one, of all messages, looks as good.
-        table, few = "email_outbox", ""
-        if states and set(states) <= {State.FAILED, State.VALIDATION_FAILED, State.UNKNOWN}:
-            table += " INDEXED BY email_outbox_failed"
-            few = "AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN')"
-        rows = self.db.read(
-            f"SELECT * FROM {table} WHERE campaign_id = ? AND seq > ? {few}"  # noqa: S608 (constants)
-            " AND state IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
-            (mailout_id, after, json.dumps(list(states or State)), limit),
-        )
-        return dicts(rows)
-
-    def usage(self, scope: str, kind: str, key: str) -> int:
-        rows = self.db.read(
-            "SELECT n FROM usage WHERE scope = ? AND kind = ? AND key = ?", (scope, kind, key)
-        )
-        return rows[0]["n"] if rows else 0
-
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
@@ -173,22 +108,6 @@ class SqliteOutbox:
             "INSERT OR REPLACE INTO provider_quota (scope, available, asked_at, most) VALUES (?, ?, ?, ?)",
             (scope, available, asked_at - QUOTA_OVERLAP, most),
         )
-
-    def quota(self, scope: str) -> int | None:
-        with self.db.reading() as tx:
-            return quota_left(tx, scope)
-
-    def first_day(self, scope: str) -> str | None:
-        rows = self.db.read("SELECT first_day FROM pace WHERE scope = ?", (scope,))
-        return rows[0]["first_day"] if rows else None
-
-    def begun_since(self, moment: float, *, rehearsal: bool = False) -> Sequence[tuple[float, int]]:
-        rows = self.db.read(
-            "SELECT key, n FROM usage WHERE scope = ? AND kind = 'minute' AND key >= ? AND n > 0"
-            " ORDER BY key",
-            ("rehearsal" if rehearsal else "all", minute_key(moment)),
-        )
-        return [(60.0 * int(row["key"]), row["n"]) for row in rows]
 
 
 def _chosen(

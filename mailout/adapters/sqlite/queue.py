@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mailout.adapters.sqlite.database import Database, with_json
+from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
-from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
-from mailout.outbox.queue.port import Request, RequestKind
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout
+from mailout.outbox.queue.port import Request
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
 _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
@@ -35,28 +35,6 @@ class SqliteQueue:
 
     def mailout(self, id: str) -> Mailout:
         return mailout_of(only_row(self.db.read("SELECT * FROM campaign_queue WHERE id = ?", (id,)), id))
-
-    def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
-        rows = self.db.read(
-            "SELECT * FROM campaign_queue WHERE status IN (SELECT value FROM json_each(?))"
-            " ORDER BY CASE status WHEN 'PROCESSING' THEN 0 WHEN 'PENDING' THEN 1 ELSE 2 END,"
-            " CASE WHEN status IN ('PROCESSING', 'PENDING') THEN -priority END,"
-            " CASE WHEN status IN ('PROCESSING', 'PENDING') THEN created_at ELSE -created_at END, id LIMIT ?",
-            (json.dumps(list(statuses or Status)), limit),
-        )
-        return [mailout_of(row) for row in rows]
-
-    def due_mailouts(self, stale: float) -> Sequence[Mailout]:
-        now = self.db.clock.now()
-        rows = self.db.read(
-            "SELECT * FROM campaign_queue WHERE"
-            " (status = 'PENDING' AND coalesce(scheduled_at, 0) <= :now"
-            "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now)))"
-            " OR (status = 'PROCESSING' AND coalesce(locked_at, 0) < :now - :stale)"
-            " ORDER BY priority DESC, coalesce(scheduled_at, created_at), id",
-            {"now": now, "stale": stale},
-        )
-        return [mailout_of(row) for row in rows]
 
     def start(self, id: str, worker: str) -> Mailout:
         return self._updated(
@@ -160,49 +138,11 @@ class SqliteQueue:
             tx.execute(sql, {"id": id, "now": self.db.clock.now(), **values})
             return get_mailout(tx, id)
 
-    def same_content(self, id: str, since: float) -> Mailout | None:
-        rows = self.db.read(
-            "SELECT other.* FROM campaign_queue this JOIN campaign_queue other"
-            " ON other.content_hash = this.content_hash "
-            " AND coalesce(other.list_key, 'general') = coalesce(this.list_key, 'general')"
-            " AND other.ref <> this.ref AND NOT other.is_test AND NOT other.is_rehearsal"
-            " WHERE this.id = :id AND other.status <> 'CANCELLED'"
-            " AND (other.status = 'PROCESSING' OR other.sent + other.unknown > 0)"
-            " AND coalesce(other.completed_at, other.locked_at, other.started_at) >= :since"
-            " AND (other.started_at, other.id) < (coalesce(this.started_at, 1e99), this.id)"
-            " ORDER BY other.started_at DESC, other.id LIMIT 1",
-            {"id": id, "since": since},
-        )
-        return mailout_of(rows[0]) if rows else None
-
-    def needing_a_person(self) -> Sequence[Mailout]:
-        rows = self.db.read(
-            "SELECT * FROM campaign_queue WHERE (unknown > 0 AND status <> 'CANCELLED')"
-            " OR (status = 'PENDING' AND defer_reason IN (SELECT value FROM json_each(?)))"
-            " ORDER BY created_at, id",
-            (_HELD,),
-        )
-        return [mailout_of(row) for row in rows]
-
-    def last_turns(self) -> Mapping[str, float]:
-        rows = self.db.read(
-            "SELECT company_id, max(locked_at) AS at FROM campaign_queue WHERE locked_at IS NOT NULL"
-            " GROUP BY company_id"
-        )
-        return {row["company_id"]: row["at"] for row in rows}
-
-    def next_test_run(self, ref: str) -> int:
-        rows = self.db.read("SELECT count(*) AS runs FROM campaign_queue WHERE ref = ? AND is_test", (ref,))
-        return int(rows[0]["runs"]) + 1
-
     def pause_all(self, paused: bool) -> None:
         if paused:
             self.db.change("INSERT OR IGNORE INTO switches VALUES ('all_paused', '1')")
         else:
             self.db.change("DELETE FROM switches WHERE name = 'all_paused'")
-
-    def all_paused(self) -> bool:
-        return bool(self.db.read("SELECT 1 FROM switches WHERE name = 'all_paused'"))
 
     def set_content(self, id: str, content_hash: str, subject: str, *, replace: bool = False) -> Mailout:
         with self.db.write() as tx:
@@ -223,16 +163,6 @@ class SqliteQueue:
                 )
             return get_mailout(tx, id)
 
-    def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
-        rows = self.db.read(
-            "SELECT max(completed_at) AS at FROM campaign_queue WHERE is_test AND NOT is_rehearsal"
-            " AND status = 'COMPLETED' AND sent > 0"
-            " AND ref = coalesce(:ref, ref) AND content_hash = coalesce(:content, content_hash)",
-            {"ref": ref, "content": content_hash},
-        )
-        at: float | None = rows[0]["at"]
-        return at
-
     def ask(self, request: Request, *, repeat: float) -> bool:
         now = self.db.clock.now()
         written = self.db.change(
@@ -241,14 +171,6 @@ class SqliteQueue:
             (request.ref, request.how, now, now - repeat),
         )
         return written == 1
-
-    def asked(self, waiting: float) -> Sequence[Request]:
-        rows = self.db.read(
-            "SELECT ref, how FROM requests WHERE answered_at IS NULL AND asked_at <= ?"
-            " ORDER BY asked_at, ref",
-            (self.db.clock.now() - waiting,),
-        )
-        return [Request(row["ref"], RequestKind(row["how"])) for row in rows]
 
     def answered(self, request: Request) -> None:
         self.db.change(
@@ -283,5 +205,6 @@ def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
 
 
 def mailout_of(row: sqlite3.Row) -> Mailout:
-    values = with_json(row, "retry_plan", "metrics", "acknowledged")
-    return Mailout.of(values | {name: bool(row[name]) for name in ("is_test", "is_rehearsal")})
+    json_read = {name: json.loads(row[name] or "null") for name in ("retry_plan", "metrics", "acknowledged")}
+    bools = {name: bool(row[name]) for name in ("is_test", "is_rehearsal")}
+    return Mailout.of(dict(row) | json_read | bools)

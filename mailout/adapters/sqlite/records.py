@@ -1,19 +1,33 @@
-"""Contents, errors, dead letters, and what is still to be reported, on SQLite."""
+"""What is written down on SQLite: contents, errors, reports that are due, alerts, counts, history."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
-from mailout.adapters.sqlite.database import Database, with_json
+from mailout.adapters.sqlite.database import Database
 from mailout.base.error_log import ErrorRecord
-from mailout.base.errors import NotFound
+from mailout.insight.alerts.port import Known
+from mailout.insight.history.counting import spread
+from mailout.insight.history.port import (
+    EVENTS_COME_FOR,
+    LISTED,
+    REFUSALS_KEPT,
+    WRITTEN_PAGES,
+    Act,
+    WrittenPage,
+)
+from mailout.insight.metrics.port import Sample
 from mailout.letters.content.model import Content
+
+_RECENT = """
+SELECT id, sent, failed, metrics FROM campaign_queue
+WHERE NOT is_test AND (sent > 0 OR failed > 0) AND coalesce(completed_at, :now) >= :since"""
 
 
 class SqliteRecords:
-    """Fulfils `Contents`, `ErrorLog` and `DueReports`."""
+    """Fulfils `Contents`, `ErrorLog`, `DueReports`, `Alerts`, `Counts`, `History` and `Noticed`."""
 
     db: Database
 
@@ -24,12 +38,6 @@ class SqliteRecords:
         )
         return content.hash
 
-    def content(self, content_hash: str) -> Content:
-        rows = self.db.read("SELECT subject, html, text FROM contents WHERE hash = ?", (content_hash,))
-        if not rows:
-            raise NotFound(f"There is no content {content_hash}.")
-        return Content(*rows[0])
-
     def record_errors(self, errors: Sequence[ErrorRecord]) -> None:
         with self.db.write() as tx:
             now = self.db.clock.now()
@@ -38,24 +46,6 @@ class SqliteRecords:
                 " VALUES (:at, :mailout, :stage, :provider, :email, :code, :message, :attempts)",
                 [asdict(error) | {"at": error.at or now} for error in errors],
             )
-
-    def errors(self, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]:
-        rows = self.db.read(
-            "SELECT code, message, stage, provider, mailout, email, attempts, at FROM error_records"
-            " WHERE ? IS NULL OR mailout = ? ORDER BY id DESC LIMIT ?",
-            (mailout, mailout, limit),
-        )
-        return [ErrorRecord(*row) for row in rows]
-
-    def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
-        rows = self.db.read("SELECT * FROM dead_letters ORDER BY created_at DESC, id LIMIT ?", (limit,))
-        return [with_json(row, "payload") for row in rows]
-
-    def get_dead_letter(self, id: str) -> Mapping[str, Any]:
-        rows = self.db.read("SELECT * FROM dead_letters WHERE id = ?", (id,))
-        if not rows:
-            raise NotFound.dead_letter(id)
-        return with_json(rows[0], "payload")
 
     def drop_dead_letter(self, id: str) -> bool:
         return self.db.change("DELETE FROM dead_letters WHERE id = ?", (id,)) == 1
@@ -66,22 +56,10 @@ class SqliteRecords:
             (mailout,),
         )
 
-    def due_reports(self) -> Mapping[str, int]:
-        rows = self.db.read("SELECT mailout, asked FROM page_reports WHERE told < asked ORDER BY mailout")
-        return {row["mailout"]: row["asked"] for row in rows}
-
     def report_made(self, mailout: str, asked: int) -> None:
         self.db.change(
             "UPDATE page_reports SET told = max(told, min(?, asked)) WHERE mailout = ?", (asked, mailout)
         )
-
-    def unreported_errors(self, since: float, limit: int = 100) -> Mapping[int, ErrorRecord]:
-        rows = self.db.read(
-            "SELECT id, code, message, stage, provider, mailout, email, attempts, at FROM error_records"
-            " WHERE reported_at IS NULL AND at >= ? ORDER BY id LIMIT ?",
-            (since, limit),
-        )
-        return {row["id"]: ErrorRecord(*tuple(row)[1:]) for row in rows}
 
     def errors_reported(self, numbers: Sequence[int]) -> None:
         with self.db.write() as tx:
@@ -89,3 +67,141 @@ class SqliteRecords:
                 "UPDATE error_records SET reported_at = ? WHERE id = ?",
                 [(self.db.clock.now(), number) for number in numbers],
             )
+
+    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
+        with self.db.write() as tx:
+            seen = {"keys": json.dumps(list(keys)), "seen": seen_at}
+            tx.execute(
+                "UPDATE alerts SET ended_at = :seen WHERE ended_at IS NULL AND since_at <= :seen"
+                " AND key NOT IN (SELECT value FROM json_each(:keys))",
+                seen,
+            )
+            tx.execute(
+                "INSERT INTO alerts (key, since_at) SELECT value, :seen FROM json_each(:keys) WHERE true"
+                " ON CONFLICT (key) DO UPDATE SET since_at = excluded.since_at, ended_at = NULL,"
+                " failed = 0, tried_at = NULL, told_at = NULL WHERE ended_at < excluded.since_at",
+                seen,
+            )
+            rows = tx.execute(
+                "SELECT key, since_at, tries, failed, tried_at, told_at FROM alerts"
+                " WHERE ended_at IS NULL AND key IN (SELECT value FROM json_each(:keys)) ORDER BY key",
+                seen,
+            ).fetchall()
+            return [Known(*row) for row in rows]
+
+    def claim_alert(self, known: Known) -> bool:
+        claimed = self.db.change(
+            "UPDATE alerts SET tries = tries + 1, failed = failed + 1, tried_at = ?"
+            " WHERE key = ? AND tries = ? AND ended_at IS NULL",
+            (self.db.clock.now(), known.key, known.tries),
+        )
+        return claimed == 1
+
+    def alert_sent(self, key: str) -> None:
+        self.db.change("UPDATE alerts SET failed = 0, told_at = ? WHERE key = ?", (self.db.clock.now(), key))
+
+    def add_counts(self, counts: Mapping[Sample, float]) -> None:
+        with self.db.write() as tx:
+            tx.executemany(
+                "INSERT INTO counters (name, labels, value) VALUES (?, ?, ?)"
+                " ON CONFLICT (name, labels) DO UPDATE SET value = value + excluded.value",
+                [(*sample, n) for sample, n in counts.items()],
+            )
+
+    def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
+        with self.db.reading() as tx:
+            # Two ends of an index: SQLite would scan for `min` and `max` in one query.
+            first, last = (
+                tx.execute(
+                    f"SELECT seq FROM email_outbox WHERE campaign_id = ? ORDER BY seq {way} LIMIT 1",  # noqa: S608
+                    (mailout_id,),
+                ).fetchone()
+                for way in ("ASC", "DESC")
+            )
+            if first is None:
+                return []
+            (sent,) = tx.execute("SELECT sent FROM campaign_queue WHERE id = ?", (mailout_id,)).fetchone()
+            found = []
+            for n in range(points + 1):
+                place = first["seq"] + (last["seq"] - first["seq"]) * n // points
+                row = tx.execute(
+                    "SELECT sent_at FROM email_outbox WHERE campaign_id = ? AND seq >= ? LIMIT 1",
+                    (mailout_id, place),
+                ).fetchone()
+                found.append(row["sent_at"] if row else None)
+        return spread([at for at in found if at is not None], sent)
+
+    def keep_counts(self, day: str) -> None:
+        people = {
+            row["name"]: row["n"]
+            for row in self.db.read(
+                "SELECT status AS name, count(*) AS n FROM subscribers GROUP BY status"
+                " UNION ALL SELECT ? || list_key, count(*) FROM subscriptions"
+                " WHERE unsubscribed_at IS NULL GROUP BY list_key",
+                (LISTED,),
+            )
+        }
+        now = self.db.clock.now()
+        with self.db.write() as tx:
+            tx.execute("INSERT OR REPLACE INTO people_counts VALUES (?, ?)", (day, json.dumps(people)))
+            for row in tx.execute(_RECENT, {"now": now, "since": now - EVENTS_COME_FOR}).fetchall():
+                counts = {"sent": row["sent"], "failed": row["failed"], **json.loads(row["metrics"])}
+                last = tx.execute(
+                    "SELECT counts FROM mailout_counts WHERE campaign_id = ? ORDER BY at DESC LIMIT 1",
+                    (row["id"],),
+                ).fetchone()
+                if last is None or json.loads(last["counts"]) != counts:
+                    tx.execute(
+                        "INSERT OR REPLACE INTO mailout_counts VALUES (?, ?, ?)",
+                        (row["id"], now, json.dumps(counts)),
+                    )
+
+    def write_act(self, act: Act) -> None:
+        self.db.change(
+            "INSERT INTO dashboard_acts (at, who, what, about) VALUES (?, ?, ?, ?)",
+            (act.at or self.db.clock.now(), act.who, act.what, act.about),
+        )
+
+    def end_login(self, id: str, ends_at: float) -> None:
+        with self.db.write() as tx:
+            tx.execute("DELETE FROM ended_logins WHERE ends_at <= ?", (self.db.clock.now(),))
+            tx.execute("INSERT OR REPLACE INTO ended_logins VALUES (?, ?)", (id, ends_at))
+
+    def requeue_dead_letter(self, id: str) -> bool:
+        with self.db.write() as tx:
+            found = tx.execute(
+                "INSERT INTO events_inbox (id, source, payload, received_at)"
+                " SELECT payload ->> 'inbox_id', payload ->> 'source', payload ->> 'body', :now"
+                " FROM dead_letters WHERE id = :id AND topic = 'ses-events'"
+                " ON CONFLICT (id) DO UPDATE SET payload = excluded.payload, applied_at = NULL, error = NULL,"
+                " received_at = excluded.received_at",
+                {"id": id, "now": self.db.clock.now()},
+            )
+            if not found.rowcount:
+                return False
+            tx.execute("DELETE FROM dead_letters WHERE id = ?", (id,))
+            return True
+
+    def keep_written_pages(self, pages: Sequence[WrittenPage]) -> None:
+        value = json.dumps([asdict(page) for page in pages])
+        self.db.change(
+            "INSERT OR REPLACE INTO dashboard_notes VALUES (?, ?, ?)",
+            (WRITTEN_PAGES, self.db.clock.now(), value),
+        )
+
+    def keep_refusals(self, counts: Mapping[tuple[str, str], int]) -> None:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            tx.executemany(
+                "INSERT INTO refused_requests VALUES (:path, :why, :n, :now, :now)"
+                " ON CONFLICT (path, why) DO UPDATE SET n = n + excluded.n, last_at = excluded.last_at",
+                [{"path": path, "why": why, "n": n, "now": now} for (path, why), n in counts.items()],
+            )
+            tx.execute(
+                "DELETE FROM refused_requests WHERE (path, why) NOT IN"
+                " (SELECT path, why FROM refused_requests ORDER BY last_at DESC, path, why LIMIT ?)",
+                (REFUSALS_KEPT,),
+            )
+
+    def keep_run(self, mailout_id: str, run_id: str) -> None:
+        self.db.change("INSERT OR REPLACE INTO mailout_runs VALUES (?, ?)", (mailout_id, run_id))

@@ -1,14 +1,15 @@
-"""Mails without a mailout on SQLite: taken in, looked up, and due in turns."""
+"""Mails without a mailout on SQLite: companies, taken in, and due in turns."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
 from mailout.adapters.sqlite.database import Database
-from mailout.kinds.single_mails.companies import recipient_id
+from mailout.base.errors import NotFound
+from mailout.kinds.single_mails.companies import Company, KnownRecipient, Token, recipient_id
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.delivery.single_mails import OURS, Acceptance, SingleMail, SingleMailsWaiting, Verdict
 from mailout.outbox.delivery.states import State
@@ -75,8 +76,11 @@ def is_served(tx: sqlite3.Connection, now: float, rehearsal: bool) -> bool:
     return row is not None
 
 
+_COMPANY = "id, limit_per_hour, limit_per_day, created_at"
+
+
 class SqliteSingleMails:
-    """Fulfils `SingleMails`."""
+    """Fulfils `SingleMails` and `Companies`."""
 
     db: Database
 
@@ -84,23 +88,6 @@ class SqliteSingleMails:
         with self.db.write() as tx:
             now = self.db.clock.now()
             return [_accept(tx, mail, now) for mail in mails]
-
-    def single_mail(self, company: str, id: str) -> Mapping[str, Any] | None:
-        rows = self.db.read(
-            "SELECT o.*, c.subject FROM email_outbox o LEFT JOIN contents c ON c.hash = o.content_id"
-            " WHERE o.id = ? AND o.company_id = ? AND o.campaign_id IS NULL",
-            (id, company),
-        )
-        return dict(rows[0]) if rows else None
-
-    def find_messages(self, id: str) -> Sequence[str]:
-        rows = self.db.read(
-            "SELECT id, seq FROM email_outbox WHERE id = :id UNION"
-            " SELECT id, seq FROM email_outbox WHERE request_id = :id UNION"
-            " SELECT id, seq FROM email_outbox WHERE ses_message_id = :id ORDER BY seq",
-            {"id": id},
-        )
-        return [row["id"] for row in rows]
 
     def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting:
         with self.db.reading() as tx:
@@ -122,6 +109,65 @@ class SqliteSingleMails:
             (self.db.clock.now(), REHEARSING, session),
         )
         return not rows or bool(rows[0][0])
+
+    def add_company(self, id: str) -> Company:
+        with self.db.write() as tx:
+            _add_company(tx, id, self.db.clock.now())
+            return Company(*tx.execute(f"SELECT {_COMPANY} FROM companies WHERE id = ?", (id,)).fetchone())  # noqa: S608
+
+    def set_company_limits(self, id: str, per_hour: int | None, per_day: int | None) -> Company:
+        with self.db.write() as tx:
+            row = tx.execute(
+                "UPDATE companies SET limit_per_hour = ?, limit_per_day = ? WHERE id = ?"  # noqa: S608
+                f" RETURNING {_COMPANY}",
+                (per_hour, per_day, id),
+            ).fetchone()
+        if row is None:
+            raise NotFound(f"There is no company {id}.", remedy="`mailout companies list` shows them.")
+        return Company(*row)
+
+    def add_token(self, token: Token) -> None:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            _add_company(tx, token.company_id, now)
+            tx.execute(
+                "INSERT INTO api_tokens (token_hash, company_id, created_at, id, scopes, limit_per_minute)"
+                " VALUES (:token_hash, :company_id, :created_at, :id, :scopes, :limit_per_minute)",
+                asdict(token) | {"created_at": now, "scopes": ",".join(token.scopes)},
+            )
+
+    def revoke_token(self, id: str) -> bool:
+        revoked = self.db.change(
+            "UPDATE api_tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
+            (self.db.clock.now(), id),
+        )
+        return revoked > 0
+
+    def put_recipient(self, recipient: KnownRecipient) -> bool:
+        with self.db.write() as tx:
+            before = tx.execute(
+                "SELECT id, deleted_at FROM recipients WHERE company_id = ? AND external_id = ?",
+                (recipient.company_id, recipient.external_id),
+            ).fetchone()
+            tx.execute(
+                "INSERT INTO recipients (company_id, id, email, external_id, name, created_at, updated_at)"
+                " VALUES (:company_id, :id, :email, :external_id, :name, :now, :now)"
+                " ON CONFLICT (company_id, id) DO UPDATE SET"
+                " email = excluded.email, name = excluded.name, updated_at = excluded.updated_at,"
+                " created_at = CASE WHEN deleted_at IS NULL THEN created_at ELSE excluded.created_at END,"
+                " deleted_at = NULL",
+                asdict(recipient)
+                | {"id": before["id"] if before else recipient.id, "now": self.db.clock.now()},
+            )
+            return before is None or before["deleted_at"] is not None
+
+    def delete_recipient(self, company: str, external_id: str) -> bool:
+        deleted = self.db.change(
+            "UPDATE recipients SET deleted_at = ?"
+            " WHERE company_id = ? AND external_id = ? AND deleted_at IS NULL",
+            (self.db.clock.now(), company, external_id),
+        )
+        return deleted > 0
 
 
 def _accept(tx: sqlite3.Connection, mail: SingleMail, now: float) -> Acceptance:
@@ -178,3 +224,7 @@ def _recipient(tx: sqlite3.Connection, mail: SingleMail, now: float) -> tuple[bo
         and mail.external_id in (None, row["external_id"])
     )
     return agrees, row["id"] if agrees else None
+
+
+def _add_company(tx: sqlite3.Connection, id: str, now: float) -> None:
+    tx.execute("INSERT INTO companies (id, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING", (id, now))

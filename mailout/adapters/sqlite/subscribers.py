@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mailout.adapters.sqlite import forgotten, imports
-from mailout.adapters.sqlite.database import Database, with_json
+from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.lists import on_list
-from mailout.base.errors import NotFound
 from mailout.base.ids import uuid_of
 from mailout.letters.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
 
@@ -76,45 +75,6 @@ class SqliteSubscribers:
                 imports.count_changes(tx, import_id, counts)
             return counts
 
-    def subscriber(self, email_norm: str) -> Mapping[str, Any]:
-        rows = self.db.read("SELECT * FROM subscribers WHERE email_norm = ?", (email_norm,))
-        if not rows:
-            raise NotFound(
-                f"There is no subscriber {email_norm}.",
-                remedy="`mailout subscribers export` shows everybody.",
-            )
-        lists = self.db.read(
-            "SELECT list_key, unsubscribed_at FROM subscriptions WHERE email = ? ORDER BY list_key",
-            (email_norm,),
-        )
-        return with_json(rows[0], "ocd_ids", "attributes") | {"lists": [dict(row) for row in lists]}
-
-    def subscribers(
-        self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
-    ) -> Sequence[Mapping[str, Any]]:
-        # Whoever left or bounced has an index of their own, which SQLite takes only for these very words.
-        gone = "AND s.status <> 'active'" if status not in (None, "active") else ""
-        rows = self.db.read(
-            "SELECT s.*, (SELECT json_group_array(l.list_key) FROM subscriptions l"  # noqa: S608 (constants)
-            " WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists"
-            " FROM subscribers s WHERE s.email_norm > :after AND (:status IS NULL OR s.status = :status)"
-            f" {gone} AND (:search IS NULL OR mailout_has(:search, s.email_norm, s.email, s.attributes))"
-            " ORDER BY s.email_norm LIMIT :limit",
-            {"after": after, "limit": limit, "status": status, "search": search and search.lower()},
-        )
-        return [with_json(row, "ocd_ids", "attributes", "lists") for row in rows]
-
-    def subscriber_counts(self) -> Mapping[str, int]:
-        rows = self.db.read("SELECT status, count(*) AS n FROM subscribers GROUP BY status")
-        return {"active": 0, "unsubscribed": 0, "bounced": 0} | {row["status"]: row["n"] for row in rows}
-
-    def anybody_on(self, list_key: str) -> bool:
-        found = self.db.read(
-            f"SELECT 1 FROM subscribers s WHERE s.status = 'active' AND {on_list('s.email_norm')} LIMIT 1",  # noqa: S608 (constants)
-            {"list_key": list_key},
-        )
-        return bool(found)
-
     def audience_size(self, list_key: str | None) -> int:
         rows = self.db.read(
             "SELECT count(*) AS n FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"  # noqa: S608 (constants)
@@ -139,9 +99,6 @@ class SqliteSubscribers:
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""
         return 0
-
-    def left_out(self) -> Mapping[str, int]:
-        return {}
 
 
 def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[tuple[str, str]]:

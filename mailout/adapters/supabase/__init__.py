@@ -4,36 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.archive import SupabaseArchives
 from mailout.adapters.supabase.articles import SupabaseArticles
 from mailout.adapters.supabase.client import SupabaseRpc
-from mailout.adapters.supabase.companies import SupabaseCompanies
 from mailout.adapters.supabase.feedback import SupabaseFeedback
-from mailout.adapters.supabase.history import SupabaseHistory
-from mailout.adapters.supabase.monitoring import SupabaseMonitoring
-from mailout.adapters.supabase.notifications import SupabaseNotifications
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.rpc import Rpc, check_version
+from mailout.adapters.supabase.select import SupabaseReads
 from mailout.adapters.supabase.single_mails import SupabaseSingleMails
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
 from mailout.insight.doctor.checks import Check
 
 
 class SupabaseStore(
+    SupabaseReads,
     SupabaseOutbox,
     SupabaseQueue,
     SupabaseSubscribers,
     SupabaseRecords,
     SupabaseFeedback,
-    SupabaseMonitoring,
     SupabaseArchives,
-    SupabaseHistory,
-    SupabaseNotifications,
     SupabaseArticles,
     SupabaseSingleMails,
-    SupabaseCompanies,
 ):
     """Fulfils `mailout.store.Store`. Its time is the database's."""
 
@@ -47,16 +42,15 @@ class SupabaseStore(
         return cls(SupabaseRpc(url, key))
 
     def now(self) -> float:
-        return float(self.rpc("mailout_time", {}))
+        return codec.seconds(self.rpc("mailout_now", {}))
 
-    def check(self) -> None:
-        check_version(self.rpc("mailout_schema_version", {}))
-
-    def schema_version(self) -> int:
-        return int(self.rpc("mailout_schema_version", {}))
+    def check(self) -> int:
+        version = self.rpc("mailout_schema_version", {})
+        check_version(version)
+        return int(version)
 
     def examine(self) -> Iterator[Check]:
-        doors = self.rpc("mailout_open_doors", {})
+        doors = self.rpc("mailout_examine", {})
         if doors:
             yield Check(
                 "publishable key",

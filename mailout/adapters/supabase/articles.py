@@ -8,7 +8,6 @@ from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc, by_pages
-from mailout.base.errors import NotFound
 from mailout.kinds.articles.port import ArticleBatch, Member, SliceCounts
 from mailout.letters.content.slices import Slice
 from mailout.outbox.queue.mailout import Mailout, NewMailout
@@ -28,9 +27,6 @@ class SupabaseArticles:
         added = len(slices) - counts["known"]
         return SliceCounts(added, counts["written"] - added, len(slices) - counts["written"])
 
-    def slices(self, article_key: str | None = None) -> Sequence[Slice]:
-        return [Slice.of(row) for row in self.rpc("mailout_slices", {"article_key": article_key})]
-
     def enqueue_article(self, new: NewMailout, batch: ArticleBatch) -> Mailout:
         written = {
             "article_key": batch.article_key,
@@ -41,12 +37,6 @@ class SupabaseArticles:
             "census": dict(batch.census),
         }
         return codec.mailout(self.rpc("mailout_enqueue_article", {"mailout": asdict(new), "batch": written}))
-
-    def article_batch(self, id: str) -> ArticleBatch:
-        values = self.rpc("mailout_article_batch", {"id": id})
-        if values is None:
-            raise NotFound(f"Mailout {id} is no batch of an article.")
-        return ArticleBatch.of(values)
 
     def members(
         self,
@@ -60,9 +50,6 @@ class SupabaseArticles:
         params = {"list_key": list_key, "attributes": dict(attributes), "existed_at": existed_at}
         rows = by_pages(self.rpc, "mailout_members", params, after=after, limit=limit, page=_PART, key=0)
         return [Member(*row) for row in rows]
-
-    def anybody_has(self, attribute: str) -> bool:
-        return bool(self.rpc("mailout_anybody_has", {"attribute": attribute}))
 
 
 def _values(one: Slice) -> dict[str, Any]:

@@ -13,16 +13,17 @@ from mailout.outbox.queue.mailout import Mailout
 
 def row(values: Mapping[str, Any]) -> dict[str, Any]:
     """A table's row. What is a moment is told by its name, as in the tables."""
-    return {name: _seconds(value) if _is_moment(name) else value for name, value in values.items()}
+    return {
+        name: seconds(value) if value is not None and _is_moment(name) else value
+        for name, value in values.items()
+    }
 
 
 def _is_moment(name: str) -> bool:
     return name == "at" or name.endswith(("_at", "_until"))
 
 
-def _seconds(value: str | None) -> float | None:
-    if value is None:
-        return None
+def seconds(value: str) -> float:
     moment = datetime.fromisoformat(value)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 

@@ -6,19 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.outbox.feedback.port import (
     Applied,
-    Doubts,
-    Drift,
     Effect,
     Forgotten,
-    InboxCounts,
     Reading,
     Received,
     StatusChange,
-    Waiting,
 )
 from mailout.outbox.feedback.subscriber_state import SOFT_BOUNCES
 
@@ -31,26 +26,15 @@ class SupabaseFeedback:
     def receive_events(self, received: Sequence[Received]) -> int:
         return int(self.rpc("mailout_receive_events", {"received": [asdict(one) for one in received]}))
 
-    def waiting_events(self, limit: int) -> Sequence[Waiting]:
-        rows = self.rpc("mailout_waiting_events", {"most": limit})
-        return [Waiting(**codec.row(values)) for values in rows]
-
     def apply_events(self, readings: Sequence[Reading]) -> Applied:
         params = {"readings": [_reading(reading) for reading in readings], "soft_bounces": SOFT_BOUNCES}
         return Applied(**self.rpc("mailout_apply_events", params))
 
-    def inbox_counts(self) -> InboxCounts:
-        return InboxCounts(**self.rpc("mailout_inbox_counts", {}))
-
-    def delivery_events(
-        self, *, message_id: str | None = None, email: str | None = None, limit: int = 100
-    ) -> Sequence[Mapping[str, Any]]:
-        params = {"message_id": message_id, "email": email, "most": limit}
-        return [codec.row(values) for values in self.rpc("mailout_delivery_events", params)]
-
     def change_statuses(self, changes: Mapping[str, StatusChange]) -> int:
         return int(
-            self.rpc("mailout_hear_all", {"news": {email: asdict(one) for email, one in changes.items()}})
+            self.rpc(
+                "mailout_change_statuses", {"news": {email: asdict(one) for email, one in changes.items()}}
+            )
         )
 
     def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
@@ -60,18 +44,9 @@ class SupabaseFeedback:
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         return bool(self.rpc("mailout_resubscribe", {"address": email_norm, "list_key": list_key}))
 
-    def mailed_since(self, email_norm: str, moment: float) -> bool:
-        return bool(self.rpc("mailout_mailed_since", {"address": email_norm, "moment": moment}))
-
     def forget(self, email_norm: str, instead: str) -> Forgotten:
         done = self.rpc("mailout_forget", {"address": email_norm, "instead": instead})
         return Forgotten(**{**done, "mailouts": tuple(sorted(done["mailouts"]))})
-
-    def doubts_open(self) -> Doubts:
-        return Doubts(**self.rpc("mailout_doubts_open", {}))
-
-    def usage_drift(self) -> Sequence[Drift]:
-        return [Drift(**values) for values in self.rpc("mailout_usage_drift", {})]
 
 
 def _reading(reading: Reading) -> dict[str, Any]:

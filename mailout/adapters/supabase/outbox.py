@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailout.adapters.supabase import codec
-from mailout.adapters.supabase.rpc import Rpc, by_pages
-from mailout.base.errors import NotFound, StoreError
+from mailout.adapters.supabase.rpc import Rpc
+from mailout.base.errors import StoreError
 from mailout.outbox.delivery.port import QUOTA_OVERLAP
-from mailout.outbox.delivery.protocol import Attempt, Step, StepReply
+from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.states import State
 
 PART = 10_000
@@ -27,20 +27,6 @@ class SupabaseOutbox:
 
     def step(self, step: Step) -> StepReply:
         return codec.step_reply(self.rpc("mailout_step", {"step": codec.step_params(step)}))
-
-    def session_step(self, session: str) -> int | None:
-        made: int | None = self.rpc("mailout_session_step", {"session": session})
-        return made
-
-    def doubts(self, session: str) -> Sequence[Attempt]:
-        rows = self.rpc("mailout_doubts", {"session": session})
-        return [Attempt(row["id"], row["epoch"]) for row in rows]
-
-    def epochs(self, ids: Sequence[str]) -> Mapping[str, int]:
-        known: dict[str, int] = {}
-        for start in range(0, len(ids), PART):
-            known |= self.rpc("mailout_epochs", {"ids": list(ids[start : start + PART])})
-        return known
 
     def stop_machine(self, machine: str) -> int:
         return int(self.rpc("mailout_stop_machine", {"machine": machine}))
@@ -74,48 +60,9 @@ class SupabaseOutbox:
             moved, last = moved + part["moved"], part["last"]
         return moved
 
-    def message(self, id: str) -> Mapping[str, Any]:
-        values = self.rpc("mailout_message", {"id": id})
-        if values is None:
-            raise NotFound(
-                f"There is no message {id}.", remedy="With its mailout, its recipient's address is enough."
-            )
-        return codec.row(values)
-
-    def message_events(self, id: str) -> Sequence[Mapping[str, Any]]:
-        events: list[Mapping[str, Any]] = self.rpc("mailout_message_events", {"id": id})
-        return events
-
-    def messages(
-        self,
-        mailout_id: str,
-        *,
-        after: int = 0,
-        limit: int = 1000,
-        states: Sequence[State] = (),
-    ) -> Sequence[Mapping[str, Any]]:
-        params = {"campaign_id": mailout_id, "states": [state.value for state in states] or None}
-        rows = by_pages(self.rpc, "mailout_messages", params, after=after, limit=limit, page=PART, key="seq")
-        return [codec.row(values) for values in rows]
-
-    def usage(self, scope: str, kind: str, key: str) -> int:
-        return int(self.rpc("mailout_usage", {"scope": scope, "kind": kind, "key": key}))
-
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
         since = asked_at - QUOTA_OVERLAP
         params = {"scope": scope, "available": available, "asked_at": since, "most": most}
         self.rpc("mailout_set_quota", params)
-
-    def quota(self, scope: str) -> int | None:
-        left: int | None = self.rpc("mailout_quota_left", {"scope": scope})
-        return left
-
-    def first_day(self, scope: str) -> str | None:
-        day: str | None = self.rpc("mailout_first_day", {"scope": scope})
-        return day
-
-    def begun_since(self, moment: float, *, rehearsal: bool = False) -> Sequence[tuple[float, int]]:
-        params = {"moment": moment, "rehearsal": rehearsal}
-        return [(float(minute), n) for minute, n in self.rpc("mailout_begun_since", params)]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.errors import StoreError
-from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout, Status
-from mailout.outbox.queue.port import Freezing, Recipient, Request, RequestKind
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout
+from mailout.outbox.queue.port import Freezing, Recipient, Request
 
 _HELD = sorted(reason.value for reason in WAITS_FOR_A_PERSON)
 _AUDIENCE_PART = 5_000
@@ -25,14 +25,7 @@ class SupabaseQueue:
         return codec.mailout(self.rpc("mailout_enqueue", {"mailout": asdict(new)}))
 
     def mailout(self, id: str) -> Mailout:
-        return codec.mailout(self.rpc("mailout_get", {"id": id}))
-
-    def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
-        wanted = [status.value for status in statuses or Status]
-        return [codec.mailout(row) for row in self.rpc("mailout_list", {"statuses": wanted, "most": limit})]
-
-    def due_mailouts(self, stale: float) -> Sequence[Mailout]:
-        return [codec.mailout(row) for row in self.rpc("mailout_due", {"stale": stale})]
+        return codec.mailout(self.rpc("mailout_mailout", {"id": id}))
 
     def start(self, id: str, worker: str) -> Mailout:
         return codec.mailout(self.rpc("mailout_start", {"id": id, "worker": worker}))
@@ -63,40 +56,19 @@ class SupabaseQueue:
     def complete(self, id: str) -> Mailout:
         return codec.mailout(self.rpc("mailout_complete", {"id": id}))
 
-    def same_content(self, id: str, since: float) -> Mailout | None:
-        found = self.rpc("mailout_same_content", {"id": id, "since": since})
-        return None if found is None else codec.mailout(found)
-
-    def needing_a_person(self) -> Sequence[Mailout]:
-        return [codec.mailout(row) for row in self.rpc("mailout_needing_a_person", {"held": _HELD})]
-
-    def last_turns(self) -> Mapping[str, float]:
-        turns: Mapping[str, float] = self.rpc("mailout_last_turns", {})
-        return turns
-
-    def next_test_run(self, ref: str) -> int:
-        return int(self.rpc("mailout_next_test_run", {"ref": ref}))
-
     def pause_all(self, paused: bool) -> None:
         self.rpc("mailout_pause_all", {"paused": paused})
-
-    def all_paused(self) -> bool:
-        return bool(self.rpc("mailout_all_paused", {}))
 
     def set_content(self, id: str, content_hash: str, subject: str, *, replace: bool = False) -> Mailout:
         params = {"id": id, "content_id": content_hash, "subject": subject, "instead": replace}
         return codec.mailout(self.rpc("mailout_set_content", params))
-
-    def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
-        at: float | None = self.rpc("mailout_last_test", {"ref": ref, "content_hash": content_hash})
-        return at
 
     def freeze_subscribers(
         self, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()
     ) -> int | None:
         """Inside the database: recipients do not travel."""
         params = {"id": id, "chunk": chunk, "attributes": list(attributes)}
-        added: int | None = self.rpc("mailout_freeze_chunk", params)
+        added: int | None = self.rpc("mailout_freeze_subscribers", params)
         return added
 
     def begin_freezing(self, id: str) -> Freezing | None:
@@ -110,16 +82,12 @@ class SupabaseQueue:
             part = audience[start : start + _AUDIENCE_PART]
             is_last = start + _AUDIENCE_PART >= len(audience)
             params = {"id": id, "audience": part, "up_to": up_to if is_last else part[-1]["email"]}
-            added += self.rpc("mailout_freeze_part", params)
+            added += self.rpc("mailout_freeze_recipients", params)
         return added
 
     def ask(self, request: Request, *, repeat: float) -> bool:
         params = {"ref": request.ref, "how": request.how.value, "repeat_after": repeat}
         return bool(self.rpc("mailout_ask", params))
-
-    def asked(self, waiting: float) -> Sequence[Request]:
-        rows = self.rpc("mailout_asked", {"waiting": waiting})
-        return [Request(row["ref"], RequestKind(row["how"])) for row in rows]
 
     def answered(self, request: Request) -> None:
         self.rpc("mailout_answered", {"ref": request.ref, "how": request.how.value})

@@ -1,20 +1,27 @@
-"""Contents, errors, dead letters, and what is still to be reported, on Supabase."""
+"""What is written down on Supabase: contents, errors, reports that are due, alerts, counts, history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
-from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.error_log import ErrorRecord
-from mailout.base.errors import NotFound
+from mailout.insight.alerts.port import Known
+from mailout.insight.history.counting import spread
+from mailout.insight.history.port import (
+    EVENTS_COME_FOR,
+    LISTED,
+    REFUSALS_KEPT,
+    Act,
+    WrittenPage,
+)
+from mailout.insight.metrics.port import Sample
 from mailout.letters.content.model import Content
 
 
 class SupabaseRecords:
-    """Fulfils `Contents`, `ErrorLog` and `DueReports`."""
+    """Fulfils `Contents`, `ErrorLog`, `DueReports`, `Alerts`, `Counts`, `History` and `Noticed`."""
 
     rpc: Rpc
 
@@ -27,28 +34,9 @@ class SupabaseRecords:
         }
         return str(self.rpc("mailout_put_content", params))
 
-    def content(self, content_hash: str) -> Content:
-        values = self.rpc("mailout_content", {"hash": content_hash})
-        if values is None:
-            raise NotFound(f"There is no content {content_hash}.")
-        return Content(**values)
-
     def record_errors(self, errors: Sequence[ErrorRecord]) -> None:
         if errors:
             self.rpc("mailout_record_errors", {"errors": [asdict(error) for error in errors]})
-
-    def errors(self, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]:
-        rows = self.rpc("mailout_errors", {"mailout": mailout, "most": limit})
-        return [ErrorRecord(**codec.row(values)) for values in rows]
-
-    def dead_letters(self, limit: int = 100) -> Sequence[Mapping[str, Any]]:
-        return [codec.row(values) for values in self.rpc("mailout_dead_letters", {"most": limit})]
-
-    def get_dead_letter(self, id: str) -> Mapping[str, Any]:
-        values = self.rpc("mailout_get_dead_letter", {"id": id})
-        if values is None:
-            raise NotFound.dead_letter(id)
-        return codec.row(values)
 
     def drop_dead_letter(self, id: str) -> bool:
         return bool(self.rpc("mailout_drop_dead_letter", {"id": id}))
@@ -56,16 +44,49 @@ class SupabaseRecords:
     def ask_report(self, mailout: str) -> None:
         self.rpc("mailout_ask_report", {"mailout": mailout})
 
-    def due_reports(self) -> Mapping[str, int]:
-        return dict(self.rpc("mailout_due_reports", {}))
-
     def report_made(self, mailout: str, asked: int) -> None:
         self.rpc("mailout_report_made", {"mailout": mailout, "asked": asked})
 
-    def unreported_errors(self, since: float, limit: int = 100) -> Mapping[int, ErrorRecord]:
-        rows = self.rpc("mailout_unreported_errors", {"since": since, "most": limit})
-        found = [codec.row(values) for values in rows]
-        return {int(row.pop("id")): ErrorRecord(**row) for row in found}
-
     def errors_reported(self, numbers: Sequence[int]) -> None:
         self.rpc("mailout_errors_reported", {"numbers": list(numbers)})
+
+    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
+        rows = self.rpc("mailout_alerts_hold", {"keys": list(keys), "seen_at": seen_at})
+        return [Known(**row) for row in rows]
+
+    def claim_alert(self, known: Known) -> bool:
+        return bool(self.rpc("mailout_claim_alert", {"key": known.key, "tries": known.tries}))
+
+    def alert_sent(self, key: str) -> None:
+        self.rpc("mailout_alert_sent", {"key": key})
+
+    def add_counts(self, counts: Mapping[Sample, float]) -> None:
+        rows = [{"name": name, "labels": labels, "value": n} for (name, labels), n in counts.items()]
+        self.rpc("mailout_add_counts", {"counts": rows})
+
+    def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
+        found = self.rpc("mailout_sent_over_time", {"id": mailout_id, "points": points})
+        return spread(found["moments"], found["sent"] or 0)
+
+    def keep_counts(self, day: str) -> None:
+        params = {"day": day, "listed": LISTED, "events_come_for": EVENTS_COME_FOR}
+        self.rpc("mailout_keep_counts", params)
+
+    def write_act(self, act: Act) -> None:
+        self.rpc("mailout_write_act", asdict(act))
+
+    def end_login(self, id: str, ends_at: float) -> None:
+        self.rpc("mailout_end_login", {"id": id, "ends_at": ends_at})
+
+    def requeue_dead_letter(self, id: str) -> bool:
+        return bool(self.rpc("mailout_requeue_dead_letter", {"id": id}))
+
+    def keep_written_pages(self, pages: Sequence[WrittenPage]) -> None:
+        self.rpc("mailout_keep_written_pages", {"pages": [asdict(page) for page in pages]})
+
+    def keep_refusals(self, counts: Mapping[tuple[str, str], int]) -> None:
+        rows = [{"path": path, "why": why, "n": n} for (path, why), n in counts.items()]
+        self.rpc("mailout_keep_refusals", {"refused": rows, "most": REFUSALS_KEPT})
+
+    def keep_run(self, mailout_id: str, run_id: str) -> None:
+        self.rpc("mailout_keep_run", {"id": mailout_id, "run_id": run_id})

@@ -1,20 +1,22 @@
-"""Mails without a mailout on Supabase."""
+"""Mails without a mailout on Supabase: companies, single mails, notifications."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
-from mailout.kinds.single_mails.companies import recipient_id
+from mailout.base.errors import NotFound
+from mailout.kinds.notifications.port import Known, KnownMessage, NewNotification, Reported
+from mailout.kinds.single_mails.companies import Company, KnownRecipient, Token, recipient_id
 from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, SingleMailsWaiting, Verdict
 from mailout.outbox.delivery.states import State
 
 
 class SupabaseSingleMails:
-    """Fulfils `SingleMails`."""
+    """Fulfils `SingleMails`, `Companies` and `Notifications`."""
 
     rpc: Rpc
 
@@ -30,18 +32,49 @@ class SupabaseSingleMails:
             for one in verdicts
         ]
 
-    def single_mail(self, company: str, id: str) -> Mapping[str, Any] | None:
-        found = self.rpc("mailout_single_mail", {"company": company, "id": id})
-        return codec.row(found) if found else None
-
-    def find_messages(self, id: str) -> Sequence[str]:
-        return list(self.rpc("mailout_find_messages", {"id": id}))
-
     def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting:
         return SingleMailsWaiting(**self.rpc("mailout_single_mails_waiting", {"rehearsal": rehearsal}))
 
     def has_single_mails(self, session: str) -> bool:
         return bool(self.rpc("mailout_has_single_mails", {"session": session}))
+
+    def add_company(self, id: str) -> Company:
+        return Company(**codec.row(self.rpc("mailout_add_company", {"id": id})))
+
+    def set_company_limits(self, id: str, per_hour: int | None, per_day: int | None) -> Company:
+        params = {"id": id, "per_hour": per_hour, "per_day": per_day}
+        row = self.rpc("mailout_set_company_limits", params)
+        if row is None:
+            raise NotFound(f"There is no company {id}.", remedy="`mailout companies list` shows them.")
+        return Company(**codec.row(row))
+
+    def add_token(self, token: Token) -> None:
+        self.rpc("mailout_add_token", {"token": asdict(token) | {"scopes": ",".join(token.scopes)}})
+
+    def revoke_token(self, id: str) -> bool:
+        return bool(self.rpc("mailout_revoke_token", {"id": id}))
+
+    def put_recipient(self, recipient: KnownRecipient) -> bool:
+        return bool(self.rpc("mailout_put_recipient", {"recipient": asdict(recipient)}))
+
+    def delete_recipient(self, company: str, external_id: str) -> bool:
+        params = {"company": company, "external_id": external_id}
+        return bool(self.rpc("mailout_delete_recipient", params))
+
+    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, Known]:
+        rows = self.rpc("mailout_recall_notifications", {"keys": list(keys), "requeue": requeue})
+        return {row["key"]: Known(row["requeues"], row["told_epoch"], KnownMessage.of(row)) for row in rows}
+
+    def put_notifications(self, new: Sequence[NewNotification]) -> None:
+        given = [{**asdict(one), "variables": dict(one.variables)} for one in new]
+        self.rpc("mailout_put_notifications", {"given": given})
+
+    def take_back_notifications(self, messages: Mapping[str, str]) -> Mapping[str, State]:
+        states = self.rpc("mailout_take_back_notifications", {"messages": dict(messages)})
+        return {id: State(state) for id, state in states.items()}
+
+    def note_reported(self, reported: Sequence[Reported]) -> None:
+        self.rpc("mailout_note_reported", {"told": [asdict(one) for one in reported]})
 
 
 def _params(mail: SingleMail) -> dict[str, Any]:

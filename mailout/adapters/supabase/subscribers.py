@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mailout.adapters.supabase import codec
-from mailout.adapters.supabase.rpc import Rpc, by_pages
+from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import NotFound
 from mailout.letters.audience.port import (
@@ -44,9 +43,6 @@ class SupabaseSubscribers:
         given = {name: getattr(record, name) for name in ("id", "by", "file", "decisions", "counts")}
         self.rpc("mailout_begin_import", {"given": given})
 
-    def imports(self, *, limit: int = 50) -> Sequence[ImportRecord]:
-        return [ImportRecord(**codec.row(values)) for values in self.rpc("mailout_imports", {"most": limit})]
-
     def undo_import(self, id: str) -> Undone:
         done = self.rpc("mailout_undo_import", {"id": id})
         if done is None:
@@ -55,31 +51,6 @@ class SupabaseSubscribers:
             )
         return Undone(**done)
 
-    def subscriber(self, email_norm: str) -> Mapping[str, Any]:
-        values = self.rpc("mailout_subscriber", {"email_norm": email_norm})
-        if values is None:
-            raise NotFound(
-                f"There is no subscriber {email_norm}.",
-                remedy="`mailout subscribers export` shows everybody.",
-            )
-        return {**codec.row(values), "lists": [codec.row(one) for one in values["lists"]]}
-
-    def subscribers(
-        self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
-    ) -> Sequence[Mapping[str, Any]]:
-        params = {"status": status, "search": search}
-        found = by_pages(
-            self.rpc, "mailout_subscribers", params, after=after, limit=limit, page=_PART, key="email_norm"
-        )
-        return [codec.row(values) for values in found]
-
-    def subscriber_counts(self) -> Mapping[str, int]:
-        counts: dict[str, int] = self.rpc("mailout_subscriber_counts", {})
-        return {"active": 0, "unsubscribed": 0, "bounced": 0} | counts
-
-    def anybody_on(self, list_key: str) -> bool:
-        return bool(self.rpc("mailout_anybody_on", {"list_key": list_key}))
-
     def audience_size(self, list_key: str | None) -> int:
         return int(self.rpc("mailout_audience_size", {"list_key": list_key}))
 
@@ -87,16 +58,12 @@ class SupabaseSubscribers:
         found = self.rpc("mailout_lacking", {"attribute": attribute, "list_key": list_key})
         return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
 
-    def left_out(self) -> Mapping[str, int]:
-        counts: dict[str, int] = self.rpc("mailout_left_out", {})
-        return counts
-
     def normalise_addresses(self) -> int:
         """A trigger has normalised most of them; what is left needs punycode, which SQL cannot make."""
         done, after = 0, ""
         while page := self.rpc("mailout_unnormalised", {"after": after, "most": 1000}):
             addresses = [{"id": one["id"], "email_norm": _normalised(one["email"])} for one in page]
-            done += self.rpc("mailout_normalise", {"addresses": addresses})
+            done += self.rpc("mailout_normalise_addresses", {"addresses": addresses})
             after = page[-1]["id"]
         return done
 

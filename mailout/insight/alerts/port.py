@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from mailout.base.select import Reads
 from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.delivery.single_mails import SingleMails
 from mailout.outbox.queue.mailout import Mailout
@@ -73,12 +74,8 @@ class Known:
     told_at: float | None = None
 
 
-class Alerts(Protocol):
+class Alerts(Reads, Protocol):
     """Which alerts were sent, so that two workers, or the next minute, do not repeat one."""
-
-    def alert_signs(self, scope: str) -> Signs:
-        """What there is to see besides the mailouts that need a person."""
-        ...
 
     def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
         """These hold, and no others, as was seen then; what is known of each.

@@ -14,11 +14,14 @@ from datetime import tzinfo
 from mailout.base import ids
 from mailout.base.addresses import normalise
 from mailout.base.settings import Settings
+from mailout.insight.alerts import alert_rows
 from mailout.insight.alerts.conditions import alerts
 from mailout.insight.alerts.letter import MOST, letter
 from mailout.insight.alerts.port import Alert, AlertStore, Facts, Known
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING, Transport
 from mailout.outbox.delivery.single_mails import OURS, SingleMail
+from mailout.outbox.queue import queue_rows
 
 log = logging.getLogger("mailout.alerts")
 
@@ -68,12 +71,12 @@ class AlertSender:
 
     def _facts(self) -> Facts:
         scope = self.transport.scope
-        signs = self.store.alert_signs(scope)  # first: its time is before all that is seen
+        signs = alert_rows.alert_signs(self.store, scope)  # first: its time is before all that is seen
         return Facts(
             signs=signs,
-            mailouts=self.store.needing_a_person(),
+            mailouts=queue_rows.needing_a_person(self.store),
             scope=scope,
-            quota_left=self.store.quota(scope),
+            quota_left=outbox_rows.quota(self.store, scope),
             expects_events=self.transport.name == "ses" and bool(self.settings.ses_configuration_set),
         )
 

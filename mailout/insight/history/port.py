@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from mailout.letters.content.port import Kind
-from mailout.outbox.queue.mailout import Mailout, Status
+from mailout.base.select import Reads
+from mailout.outbox.delivery.port import Message, SingleMessage
 
 LISTED = "list:"
 """Before a list's name among the counts of people."""
 EVENTS_COME_FOR = 14 * 86_400.0
 """How long after its end a mailout's counts are kept over time: what comes later is rare."""
+NOTIFICATIONS_COUNTED = 10_000
+"""So many of the latest are in `read_notification_states`."""
+WRITTEN_PAGES = "written_pages"
+"""The name of the note that holds them."""
 REFUSALS_KEPT = 100
 """Kinds of refusals, the latest: strangers choose some of the words."""
 
@@ -60,36 +64,21 @@ class Refusal:
     last_at: float
 
 
-class History(Protocol):
-    def letters(
-        self,
-        *,
-        modes: Sequence[str],
-        statuses: Sequence[Status] = (),
-        kind: Kind | None = None,
-        before: tuple[float, str] | None = None,
-        limit: int = 50,
-    ) -> Sequence[Mailout]:
-        """The newest first, of these modes (`real`, `rehearsal`, `test`) and one kind or all, one page: ask
-        again before the last one's (created_at, id)."""
-        ...
+class MailoutMessage(Message):
+    """A message of a mailout, with what is said of the mailout."""
 
-    def messages_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
-        """What one person got or will get of mailouts, the newest mailout first, with its subject."""
-        ...
+    subject: str
+    is_test: bool
 
-    def single_mails_to(self, email_norm: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
-        """What one person got or will get without a mailout, the newest first, with its subject."""
-        ...
 
-    def notification_states(self, *, rehearsal: bool, latest: int = 10_000) -> Mapping[str, int]:
-        """How many of the latest notifications are in which state; `REQUEUED` have no message yet."""
-        ...
+class NotificationMessage(SingleMessage):
+    """A message of a notification."""
 
-    def latest_notifications(self, *, rehearsal: bool, limit: int = 50) -> Sequence[Mapping[str, Any]]:
-        """Messages of notifications, the last one that was noted first, with subject and `requeues`."""
-        ...
+    requeues: int
+    noted_at: float
 
+
+class History(Reads, Protocol):
     def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
         """(moment, about how many had left by then), at evenly spaced places of the outbox: as quick for a
         million messages as for a hundred."""
@@ -99,47 +88,27 @@ class History(Protocol):
         """Write down how many people there are today, and how each recent mailout stands now."""
         ...
 
-    def people_over_time(self, since: str) -> Sequence[tuple[str, Mapping[str, int]]]:
-        """(day, counts by status and list) from that day on, the oldest first."""
-        ...
-
-    def mailout_over_time(self, mailout_id: str) -> Sequence[tuple[float, Mapping[str, int]]]: ...
     def write_act(self, act: Act) -> None: ...
-    def acts(self, limit: int = 100) -> Sequence[Act]:
-        """The latest first."""
-        ...
-
     def end_login(self, id: str, ends_at: float) -> None:
         """Somebody signed out of the dashboard: until then the session with this id counts no more."""
         ...
 
-    def login_ended(self, id: str) -> bool: ...
     def requeue_dead_letter(self, id: str) -> bool:
         """Back into the inbox, to be read again; False: it is not there, or it is not an SES event."""
         ...
 
 
-class Noticed(Protocol):
+class Noticed(Reads, Protocol):
     """What was noticed on the way: pages in Notion, refused requests, Prefect's runs."""
 
     def keep_written_pages(self, pages: Sequence[WrittenPage]) -> None:
         """These and no others, as of now."""
         ...
 
-    def written_pages(self) -> WrittenPages | None:
-        """None: they were never read."""
-        ...
-
     def keep_refusals(self, counts: Mapping[tuple[str, str], int]) -> None:
         """How many more there were, by (path, why); the latest `REFUSALS_KEPT` kinds stay."""
-        ...
-
-    def refusals(self, limit: int = 50) -> Sequence[Refusal]:
-        """The latest first."""
         ...
 
     def keep_run(self, mailout_id: str, run_id: str) -> None:
         """Which of Prefect's flow runs sends it; the last one is kept."""
         ...
-
-    def run_of(self, mailout_id: str) -> str | None: ...

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from mailout.base.select import Reads
 from mailout.outbox.delivery.pacing import PaceState
 from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.feedback.port import Feedback
@@ -52,14 +53,10 @@ class Vitals:
     pace: PaceState = field(default_factory=PaceState)
 
 
-class Counts(Protocol):
+class Counts(Reads, Protocol):
     """What Prometheus gets. The counts only ever grow, whatever else is cleared away."""
 
     def add_counts(self, counts: Mapping[Sample, float]) -> None: ...
-    def counts(self) -> Mapping[Sample, float]: ...
-    def vitals(self, scope: str) -> Vitals:
-        """How everything stands; `scope`: whose pace."""
-        ...
 
 
 class MetricsStore(Counts, Feedback, Outbox, Queue, Protocol):

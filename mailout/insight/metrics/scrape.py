@@ -8,8 +8,9 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import DURATION, ENDS, VALIDATION_OF, Counter, MetricsStore, Sample
-from mailout.outbox.delivery import error_codes
+from mailout.outbox.delivery import error_codes, outbox_rows
 from mailout.outbox.delivery.states import Column, State
 from mailout.outbox.queue.mailout import DeferReason, Status
 
@@ -47,7 +48,7 @@ class _Families(Collector):
 
 def scrape(store: MetricsStore, *, scope: str, rate: float) -> bytes:
     """`scope`: whose pace and quota; `rate`: what the settings allow, 0 for no limit."""
-    return generate_latest(_Families([*_counted(store.counts()), *_gauges(store, scope, rate)]))
+    return generate_latest(_Families([*_counted(metric_rows.counts(store)), *_gauges(store, scope, rate)]))
 
 
 def _counted(counts: Mapping[Sample, float]) -> Iterator[Metric]:
@@ -75,7 +76,7 @@ def _counter(name: str, label: str, help: str, values: Mapping[str, float]) -> M
 
 
 def _gauges(store: MetricsStore, scope: str, rate: float) -> Iterator[Metric]:
-    now, vitals, quota = store.now(), store.vitals(scope), store.quota(scope)
+    now, vitals, quota = store.now(), metric_rows.vitals(store, scope), outbox_rows.quota(store, scope)
 
     def gauge(name: str, help: str, samples: Mapping[str, float | None], label: str | None = None) -> Metric:
         """By the label's value; what nobody can tell is left out."""
@@ -100,7 +101,7 @@ def _gauges(store: MetricsStore, scope: str, rate: float) -> Iterator[Metric]:
     lag = None if vitals.oldest_event_at is None else max(0.0, now - vitals.oldest_event_at)
     yield gauge("mailout_event_lag_seconds", "The age of the oldest event not applied yet.", {"": lag or 0.0})
     yield gauge("mailout_sender_sessions", "Senders that are alive.", {"": vitals.sessions})
-    begun = store.begun_since(now - MINUTE)
+    begun = outbox_rows.begun_since(store, now - MINUTE)
     yield gauge("mailout_send_rate", "Messages a second, over the last minute.", {"": rate_of(begun, now)})
     allowed = rate * vitals.pace.factor_now(now) if rate else None
     yield gauge("mailout_send_rate_allowed", "What settings and pacer allow; none: no limit.", {"": allowed})

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.insight.page_status.port import PageStore
 from mailout.insight.reporting.phrases import count, first_of, why
-from mailout.insight.reporting.rows import pages
+from mailout.outbox.delivery.outbox_rows import outcomes
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout
 
@@ -28,7 +29,9 @@ FAILED = (State.FAILED, State.VALIDATION_FAILED, State.UNKNOWN)
 def new_failures(store: PageStore, mailout: Mailout, provider: str) -> list[ErrorRecord]:
     """What went wrong and is not among the store's error records yet."""
     found = [*_wait(mailout, provider), *_messages(store, mailout, provider)]
-    known = {_identity(error) for error in store.errors(mailout.id, limit=KNOWN)} if found else set()
+    known = (
+        {_identity(error) for error in error_log.errors(store, mailout.id, limit=KNOWN)} if found else set()
+    )
     return [error for error in found if _identity(error) not in known]
 
 
@@ -81,16 +84,15 @@ def _messages(store: PageStore, mailout: Mailout, provider: str) -> Iterator[Err
 
 
 def _failed(store: PageStore, mailout: Mailout, provider: str) -> Iterator[ErrorRecord]:
-    for page in pages(store, mailout.id, FAILED):
-        for row in page:
-            unknown = row["state"] == State.UNKNOWN
-            yield ErrorRecord(
-                code=UNKNOWN if unknown else row["error_code"] or "NO_CODE",
-                message=NEVER_ANSWERED if unknown else row["error_message"] or "",
-                stage="delivery",
-                provider=provider,
-                mailout=mailout.id,
-                email=row["email"],
-                attempts=row["attempts"],
-                at=row["failed_at"] or 0.0,
-            )
+    for row in outcomes(store, mailout.id, FAILED):
+        unknown = row["state"] == State.UNKNOWN
+        yield ErrorRecord(
+            code=UNKNOWN if unknown else row["error_code"] or "NO_CODE",
+            message=NEVER_ANSWERED if unknown else row["error_message"] or "",
+            stage="delivery",
+            provider=provider,
+            mailout=mailout.id,
+            email=row["email"],
+            attempts=row["attempts"],
+            at=row["failed_at"] or 0.0,
+        )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from mailout.base.error_log import ErrorLog, ErrorRecord
+from mailout.base.select import Reads
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.page_status.state import PageState
 from mailout.outbox.delivery.port import Outbox
@@ -54,23 +55,15 @@ class PageReporter(Protocol):
         ...
 
 
-class DueReports(Protocol):
+class DueReports(Reads, Protocol):
     """What a mailout's page and the errors database do not show yet. It outlives an outage of theirs."""
 
     def ask_report(self, mailout: str) -> None:
         """There is something new to show of it."""
         ...
 
-    def due_reports(self) -> Mapping[str, int]:
-        """Mailouts, and how often they have been asked for: what `report_made` needs."""
-        ...
-
     def report_made(self, mailout: str, asked: int) -> None:
         """Told, as it was asked for then; what was asked for since stays due."""
-        ...
-
-    def unreported_errors(self, since: float, limit: int = 100) -> Mapping[int, ErrorRecord]:
-        """The oldest first, by their number."""
         ...
 
     def errors_reported(self, numbers: Sequence[int]) -> None: ...

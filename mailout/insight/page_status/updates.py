@@ -21,12 +21,14 @@ from mailout.base.errors import (
     SourceUnavailable,
     StoreError,
 )
+from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.failures import grouped, new_failures
 from mailout.insight.page_status.port import PageReporter, PageStore
 from mailout.insight.page_status.state import PageState, PageStatus, page_state
 from mailout.letters.content.document import Problem, problem_line
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.port import mailout_or_none
 
@@ -68,7 +70,7 @@ class PageReports:
             self._report_errors_of(mailout)
             return True
         self._store.ask_report(id)
-        asked = self._store.due_reports().get(id, 0)
+        asked = report_rows.due_reports(self._store).get(id, 0)
         # Read after it was asked for: what is written is at least as new as what is ticked off.
         return self._tell(self._store.mailout(id), asked)
 
@@ -81,14 +83,16 @@ class PageReports:
         """Everything that could not be written before, and how those stand that are being sent."""
         if self.reporter is None:
             return
-        for id, asked in self._store.due_reports().items():
+        for id, asked in report_rows.due_reports(self._store).items():
             self._tell(self._store.mailout(id), asked)
         self.report_errors()
 
     def refresh(self) -> None:
         """Counts and rates of the last weeks' mailouts: deliveries and bounces come in late."""
         since = self._store.now() - RATES_CHANGE_FOR
-        for mailout in self._store.mailouts(statuses=(Status.COMPLETED,), limit=ALL) if self.reporter else ():
+        for mailout in (
+            queue_rows.mailouts(self._store, statuses=(Status.COMPLETED,), limit=ALL) if self.reporter else ()
+        ):
             recent = mailout.completed_at is not None and mailout.completed_at >= since
             leaves_a_trace = not (mailout.is_test or mailout.is_rehearsal)
             if mailout.kind is Kind.NOTION and leaves_a_trace and mailout.metrics and recent:
@@ -120,7 +124,7 @@ class PageReports:
         if reporter is None or not reporter.keeps_errors:
             return
         since = self._store.now() - ERRORS_OF
-        while errors := self._store.unreported_errors(since, ERRORS_AT_ONCE):
+        while errors := report_rows.unreported_errors(self._store, since, ERRORS_AT_ONCE):
             for error, numbers in grouped(errors):
                 if not self._record(reporter, error):
                     return

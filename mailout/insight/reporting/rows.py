@@ -14,15 +14,15 @@ import csv
 import io
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from mailout.base.clock import Clock
 from mailout.base.time_format import iso
 from mailout.insight.reporting.files import parts_directory, replacing
-from mailout.outbox.delivery.port import Outbox
+from mailout.outbox.delivery.outbox_rows import outcomes
+from mailout.outbox.delivery.port import MessageOutcome, Outbox
 from mailout.outbox.delivery.protocol import Claimed, Ledger, Result
 from mailout.outbox.delivery.states import COLUMN_OF, Column, State
 from mailout.outbox.queue.port import QueueStore
@@ -30,21 +30,10 @@ from mailout.outbox.queue.port import QueueStore
 log = logging.getLogger("mailout.reporting")
 
 COLUMNS = ("email", "status", "error_message", "message_id", "sent_at")
-PAGE = 5_000
+CHUNK_CHARACTERS = 64 * 1024
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _FINAL = frozenset({Column.SENT, Column.FAILED, Column.UNKNOWN})
-
-
-def pages(
-    store: Outbox, mailout_id: str, states: Sequence[State] = ()
-) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """All messages of a mailout (in these states) by `seq`. A short page need not be the last: stores may
-    cap pages."""
-    after = 0
-    while page := store.messages(mailout_id, after=after, limit=PAGE, states=states):
-        yield page
-        after = page[-1]["seq"]
 
 
 def write_csv(store: QueueStore, mailout_id: str, path: Path) -> int:
@@ -57,24 +46,25 @@ def write_csv(store: QueueStore, mailout_id: str, path: Path) -> int:
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for page in pages(store, mailout_id):
-            writer.writerows(_line_of(row) for row in page)
-            lines += len(page)
+        for row in outcomes(store, mailout_id):
+            writer.writerow(_line_of(row))
+            lines += 1
     if over:
         _remove_parts(parts_directory(path.parent, mailout_id))
     return lines
 
 
 def csv_lines(store: Outbox, mailout_id: str) -> Iterator[str]:
-    """The same file as text, a page of messages at a time, for whoever waits for it."""
+    """The same file as text, some lines at a time, for whoever waits for it."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for page in pages(store, mailout_id):
-        writer.writerows(_line_of(row) for row in page)
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
+    for row in outcomes(store, mailout_id):
+        writer.writerow(_line_of(row))
+        if text.tell() > CHUNK_CHARACTERS:
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
     yield text.getvalue()
 
 
@@ -126,7 +116,7 @@ def safe(value: str | None) -> str:
     return f"'{value}" if value.lstrip("'").startswith(_FORMULA) else value
 
 
-def _line_of(row: Mapping[str, Any]) -> Sequence[str]:
+def _line_of(row: MessageOutcome) -> Sequence[str]:
     state = State(row["state"])
     sent_at = row["sent_at"] if state is State.SENT else None
     return _line(row["email"], state, row["error_message"], row["ses_message_id"], sent_at)

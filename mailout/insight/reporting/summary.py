@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,9 @@ from mailout.base.redact import redact_text
 from mailout.base.time_format import iso
 from mailout.insight.reporting.phrases import next_steps
 from mailout.insight.reporting.queue_json import mailout_dict
-from mailout.insight.reporting.rows import pages
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.outbox_rows import outcomes
+from mailout.outbox.delivery.port import MessageOutcome
 from mailout.outbox.delivery.states import COLUMN_OF, Column, State
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
@@ -140,8 +141,8 @@ def summarise(
     """
     mailout = store.mailout(mailout_id)
     tally = _Tally()
-    for page in pages(store, mailout_id):
-        tally.add(page)
+    for row in outcomes(store, mailout_id):
+        tally.add(row)
     import polars as pl  # a quarter of a second: only for whoever counts
 
     moments = pl.Series("at", tally.sent_at, dtype=pl.Float64)
@@ -168,33 +169,32 @@ class _Tally:
         self.unknown: list[str] = []
         self.suppressed: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
-        self._first: dict[str, list[Mapping[str, Any]]] = {}
+        self._first: dict[str, list[MessageOutcome]] = {}
 
-    def add(self, page: Sequence[Mapping[str, Any]]) -> None:
-        for row in page:
-            column = COLUMN_OF[State(row["state"])]
-            if column is Column.SENT:
-                self.sent_at.append(row["sent_at"])
-            elif column is Column.FAILED:
-                self._fail(row)
-            elif column is Column.UNKNOWN and len(self.unknown) < FIRST_ADDRESSES:
-                self.unknown.append(row["email"])
-            elif column is Column.SUPPRESSED:
-                self.suppressed[row["error_message"] or "left in the meantime"] += 1
+    def add(self, row: MessageOutcome) -> None:
+        column = COLUMN_OF[State(row["state"])]
+        if column is Column.SENT:
+            self.sent_at.append(row["sent_at"] or 0.0)
+        elif column is Column.FAILED:
+            self._fail(row)
+        elif column is Column.UNKNOWN and len(self.unknown) < FIRST_ADDRESSES:
+            self.unknown.append(row["email"])
+        elif column is Column.SUPPRESSED:
+            self.suppressed[row["error_message"] or "left in the meantime"] += 1
 
-    def _fail(self, row: Mapping[str, Any]) -> None:
+    def _fail(self, row: MessageOutcome) -> None:
         code = row["error_code"] or "NO_CODE"
         self._failed[code] += 1
         first = self._first.setdefault(code, [])
         if len(first) < FIRST_ADDRESSES:
-            first.append({"email": row["email"], "message": row["error_message"]})
+            first.append(row)
 
     def failures(self) -> tuple[FailureGroup, ...]:
         return tuple(
             FailureGroup(
                 code=code,
                 count=count,
-                message=self._first[code][0]["message"] or "",
+                message=self._first[code][0]["error_message"] or "",
                 addresses=tuple(row["email"] for row in self._first[code]),
             )
             for code, count in sorted(self._failed.items(), key=lambda item: (-item[1], item[0]))

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from mailout.base.errors import StoreUnavailable, UsageError
 from mailout.insight.reporting.phrases import count
-from mailout.insight.reporting.rows import pages
+from mailout.insight.retention import archive_rows
 from mailout.insight.retention.port import ArchiveFolder, ArchiveStore, Draft
+from mailout.letters.content import content_rows
+from mailout.outbox.delivery.outbox_rows import message_pages
 from mailout.outbox.queue.mailout import Mailout
 
 log = logging.getLogger("mailout.archive")
@@ -31,7 +33,6 @@ LEAST_DAYS = 30
 LEASE = 600.0
 CHUNK = 25_000
 """How much one transaction deletes, in half a second. Smaller parts write the same index pages more often."""
-EVENTS = 10_000
 CHANGED = "it changed while it was being read; the next run takes it"
 
 
@@ -73,7 +74,7 @@ class Archiving:
         waits = self.waits_for_page()
         ready: list[Mailout] = []
         kept: list[Kept] = []
-        for mailout in self.store.over_before(self.store.now() - days * DAY):
+        for mailout in archive_rows.over_before(self.store, self.store.now() - days * DAY):
             why = why_not(mailout, waits)
             if why is None:
                 ready.append(mailout)
@@ -85,7 +86,7 @@ class Archiving:
         """Archive what is old and over, one mailout after the other; before that, end what was begun."""
         ready, kept = self.plan(days)
         with self.folder.alone():
-            begun = self.store.archives_to_empty()
+            begun = archive_rows.archives_to_empty(self.store)
             for mailout, token in begun:
                 yield self._empty(mailout, token)
             self.folder.clear_up({token for _, token in begun})
@@ -138,26 +139,21 @@ class Archiving:
 
     def _fill(self, draft: Draft, mailout: Mailout, token: str) -> bool:
         """False: it is no longer ours."""
-        transports = self.store.transports(mailout.id)
+        transports = archive_rows.transports(self.store, mailout.id)
         contents = {mailout.content_hash}
-        for page in pages(self.store, mailout.id):
-            draft.add("messages", [{**row, "transport": transports.get(row["session_id"])} for row in page])
+        for page in message_pages(self.store, mailout.id):
+            draft.add(
+                "messages", [{**row, "transport": transports.get(row["session_id"] or "")} for row in page]
+            )
             contents.update(row["content_id"] for row in page)
-            for events in self._events([row["id"] for row in page]):
-                draft.add("events", events)
+            draft.add("events", list(archive_rows.events_of(self.store, [row["id"] for row in page])))
             if not self.store.keep_claim(mailout.id, token, LEASE):
                 return False
         for hash in sorted(filter(None, contents)):
-            content = self.store.content(hash)
+            content = content_rows.content(self.store, hash)
             row = {"hash": hash, "subject": content.subject, "html": content.html, "text": content.text}
             draft.add("contents", [row])
         return True
-
-    def _events(self, message_ids: Sequence[str]) -> Iterator[Sequence[Mapping[str, Any]]]:
-        after = ""
-        while page := self.store.events_of(message_ids, after=after, limit=EVENTS):
-            yield page
-            after = page[-1]["id"]
 
     def _empty(self, mailout: Mailout, token: str) -> Archived | Kept:
         """Delete what the archive holds. Events by their ids: one that came later is not in it, and stays."""
@@ -176,7 +172,6 @@ class Archiving:
                 self.store.delete_archived_events(mailout.id, ids[start : start + CHUNK])
         while self.store.delete_archived_messages(mailout.id, most=CHUNK):
             pass
-        self.store.archive_emptied(mailout.id)
         return Archived(mailout, place, tally.messages, tally.events, tally.size)
 
 

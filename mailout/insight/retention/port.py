@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from mailout.base.select import Reads
 from mailout.letters.content.port import Contents
 from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.delivery.protocol import Ledger
 from mailout.outbox.delivery.states import COLUMN_OF, Column, State
-from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Queue
 
 
@@ -36,12 +36,8 @@ class Tally:
         )
 
 
-class Archives(Protocol):
+class Archives(Reads, Protocol):
     """Old mailouts on their way out. Their rows in the queue stay: that they were sent is never forgotten."""
-
-    def over_before(self, moment: float) -> Sequence[Mailout]:
-        """Ended before then and not archived, the oldest first."""
-        ...
 
     def claim_archive(self, id: str, *, owner: str, token: str, lease: float) -> bool:
         """Ours for so long, as it stands now. False: another's just now, or it is not over.
@@ -52,31 +48,13 @@ class Archives(Protocol):
 
     def keep_claim(self, id: str, token: str, lease: float) -> bool: ...
     def drop_claim(self, id: str, token: str) -> None: ...
-    def transports(self, id: str) -> Mapping[str, str]:
-        """What each of its sessions sent through."""
-        ...
-
-    def events_of(
-        self, message_ids: Sequence[str], *, after: str = "", limit: int = 10_000
-    ) -> Sequence[Mapping[str, Any]]:
-        """By `id`, one page: ask again after the last one's."""
-        ...
-
     def mark_archived(self, id: str, token: str, place: str) -> bool:
         """The archive is complete, and the truth from now on. False: the mailout changed meanwhile."""
         ...
 
-    def archives_to_empty(self) -> Sequence[tuple[Mailout, str]]:
-        """Archived mailouts whose messages have not all left the store, with the token of their archive."""
-        ...
-
     def delete_archived_events(self, id: str, ids: Sequence[str]) -> int: ...
     def delete_archived_messages(self, id: str, *, most: int = 10_000) -> int:
-        """The next part; 0: none is left."""
-        ...
-
-    def archive_emptied(self, id: str) -> None:
-        """Nothing of it is left here but its row in the queue."""
+        """The next part; 0: none is here any more, and nothing of it but its row in the queue."""
         ...
 
     def trim_inbox(self, before: float, *, most: int = 10_000) -> int:

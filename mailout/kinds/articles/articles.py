@@ -7,14 +7,17 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 
 from mailout.base import ids
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import Abort, AbortCode, UsageError
 from mailout.base.settings import Settings
+from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
 from mailout.kinds.articles.variants import Census, Variants, counted, problems
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of
@@ -43,7 +46,7 @@ class ArticleIntake:
 
     def live_slices(self, article_key: str) -> list[Slice]:
         """Those that would be sent now, in the order of the body; there is one at least."""
-        slices = self._store.slices(article_key)
+        slices = article_rows.slices(self._store, article_key)
         found = live(slices, self._store.now())
         if not found:
             why = (
@@ -61,8 +64,8 @@ class ArticleIntake:
         return self._census(article_key, audience, self.live_slices(article_key), keep=lambda content: None)
 
     def read_filter(self, written: Mapping[str, str]) -> AudienceFilter:
-        audience = read_filter(written, self._store.anybody_has)
-        if audience.list_key != GENERAL and not self._store.anybody_on(audience.list_key):
+        audience = read_filter(written, partial(article_rows.anybody_has, self._store))
+        if audience.list_key != GENERAL and not subscriber_rows.anybody_on(self._store, audience.list_key):
             raise FilterError(
                 "list",
                 f"Nobody is on the list {audience.list_key}.",
@@ -117,7 +120,7 @@ class ArticleIntake:
         mailout = mailout_or_none(self._store, self.id_of(order))
         if mailout is None:
             return None
-        batch = self._store.article_batch(mailout.id)
+        batch = article_rows.article_batch(self._store, mailout.id)
         if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
             raise BatchUsed.for_other(batch.article_key, batch.audience)
         return mailout
@@ -135,7 +138,7 @@ class ArticleIntake:
         freezing = self._store.begin_freezing(mailout.id)
         if freezing is None:
             return
-        batch = self._store.article_batch(mailout.id)
+        batch = article_rows.article_batch(self._store, mailout.id)
         audience = read_filter(batch.audience, lambda attribute: True)
         variants = Variants(batch.slices)
         contents: dict[str, str | None] = dict(batch.contents)

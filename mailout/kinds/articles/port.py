@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from mailout.base.select import Reads
 from mailout.insight.page_status.port import PageStore
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.content.port import Contents
@@ -35,6 +36,12 @@ class ArticleBatch:
     census: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
+    def columns(cls) -> Mapping[str, Any]:
+        """What a store reads for it."""
+        json = dict.fromkeys(("audience_filter", "slices", "contents", "census"), dict)
+        return {"article_key": str, "as_of": float, **json}
+
+    @classmethod
     def of(cls, row: Mapping[str, Any]) -> ArticleBatch:
         """As a store has kept it."""
         return cls(
@@ -55,22 +62,17 @@ class Member(NamedTuple):
     ocd_ids: Sequence[str]
 
 
-class Articles(Protocol):
+class Articles(Reads, Protocol):
     """Slices, and the batches that are made of them."""
 
     def import_slices(self, slices: Sequence[Slice]) -> SliceCounts:
         """Each into its place; what has not changed is left alone."""
         ...
 
-    def slices(self, article_key: str | None = None) -> Sequence[Slice]:
-        """Of one article or of all, whatever their status."""
-        ...
-
     def enqueue_article(self, new: NewMailout, batch: ArticleBatch) -> Mailout:
         """Write it down with who asked for it (`campaign_runs`), or find it: then nothing changes."""
         ...
 
-    def article_batch(self, id: str) -> ArticleBatch: ...
     def members(
         self,
         *,
@@ -82,8 +84,6 @@ class Articles(Protocol):
     ) -> Sequence[Member]:
         """Active subscribers on a list with these attributes, by address, one page."""
         ...
-
-    def anybody_has(self, attribute: str) -> bool: ...
 
 
 class IntakeStore(Requests, Contents, Subscribers, PageStore, Articles, Protocol):

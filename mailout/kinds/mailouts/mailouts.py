@@ -31,6 +31,7 @@ from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.variables import as_written
 from mailout.outbox.delivery.protocol import RetryPlan
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.deferrals import needs_a_test
 from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout, Status
 from mailout.outbox.queue.port import mailout_or_none
@@ -192,7 +193,7 @@ class MailoutIntake:
                 mailout.id, content.hash, as_written(content.subject), replace=True
             )
             self._show_findings(reading)
-        tested = self.store.last_test(content_hash=content.hash) is not None
+        tested = queue_rows.last_test(self.store, content_hash=content.hash) is not None
         if mailout.defer_reason is DeferReason.UNTESTED and tested:
             mailout = self.store.resume(mailout.id)
         return mailout
@@ -239,7 +240,7 @@ class MailoutIntake:
     def _id(self, source_mailout: SourceMailout, is_test: bool) -> str:
         if not is_test:
             return ids.mailout_id(source_mailout.ref)
-        return ids.test_run_id(source_mailout.ref, self.store.next_test_run(source_mailout.ref))
+        return ids.test_run_id(source_mailout.ref, queue_rows.next_test_run(self.store, source_mailout.ref))
 
     def source_mailout(self, ref: str) -> SourceMailout:
         return self._source_of(ref).load(ref)

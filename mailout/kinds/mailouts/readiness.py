@@ -13,6 +13,7 @@ from mailout.base.setting_values import is_of_this_machine
 from mailout.base.settings import Settings
 from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.reading import Reading
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import Lacking
 from mailout.letters.content.from_settings import from_email_of
 from mailout.letters.content.variables import required_of, variables_of
@@ -67,12 +68,12 @@ class Readiness:
             return
         self._require_way_out()
         self._store.normalise_addresses()
-        if not self._store.subscriber_counts()["active"]:
+        if not subscriber_rows.subscriber_counts(self._store)["active"]:
             raise UsageError(
                 "There is nobody to send it to: the store has no active subscriber.",
                 remedy="Import some first: mailout subscribers import FILE.csv",
             )
-        if list_key is not None and not self._store.anybody_on(list_key):
+        if list_key is not None and not subscriber_rows.anybody_on(self._store, list_key):
             raise UsageError(
                 f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
                 remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
@@ -84,7 +85,7 @@ class Readiness:
         for attribute in () if is_test else required_of(variables):
             lacking = self._store.lacking(attribute, reading.source.list_key)
             if lacking.people:
-                known = self._store.subscriber(lacking.examples[0])["attributes"]
+                known = subscriber_rows.subscriber(self._store, lacking.examples[0])["attributes"]
                 raise _variable_missing(lacking, tuple(known))
 
     def _require_way_out(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from mailout.base import ids
+from mailout.base import error_log, ids
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import (
     Abort,
@@ -15,9 +15,11 @@ from mailout.base.errors import (
     SourceUnavailable,
     StoreError,
 )
+from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.mailouts import MailoutIntake
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Request, RequestKind, mailout_or_none
 
@@ -67,7 +69,7 @@ def _enqueue_requested(intake: MailoutIntake, request: Request, enqueue: Enqueue
 
 def still_asked(intake: MailoutIntake, request: Request) -> bool:
     """Whether it waits for an answer. An event may be so late that the queue has found the request first."""
-    return request in intake.store.asked(waiting=0)
+    return request in queue_rows.asked(intake.store, waiting=0)
 
 
 def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
@@ -76,7 +78,7 @@ def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> 
     What goes wrong with one is no reason for the queue to stop.
     """
     taken = []
-    for request in intake.store.asked(waiting=EVENT_SECONDS):
+    for request in queue_rows.asked(intake.store, waiting=EVENT_SECONDS):
         try:
             mailout = answer(intake, request, enqueue)
         except StoreError:
@@ -146,7 +148,7 @@ def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mail
 
 def _told_later(intake: MailoutIntake) -> set[str]:
     """A page that does not show yet how it went asks no more, whatever it says."""
-    return {intake.store.mailout(id).ref for id in intake.store.due_reports()}
+    return {intake.store.mailout(id).ref for id in report_rows.due_reports(intake.store)}
 
 
 def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> None:
@@ -155,7 +157,9 @@ def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> No
     try:
         for ref in reporter.done_by_hand(store.now() - RECENT):
             known = mailout_or_none(store, ids.mailout_id(ref))
-            if (known and known.ref == ref) or any(e.code == SET_TO_DONE for e in store.errors(ref)):
+            if (known and known.ref == ref) or any(
+                e.code == SET_TO_DONE for e in error_log.errors(store, ref)
+            ):
                 continue
             reporter.note(ref, DONE_BY_HAND)
             store.record_errors([ErrorRecord(SET_TO_DONE, DONE_BY_HAND, "content", mailout=ref)])

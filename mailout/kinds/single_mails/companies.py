@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from mailout.base.ids import uuid_of
+from mailout.base.select import Reads, View, every, first
 
 PREFIX = "mo_"
 
@@ -58,12 +59,16 @@ class KnownRecipient:
     updated_at: float | None = None
 
 
-class Companies(Protocol):
+COMPANIES = View("read_companies", Company, ("id",))
+TOKENS = View("read_tokens", Token, ("company_id", "id", "token_hash"))
+RECIPIENTS = View("read_recipients", KnownRecipient, ("company_id", "id"))
+
+
+class Companies(Reads, Protocol):
     def add_company(self, id: str) -> Company:
         """The one that is there, or a new one."""
         ...
 
-    def companies(self) -> Sequence[Company]: ...
     def set_company_limits(self, id: str, per_hour: int | None, per_day: int | None) -> Company:
         """None: those for every company. NotFound: there is no such company."""
         ...
@@ -72,11 +77,6 @@ class Companies(Protocol):
         """Makes its company, if it is new."""
         ...
 
-    def token(self, token_hash: str) -> Token | None:
-        """Also a revoked one."""
-        ...
-
-    def tokens(self) -> Sequence[Token]: ...
     def revoke_token(self, id: str) -> bool:
         """False: there is none, or it was revoked before."""
         ...
@@ -85,11 +85,25 @@ class Companies(Protocol):
         """Make or change; whether it is new (one that was deleted counts as new)."""
         ...
 
-    def recipient(self, company: str, external_id: str) -> KnownRecipient | None:
-        """None: there is none, or it was deleted."""
-        ...
-
     def delete_recipient(self, company: str, external_id: str) -> bool: ...
+
+
+def companies(store: Reads) -> Sequence[Company]:
+    return list(every(store, COMPANIES))
+
+
+def token(store: Reads, token_hash: str) -> Token | None:
+    """Also a revoked one."""
+    return first(store, TOKENS, {"token_hash": token_hash})
+
+
+def tokens(store: Reads) -> Sequence[Token]:
+    return list(every(store, TOKENS))
+
+
+def recipient(store: Reads, company: str, external_id: str) -> KnownRecipient | None:
+    """None: there is none, or it was deleted."""
+    return first(store, RECIPIENTS, {"company_id": company, "external_id": external_id})
 
 
 def new_token(company: str, scopes: Sequence[Scope], limit_per_minute: int | None) -> tuple[str, Token]:

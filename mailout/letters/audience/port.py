@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
+
+from mailout.base.select import Reads
 
 PRIORITY: Mapping[str, int] = {"active": 1, "unsubscribed": 2, "bounced": 3}
 """The status of a subscriber: equal or higher wins."""
@@ -75,7 +77,38 @@ class Lacking:
     examples: Sequence[str]  # the first three addresses
 
 
-class Subscribers(Protocol):
+class Subscription(TypedDict):
+    list_key: str
+    unsubscribed_at: float | None
+
+
+class SubscriberColumns(TypedDict):
+    """What the store knows of one subscriber."""
+
+    id: str
+    email: str  # as written
+    email_norm: str
+    status: str
+    bounce_type: str | None
+    bounce_subtype: str | None
+    status_updated_at: float | None
+    from_name: str | None
+    ocd_ids: Sequence[str]
+    attributes: Mapping[str, Any]
+    created_at: float
+    left_at: float | None  # by themselves, having been active
+    complained_at: float | None
+
+
+class Subscriber(SubscriberColumns):
+    lists: Sequence[str]  # those they are on
+
+
+class SubscriberDetails(SubscriberColumns):
+    lists: Sequence[Subscription]  # also those they unsubscribed from
+
+
+class Subscribers(Reads, Protocol):
     """The list, with a status that imports never lower."""
 
     def import_subscribers(
@@ -85,27 +118,8 @@ class Subscribers(Protocol):
         ...
 
     def begin_import(self, record: ImportRecord) -> None: ...
-    def imports(self, *, limit: int = 50) -> Sequence[ImportRecord]:
-        """The newest first."""
-        ...
-
     def undo_import(self, id: str) -> Undone:
         """Takes back whom and what it added. Refused once any of these people was mailed."""
-        ...
-
-    def subscriber(self, email_norm: str) -> Mapping[str, Any]: ...
-    def subscribers(
-        self, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
-    ) -> Sequence[Mapping[str, Any]]:
-        """By `email_norm`, one page: ask again after the last one's.
-
-        `search` is a part of the address or of the name, in any case.
-        """
-        ...
-
-    def subscriber_counts(self) -> Mapping[str, int]: ...
-    def anybody_on(self, list_key: str) -> bool:
-        """Whether a mailout to this list would reach anybody."""
         ...
 
     def audience_size(self, list_key: str | None) -> int:
@@ -118,8 +132,4 @@ class Subscribers(Protocol):
 
     def normalise_addresses(self) -> int:
         """Bring into our form what others wrote straight into the table; how many can now be written to."""
-        ...
-
-    def left_out(self) -> Mapping[str, int]:
-        """How many active ones get no mail because of their address, by reason."""
         ...

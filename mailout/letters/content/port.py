@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from mailout.base.select import Reads
 from mailout.letters.content.document import Document
 from mailout.letters.content.model import Content
 
@@ -33,11 +34,10 @@ class SourceMailout:
     read_media: Callable[[str], bytes]  # by `Media.source`; OSError if it cannot be had
 
 
-class Contents(Protocol):
+class Contents(Reads, Protocol):
     """Rendered contents, kept by their hash."""
 
     def put_content(self, content: Content) -> str: ...
-    def content(self, content_hash: str) -> Content: ...
 
 
 class MediaStore(Protocol):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
+from mailout.base.select import Reads
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.protocol import Attempt, Outcome, Step, StepReply
 from mailout.outbox.delivery.states import State
@@ -60,28 +61,89 @@ class DeadJournal:
     incomplete: str | None = None  # why lines may be missing from it: then only `accepted` counts
 
 
-class Outbox(Protocol):
-    """Messages and the sessions that send them."""
+class Message(TypedDict):
+    """One row of the outbox."""
 
-    def now(self) -> float:
-        """The store's time: the one that slots, leases and limits go by."""
-        ...
+    seq: int
+    id: str
+    campaign_id: str | None
+    company_id: str
+    request_id: str | None
+    recipient_id: str | None
+    email: str
+    from_name: str | None
+    content_id: str | None  # None: the mailout's own
+    variables: Mapping[str, str] | None
+    state: str
+    attempts: int
+    epoch: int
+    session_id: str | None
+    next_attempt_at: float | None
+    ses_message_id: str | None
+    error_code: str | None
+    error_category: str | None
+    error_message: str | None
+    original_code: str | None
+    dedupe_key: str | None
+    created_at: float
+    attempt_at: float | None
+    sent_at: float | None
+    failed_at: float | None
+    unknown_at: float | None
+    duration_ms: int | None
+    charged_hour: str | None
+    charged_day: str | None
+    history: Sequence[Mapping[str, Any]] | None  # what went differently
+    category: str | None
+    reply_to: str | None
+    headers: Mapping[str, str] | None
+    fingerprint: str | None
+    is_rehearsal: bool
+
+
+class SingleMessage(Message):
+    """A message without a mailout."""
+
+    subject: str | None
+
+
+class MessageOutcome(TypedDict):
+    """As much of a message as a report tells."""
+
+    seq: int
+    id: str
+    email: str
+    state: str
+    attempts: int
+    error_code: str | None
+    error_message: str | None
+    ses_message_id: str | None
+    sent_at: float | None
+    failed_at: float | None
+
+
+class MessageEvent(TypedDict):
+    """One transition of a message."""
+
+    type: str
+    created_at: str  # ISO 8601
+    metadata: Mapping[str, Any]
+
+
+class SenderSession(TypedDict):
+    """A sender, as the store knows it."""
+
+    id: str
+    transport: str
+    step_no: int  # the last step it made
+    is_archived: bool  # what it sent is in an archive: the outbox no longer knows it, and need not
+
+
+class Outbox(Reads, Protocol):
+    """Messages and the sessions that send them."""
 
     def open_session(self, mailout_id: str | None, *, worker: str, transport: str, lease: float) -> str: ...
     def step(self, step: Step) -> StepReply: ...
-    def session_step(self, session: str) -> int | None:
-        """The last step a session made; None: the store has never heard of it."""
-        ...
-
-    def session_archived(self, session: str) -> bool:
-        """Whether what it sent lies in an archive: the outbox no longer knows it, and need not."""
-        ...
-
-    def doubts(self, session: str) -> Sequence[Attempt]:
-        """Attempts of a dead session whose end its journal may know."""
-        ...
-
-    def epochs(self, ids: Sequence[str]) -> Mapping[str, int]: ...
     def stop_machine(self, machine: str) -> int:
         """Ask the living sessions of one machine's workers (`machine-<pid>`) to end; how many were asked."""
         ...
@@ -107,39 +169,10 @@ class Outbox(Protocol):
         """Whether a step of this idle session would have something to do: a mail is due, or it must stop."""
         ...
 
-    def message(self, id: str) -> Mapping[str, Any]: ...
-    def message_events(self, id: str) -> Sequence[Mapping[str, Any]]: ...
-    def messages(
-        self,
-        mailout_id: str,
-        *,
-        after: int = 0,
-        limit: int = 1000,
-        states: Sequence[State] = (),
-    ) -> Sequence[Mapping[str, Any]]:
-        """Rows by `seq`, one page: ask again after the last one's `seq`."""
-        ...
-
-    def usage(self, scope: str, kind: str, key: str) -> int: ...
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
         """What the provider had left when it was asked, of how many; None: unlimited."""
-        ...
-
-    def quota(self, scope: str) -> int | None:
-        """The effective quota: what was left then, less what was begun here since."""
-        ...
-
-    def first_day(self, scope: str) -> str | None:
-        """The key of the day on which the first message of an account left; None: none has."""
-        ...
-
-    def begun_since(self, moment: float, *, rehearsal: bool = False) -> Sequence[tuple[float, int]]:
-        """Minutes (their beginnings) in which attempts were begun, and how many: what frees a quota.
-
-        Of real mail, or of rehearsals, which use none of it.
-        """
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from mailout.base.errors import StoreRolledBack
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import DeadJournal, Journals, Outbox
 from mailout.outbox.delivery.protocol import Pace, Result, Step
 from mailout.outbox.delivery.states import State
@@ -33,10 +34,10 @@ def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool 
 
 def _check_known(store: Outbox, journal: DeadJournal) -> None:
     """A store that has forgotten what this machine did was set back: sending on would send twice."""
-    known = store.session_step(journal.session)
+    known = outbox_rows.sender_session(store, journal.session)
     behind = known is None and (bool(journal.called) or journal.closed_at_step is not None)
-    if not behind and journal.called and not store.session_archived(journal.session):
-        epochs = store.epochs([attempt.id for attempt in journal.called])
+    if known is not None and journal.called and not known["is_archived"]:
+        epochs = outbox_rows.epochs(store, [attempt.id for attempt in journal.called])
         behind = any(epochs.get(attempt.id, 0) < attempt.epoch for attempt in journal.called)
     if behind:
         raise StoreRolledBack(
@@ -54,7 +55,7 @@ def _clear(store: Outbox, journal: DeadJournal) -> None:
     why = "its sender died during the call"
     if journal.incomplete is not None:
         why = f"its sender died, and its journal may lack lines: {journal.incomplete}"
-    for attempt in store.doubts(journal.session):
+    for attempt in outbox_rows.open_attempts(store, journal.session):
         if attempt in journal.accepted:
             results.append(Result(attempt, State.SENT, provider_message_id=journal.accepted[attempt]))
         elif journal.incomplete is None and (attempt not in journal.called or attempt in journal.void):

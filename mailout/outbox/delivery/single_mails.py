@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
+from mailout.base.select import Reads
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.states import State
 
@@ -74,19 +75,11 @@ class SingleMailsWaiting:
     has_tokens: bool  # so more may come at any moment
 
 
-class SingleMails(Protocol):
+class SingleMails(Reads, Protocol):
     """Mails without a mailout, in the outbox."""
 
     def accept_single_mails(self, mails: Sequence[SingleMail]) -> Sequence[Acceptance]:
         """All in one commit, each with its own verdict, in order."""
-        ...
-
-    def single_mail(self, company: str, id: str) -> Mapping[str, Any] | None:
-        """A company's own message with its subject; None: there is none, or it is another's."""
-        ...
-
-    def find_messages(self, id: str) -> Sequence[str]:
-        """The messages with this id, from this request, or with this id at SES."""
         ...
 
     def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting: ...

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 
 from mailout.base.errors import StoreError, StoreUnavailable
 from mailout.base.ids import message_id, uuid_of
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.events import NoEvent, Unreadable, parse_event
 from mailout.outbox.feedback.port import (
     Applied,
@@ -52,7 +53,7 @@ class EventQueue(Protocol):
 def ingest(store: Feedback, policy: BouncePolicy, *, batch: int = BATCH) -> Applied:
     """Apply everything that waits."""
     total = Applied()
-    while waiting := store.waiting_events(batch):
+    while waiting := feedback_rows.waiting_events(store, batch):
         total += apply(store, [read(row, policy) for row in waiting])
     return total
 

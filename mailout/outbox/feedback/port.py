@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from mailout.base.error_log import ErrorLog
+from mailout.base.select import Reads
 from mailout.letters.audience.port import Subscribers
 from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.delivery.protocol import Attempt
@@ -200,26 +201,28 @@ class Drift:
 # ── The store ────────────────────────────────────────────────────────────────────────────────────
 
 
-class Feedback(Protocol):
+class DeliveryEvent(TypedDict):
+    """One row of `delivery_events`."""
+
+    id: str
+    message_id: str | None
+    campaign_id: str | None
+    email: str | None
+    event_type: str
+    provider_message_id: str | None
+    detail: Mapping[str, Any]
+    event_at: float
+
+
+class Feedback(Reads, Protocol):
     """What comes back: the inbox of events, what they change, and people who leave."""
 
     def receive_events(self, received: Sequence[Received]) -> int:
         """Into the inbox, in one commit; how many were new. A known id changes nothing."""
         ...
 
-    def waiting_events(self, limit: int) -> Sequence[Waiting]:
-        """Those not applied yet, the oldest first."""
-        ...
-
     def apply_events(self, readings: Sequence[Reading]) -> Applied:
         """One transaction. A row of the inbox that was applied before is passed over."""
-        ...
-
-    def inbox_counts(self) -> InboxCounts: ...
-    def delivery_events(
-        self, *, message_id: str | None = None, email: str | None = None, limit: int = 100
-    ) -> Sequence[Mapping[str, Any]]:
-        """Of one message or one address, the latest first."""
         ...
 
     def change_statuses(self, changes: Mapping[str, StatusChange]) -> int:
@@ -235,10 +238,6 @@ class Feedback(Protocol):
         """
         ...
 
-    def mailed_since(self, email_norm: str, moment: float) -> bool:
-        """Whether mail of a mailout has gone to this address since then; a rehearsal has not."""
-        ...
-
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         """A person takes back their unsubscribe; False: it is not theirs to undo (a complaint, a bounce)."""
         ...
@@ -248,14 +247,6 @@ class Feedback(Protocol):
 
         What stays is a keyed hash of the address, by which an import knows whom not to bring back.
         """
-        ...
-
-    def doubts_open(self) -> Doubts:
-        """UNKNOWN messages of all mailouts, and since when the oldest is."""
-        ...
-
-    def usage_drift(self) -> Sequence[Drift]:
-        """Counters that say less than the messages charged to them: there should be none."""
         ...
 
 

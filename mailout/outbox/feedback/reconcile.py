@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mailout.base.error_log import ErrorRecord
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.port import Doubts, Drift, FeedbackStore
 
 
@@ -23,9 +24,9 @@ def reconcile(
     provider; without an answer the last one holds."""
     reaped = reap()
     refresh_quota()
-    drift = tuple(store.usage_drift())
+    drift = tuple(feedback_rows.usage_drift(store))
     store.record_errors([ErrorRecord("usage_drift", _in_words(d), stage="delivery") for d in drift])
-    return Reconciled(reaped, store.doubts_open(), drift)
+    return Reconciled(reaped, feedback_rows.doubts_open(store), drift)
 
 
 def _in_words(drift: Drift) -> str:

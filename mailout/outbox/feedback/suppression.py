@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from mailout.base.addresses import address_of
+from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.port import SubscriberColumns
 from mailout.outbox.feedback.port import FeedbackStore, StatusChange
 
 
@@ -41,7 +43,7 @@ def pull(store: FeedbackStore, there: SuppressionList) -> tuple[int, int]:
 def to_push(store: FeedbackStore) -> Iterator[tuple[str, Reason]]:
     """Whom the provider should know of: who complained, and whose address is dead."""
     after = ""
-    while page := store.subscribers(after=after, limit=1000):
+    while page := subscriber_rows.subscribers(store, after=after, limit=1000):
         for row in page:
             reason = reason_for(row)
             if reason is not None:
@@ -49,7 +51,7 @@ def to_push(store: FeedbackStore) -> Iterator[tuple[str, Reason]]:
         after = page[-1]["email_norm"]
 
 
-def reason_for(row: Mapping[str, Any]) -> Reason | None:
+def reason_for(row: SubscriberColumns) -> Reason | None:
     if row["complained_at"] is not None:
         return Reason.COMPLAINT
     dead = row["status"] == "bounced" and row["bounce_type"] == "Permanent"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from mailout.base import error_log
 from mailout.base.error_log import ErrorLog
 from mailout.base.errors import UsageError
 from mailout.outbox.delivery.port import Outbox
@@ -18,7 +19,7 @@ class DeadLetterStore(Outbox, ErrorLog, Protocol):
 
 def requeue(store: DeadLetterStore, id: str) -> str:
     """The message waits again, with all its attempts before it; it is no dead letter now. Its mailout."""
-    letter = store.get_dead_letter(id)
+    letter = error_log.dead_letter(store, id)
     if letter["topic"] != SEND:
         raise UsageError(
             f"Dead letter {id} is of the topic {letter['topic']}: it is no message that could be sent.",

@@ -6,8 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mailout.base.settings import Settings
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.options import Ended, RunReport
 from mailout.outbox.queue import limits as rules
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.limits import QUOTA_WINDOW, Defer, Limits
 from mailout.outbox.queue.mailout import DeferReason, Mailout
 from mailout.outbox.queue.port import Queue, QueueStore
@@ -33,7 +35,7 @@ class Deferrals:
         now = self.store.now()
         frees_at = None
         if report.limited == "quota":
-            begun = self.store.begun_since(now - QUOTA_WINDOW)
+            begun = outbox_rows.begun_since(self.store, now - QUOTA_WINDOW)
             frees_at = rules.quota_frees(begun, mailout.ledger.pending, now)
         wait = rules.why_it_ended(
             self.limits,
@@ -49,9 +51,9 @@ class Deferrals:
         if wait := bad_reputation(mailout, settings.max_bounce_rate, settings.max_complaint_rate):
             return wait
         if may_be_a_duplicate(mailout):
-            wait = duplicate(store.same_content(mailout.id, store.now() - TWICE_WITHIN))
+            wait = duplicate(queue_rows.same_content(store, mailout.id, store.now() - TWICE_WITHIN))
         if wait is None and settings.require_test and needs_a_test(mailout):
-            tested_at = store.last_test(content_hash=mailout.content_hash)
+            tested_at = queue_rows.last_test(store, content_hash=mailout.content_hash)
             return Defer(DeferReason.UNTESTED, None) if tested_at is None else None
         return wait
 

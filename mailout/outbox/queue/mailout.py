@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, get_type_hints
 
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Ledger, RetryPlan
@@ -104,6 +104,12 @@ class Mailout(NewMailout):
     acknowledged: Mapping[str, int] = field(default_factory=dict)  # what a person knew on resuming it
 
     @classmethod
+    def columns(cls) -> Mapping[str, Any]:
+        """What a store reads for it."""
+        counts = {one.name: int for one in fields(Ledger)}
+        return {name: hint for name, hint in get_type_hints(cls).items() if name != "ledger"} | counts
+
+    @classmethod
     def of(cls, row: Mapping[str, Any]) -> Mailout:
         """Of a row as a store has read it: moments in seconds, JSON as what it stands for."""
         plain = {one.name: row[one.name] for one in fields(cls) if one.name != "ledger"}
@@ -116,6 +122,26 @@ class Mailout(NewMailout):
             "ledger": Ledger(row["recipients"], *(row[column.value] for column in Column)),
         }
         return cls(**plain | read)
+
+    @property
+    def place(self) -> int:
+        """With `urgency` and `age`: in the order in which they would be sent, then the newest first."""
+        return {Status.PROCESSING: 0, Status.PENDING: 1}.get(self.status, 2)
+
+    @property
+    def urgency(self) -> int:
+        return -self.priority if self.place < 2 else 0
+
+    @property
+    def age(self) -> float:
+        return self.created_at if self.place < 2 else -self.created_at
+
+    def may_start(self, now: float, stale: float) -> bool:
+        """Pending and due, or begun, and nobody was seen for `stale` seconds."""
+        if self.status is Status.PROCESSING:
+            return (self.locked_at or 0.0) < now - stale
+        held = self.defer_reason is not None and (self.deferred_until is None or self.deferred_until > now)
+        return self.status is Status.PENDING and not held and (self.scheduled_at or 0.0) <= now
 
     @property
     def planned_for(self) -> float | None:

@@ -8,9 +8,10 @@ from enum import StrEnum
 from typing import Protocol
 
 from mailout.base.errors import NotFound
+from mailout.base.select import Reads
 from mailout.letters.content.refs import page_id_of
 from mailout.outbox.delivery.port import Outbox
-from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout, Status
+from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Request:
         return self.how is RequestKind.IF_READY
 
 
-class Queue(Protocol):
+class Queue(Reads, Protocol):
     """Mailouts: `campaign_queue`, the single source of truth."""
 
     def enqueue(self, new: NewMailout) -> Mailout:
@@ -76,14 +77,6 @@ class Queue(Protocol):
         ...
 
     def mailout(self, id: str) -> Mailout: ...
-    def mailouts(self, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
-        """In the order in which they would be sent, then the newest first."""
-        ...
-
-    def due_mailouts(self, stale: float) -> Sequence[Mailout]:
-        """What may be started now: pending and due, or processing with nobody seen for `stale` s."""
-        ...
-
     def start(self, id: str, worker: str) -> Mailout:
         """Take it up, if it is due: PROCESSING. One that is not due, or done, comes back as it is."""
         ...
@@ -109,31 +102,13 @@ class Queue(Protocol):
         """COMPLETED, if nothing is pending or in flight; else it comes back as it is."""
         ...
 
-    def same_content(self, id: str, since: float) -> Mailout | None:
-        """The latest real mailout from another page that took the same to the same list, and began first."""
-        ...
-
-    def needing_a_person(self) -> Sequence[Mailout]:
-        """Those that wait for one, and those with messages in doubt (unless cancelled); the oldest first."""
-        ...
-
-    def last_turns(self) -> Mapping[str, float]:
-        """When each company last sent."""
-        ...
-
-    def next_test_run(self, ref: str) -> int: ...
     def pause_all(self, paused: bool) -> None: ...
-    def all_paused(self) -> bool: ...
     def set_content(self, id: str, content_hash: str, subject: str, *, replace: bool = False) -> Mailout:
         """Freeze what is sent. The first one stays: editing the page later changes nothing.
 
         `replace`: another one, as long as it waits and no message of it has been tried. Then it is not frozen
         any more: another content may need to know something else of its readers.
         """
-        ...
-
-    def last_test(self, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
-        """When the latest test of this page or file (or of this content) had gone out to somebody."""
         ...
 
     def freeze_subscribers(
@@ -164,15 +139,11 @@ def mailout_or_none(queue: Queue, id: str) -> Mailout | None:
         return None
 
 
-class Requests(Protocol):
+class Requests(Reads, Protocol):
     """What was asked for from outside: written down first, so that a lost event costs no request."""
 
     def ask(self, request: Request, *, repeat: float) -> bool:
         """Write it down; False: it was asked for less than `repeat` seconds ago."""
-        ...
-
-    def asked(self, waiting: float) -> Sequence[Request]:
-        """Those that nobody has answered for so many seconds, the oldest first."""
         ...
 
     def answered(self, request: Request) -> None:

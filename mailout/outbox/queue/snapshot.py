@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mailout.base.setting_values import SendWindow
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import SLACK
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.forecast import Forecast, ForecastInput, Job, forecast_queue
 from mailout.outbox.queue.limits import QUOTA_WINDOW, Limits, Usage, buckets
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
@@ -73,11 +75,14 @@ class QueueForecast:
 
     def snapshot(self) -> QueueSnapshot:
         store = self.store
-        now, paused = store.now(), store.all_paused()
-        waiting, asked = store.mailouts(statuses=OPEN, limit=MOST_OPEN), store.asked(waiting=0)
+        now, paused = store.now(), queue_rows.all_paused(store)
+        waiting, asked = (
+            queue_rows.mailouts(store, statuses=OPEN, limit=MOST_OPEN),
+            queue_rows.asked(store, waiting=0),
+        )
         if not waiting:
             return QueueSnapshot(now, paused, asked=asked)
-        mailouts = in_turn(waiting, store.last_turns())
+        mailouts = in_turn(waiting, queue_rows.last_turns(store))
         forecasts = {} if paused else self._forecasts(now, mailouts)
         stopped = {m.id: Forecast(None, None, 0, _left(m), m.defer_reason) for m in mailouts}
         return QueueSnapshot(now, paused, mailouts, stopped | forecasts, asked)
@@ -91,21 +96,21 @@ class QueueForecast:
 
     def _forecast_input(self, now: float, mailouts: Sequence[Mailout]) -> ForecastInput:
         store = self.store
-        begun = store.begun_since(now - QUOTA_WINDOW, rehearsal=self.rehearses)
+        begun = outbox_rows.begun_since(store, now - QUOTA_WINDOW, rehearsal=self.rehearses)
         rate = self.rate / SLACK
         for mailout in mailouts:
             if mailout.status is Status.PROCESSING and mailout.started_at is not None:
                 rate = slower(rate, measured(begun, max(mailout.started_at, now - LATELY), now))
-        return ForecastInput(now, rate, self._usage(now), store.first_day(self.scope), begun)
+        return ForecastInput(now, rate, self._usage(now), outbox_rows.first_day(store, self.scope), begun)
 
     def _usage(self, now: float) -> Usage:
         """Everybody's counters: they are never less than a company's own, and have the same limits."""
         used = {
-            bucket.kind: self.store.usage("all", bucket.kind, bucket.key)
+            bucket.kind: outbox_rows.usage(self.store, "all", bucket.kind, bucket.key)
             for bucket in buckets(self.limits, now, rehearsal=self.rehearses)
             if bucket.starts_at <= now < bucket.ends_at
         }
-        return Usage(used["hour"], used["day"], self.store.quota(self.scope))
+        return Usage(used["hour"], used["day"], outbox_rows.quota(self.store, self.scope))
 
 
 def measured(begun: Sequence[tuple[float, int]], since: float, now: float) -> float | None:

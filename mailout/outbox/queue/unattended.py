@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import DeferReason, Mailout, Status
 from mailout.outbox.queue.port import QueueStore
 
@@ -26,12 +27,14 @@ def unattended(
     store: QueueStore, *, lease: float, rehearses: bool, unanswered_for: float
 ) -> Mapping[str, float]:
     """Mailouts that are due, and requests whose event was lost. Cheap where there is nothing."""
-    due = [one for one in store.due_mailouts(lease) if one.is_rehearsal == rehearses]
-    asked = store.asked(waiting=unanswered_for)
-    if not (due or asked) or store.all_paused():
+    due = [one for one in queue_rows.due_mailouts(store, lease) if one.is_rehearsal == rehearses]
+    asked = queue_rows.asked(store, waiting=unanswered_for)
+    if not (due or asked) or queue_rows.all_paused(store):
         return {}
     now = store.now()
-    busy = any(not _is_silent(one, now, lease) for one in store.mailouts(statuses=[Status.PROCESSING]))
+    busy = any(
+        not _is_silent(one, now, lease) for one in queue_rows.mailouts(store, statuses=[Status.PROCESSING])
+    )
     found = {f"request {one.ref} {one.how}": 0.0 for one in asked}
     for one in due:
         found[f"mailout {one.id} {_due_since(one)}"] = _wait_before_start(one, now, busy)
@@ -58,10 +61,10 @@ def slow_or_tested(store: QueueStore, *, rehearses: bool, speed: float, rate: fl
 
     `speed`: attempts that all senders together begin in a second.
     """
-    if store.all_paused():
+    if queue_rows.all_paused(store):
         return {}
     found = {}
-    for one in store.mailouts(statuses=[Status.PENDING, Status.PROCESSING]):
+    for one in queue_rows.mailouts(store, statuses=[Status.PENDING, Status.PROCESSING]):
         if one.is_rehearsal != rehearses:
             continue
         if one.status is Status.PROCESSING and would_help(speed, rate, one.ledger.pending):
@@ -85,5 +88,5 @@ def was_tested(store: QueueStore, mailout: Mailout) -> bool:
     """A test of its page or file has gone out since it was held for want of one."""
     if mailout.status is not Status.PENDING or mailout.defer_reason is not DeferReason.UNTESTED:
         return False
-    tested_at = store.last_test(ref=mailout.ref)
+    tested_at = queue_rows.last_test(store, ref=mailout.ref)
     return tested_at is not None and tested_at > (mailout.locked_at or 0.0)

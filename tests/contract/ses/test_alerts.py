@@ -13,6 +13,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.app.single_mail_run import send_what_waits
 from mailout.base.settings import Settings, load_settings
+from mailout.insight.alerts import alert_rows
 from mailout.insight.alerts.conditions import EVENTS_UNHEARD
 from mailout.insight.alerts.port import Alert, AlertKind
 from mailout.insight.alerts.sender import AlertSender
@@ -108,4 +109,4 @@ def test_silence_after_mail_is_told_and_an_event_ends_it(stub, open_transport, s
     assert [(alert.kind, alert.subject) for alert in told] == [(AlertKind.EVENTS, "No SES events come back")]
     store.receive_events([Received("1", "sns", "{}")])
     alert_sender.send_alerts(told.append)
-    assert store.alert_signs("ses").holding == frozenset()
+    assert alert_rows.alert_signs(store, "ses").holding == frozenset()

@@ -9,6 +9,7 @@ from typing import Any
 
 from mailout.adapters.ses import SesTransport
 from mailout.app import wiring
+from mailout.base import error_log
 from mailout.base.settings import Settings
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Outcome
@@ -78,7 +79,7 @@ def test_a_5xx_of_the_provider_is_retried_after_1_4_and_10_seconds_and_ends_as_a
     engine.deliver(mailout.id)
     assert transport.gaps(UNA) == [1.0, 4.0, 10.0]
     assert stub.accepted()["by_address"] == {CLEO: 1}
-    (letter,) = store.dead_letters()
+    (letter,) = error_log.dead_letters(store)
     assert (letter["topic"], letter["error"]) == ("send", "SES_SERVICE_UNAVAILABLE: try later")
     payload = letter["payload"]
     assert (payload["email"], payload["send_batch_id"], payload["attempts"]) == (UNA, BATCH, 4)
@@ -89,7 +90,7 @@ def test_a_5xx_of_the_provider_is_retried_after_1_4_and_10_seconds_and_ends_as_a
     assert states(store, mailout.id)[UNA] is State.PENDING
     engine.deliver(mailout.id)
     assert stub.accepted()["by_address"] == {CLEO: 1, UNA: 1}
-    assert (store.mailout(mailout.id).outcome, store.dead_letters()) == (MailoutOutcome.SENT, [])
+    assert (store.mailout(mailout.id).outcome, error_log.dead_letters(store)) == (MailoutOutcome.SENT, [])
 
 
 def test_what_ses_answers_is_what_the_producers_row_is_told(

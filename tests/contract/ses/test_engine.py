@@ -13,6 +13,7 @@ from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.base.errors import MailoutError
 from mailout.base.settings import load_settings
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.provider_limits import ASK_EVERY
 from tests.clocks import FakeClock
@@ -65,7 +66,7 @@ def test_the_account_is_asked_again_after_some_minutes(stub, engine_with, clock)
     assert engine.sending.rate() == 14
     clock.sleep(ASK_EVERY)
     assert engine.sending.rate() == 7
-    assert engine.store.quota("ses us-east-1") == 100
+    assert outbox_rows.quota(engine.store, "ses us-east-1") == 100
 
 
 def test_an_account_that_does_not_answer_keeps_its_last_word(stub, engine_with, clock):
@@ -75,7 +76,7 @@ def test_an_account_that_does_not_answer_keeps_its_last_word(stub, engine_with, 
     stub.script({"do": "answer", "operation": "GetAccount", "status": 200, "body": "<html>"})
     clock.sleep(ASK_EVERY)
     assert engine.sending.rate() == 14
-    assert engine.store.quota("ses us-east-1") == 200
+    assert outbox_rows.quota(engine.store, "ses us-east-1") == 200
 
 
 @pytest.mark.parametrize("busy", [1, 2])

@@ -15,6 +15,7 @@ from mailout.app.single_mail_run import send_what_waits
 from mailout.base.ids import transactional_id
 from mailout.base.settings import load_settings
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, mark
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.single_mails import Category, SingleMail
 from tests.clocks import FakeClock
 from tests.contract.ses.conftest import Open
@@ -59,9 +60,9 @@ def test_it_leaves_as_it_was_handed_in(engine: Engine, stub: SesStub) -> None:
     assert (message["subject"], message["text"].strip()) == ("Your receipt", "Thank you, {{ name }}")
     assert message["headers"]["X-Order"] == "7"
     assert "List-Unsubscribe" not in message["headers"]
-    row = engine.store.message(id)
+    row = outbox_rows.message(engine.store, id)
     assert row["state"] == "SENT"
-    assert engine.store.find_messages(row["ses_message_id"]) == [id]
+    assert outbox_rows.find_messages(engine.store, row["ses_message_id"]) == [id]
 
 
 @pytest.mark.parametrize("n", [14, 20])

@@ -13,6 +13,7 @@ import httpx
 
 from cli.prefect_auth import FILE
 from cli.processes.prefect_api import UP_LOCK, show_running
+from mailout.outbox.queue import queue_rows
 from tests.e2e.conftest import Commands
 from tests.ports import free_port
 from tests.prefect_server import PATIENCE, PrefectServer, answers, running, wait_for
@@ -78,7 +79,7 @@ def test_a_post_becomes_a_letter(mailout: Commands, deployed: PrefectServer) -> 
     assert run["name"] == "Hello (rehearsal)"
     assert Counter(mail.name.split("--")[0] for mail in mailout.mails()) == Counter(PEOPLE)
     store = mailout.store()
-    assert store.asked(waiting=0) == []
+    assert queue_rows.asked(store, waiting=0) == []
     store.close()
 
 

@@ -22,6 +22,7 @@ from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import MailoutOutcome, Status
 from tests.chaos.senders import nobody_twice_and_nobody_lost
 from tests.contract.postgres import empty
@@ -161,7 +162,7 @@ def test_machines_that_die_cost_nobody_his_letter(place: Place) -> None:
         first.kill(*dead)
     with closing(first.machine.store()) as store:
         assert store.mailout(LETTER).status is Status.PROCESSING  # nobody could say that it had ended
-        wait_for(lambda: store.due_mailouts(LOCK), "its lock runs out")
+        wait_for(lambda: queue_rows.due_mailouts(store, LOCK), "its lock runs out")
     with place.worker("second", LOCK) as second, place.worker("third", LOCK) as third:
         place.run("run_queue")
         heir = sender_joins(place, dead)

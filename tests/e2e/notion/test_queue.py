@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from mailout.app.engine import Engine
-from mailout.base import ids
+from mailout.base import error_log, ids
+from mailout.insight.page_status import report_rows
 from mailout.kinds.mailouts.requests import enqueue_ready
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import MailoutOutcome, Status
 from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails
 from tests.stubs.notion_pages import id_of, p, words
@@ -21,7 +23,7 @@ REAL = ids.mailout_id(PAGE)
 def run_queue(engine: Engine) -> None:
     """What the flow does every minute."""
     enqueue_ready(engine.intake)
-    for mailout in engine.store.due_mailouts(stale=60):
+    for mailout in queue_rows.due_mailouts(engine.store, stale=60):
         engine.deliver(mailout.id)
 
 
@@ -238,7 +240,7 @@ def test_without_an_errors_database_errors_stay_in_the_store(engine_with: Build,
     engine = engine_with(NOTION_DB_ERRORS="")
     run_queue(engine)
     assert notion.errors() == []
-    assert [error.code for error in engine.store.errors(PAGE)] == ["subject_required"]
+    assert [error.code for error in error_log.errors(engine.store, PAGE)] == ["subject_required"]
 
 
 def test_a_process_that_dies_after_the_last_mail_leaves_no_page_in_sending(
@@ -306,7 +308,7 @@ def test_a_page_that_was_thrown_away_is_not_told_for_ever(engine: Engine, notion
     notion.stub.load(workspace(pages={}, blocks={}))
     run_queue(engine)
     assert len(mails(engine)) == 3
-    assert engine.store.due_reports() == {}
+    assert report_rows.due_reports(engine.store) == {}
 
 
 def test_a_page_set_to_done_by_hand_is_told_once_how_to_send_it(engine: Engine, notion: Notion) -> None:

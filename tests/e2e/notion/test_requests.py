@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mailout.app.engine import Engine
+from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SettingsError, SourceUnavailable
+from mailout.insight.page_status import report_rows
 from mailout.kinds.mailouts.requests import answer
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request, RequestKind
 from tests.e2e.notion.conftest import PAGE, Build, Notion
 from tests.stubs.notion_pages import id_of
@@ -23,7 +26,7 @@ def ask(engine: Engine) -> bool:
 
 
 def waits(engine: Engine) -> bool:
-    return READY in engine.store.asked(waiting=0)
+    return READY in queue_rows.asked(engine.store, waiting=0)
 
 
 @pytest.mark.parametrize("database", [{}, {"NOTION_DB_MAILOUTS": ""}])
@@ -80,7 +83,7 @@ def test_without_notion_the_request_says_what_is_missing(engine_with: Build) -> 
     engine = engine_with(NOTION_TOKEN="")
     with pytest.raises(SettingsError, match="NOTION_TOKEN"):
         ask(engine)
-    assert [error.code for error in engine.store.errors()] == ["cannot_be_sent"]
+    assert [error.code for error in error_log.errors(engine.store)] == ["cannot_be_sent"]
 
 
 # ── The errors database ──
@@ -102,7 +105,7 @@ def test_a_markdown_file_is_no_relation_and_holds_nothing_back(engine: Engine, n
     assert told[1]["mailout"] == {"relation": [{"id": PAGE}]}
     titles = [one["title"]["title"][0]["text"]["content"] for one in told]
     assert titles == ["cannot_be_sent: letters/gone.md", "empty_body: Hello"]
-    assert not engine.store.unreported_errors(0.0)
+    assert not report_rows.unreported_errors(engine.store, 0.0)
 
 
 def test_a_record_that_notion_refuses_holds_back_no_other(engine: Engine, notion: Notion) -> None:
@@ -111,4 +114,4 @@ def test_a_record_that_notion_refuses_holds_back_no_other(engine: Engine, notion
     notion.stub.script({"path": "/v1/pages", "status": 400, "body": said, "times": 1})
     engine.pages.report_errors()
     assert [error["code"] for error in notion.errors()][-1] == "plain"
-    assert not engine.store.unreported_errors(0.0)
+    assert not report_rows.unreported_errors(engine.store, 0.0)

@@ -12,6 +12,7 @@ import pytest
 
 from mailout.app import wiring
 from mailout.base.settings import load_settings
+from mailout.insight.page_status import report_rows
 from mailout.kinds.mailouts.requests import enqueue_ready
 from tests.e2e.conftest import Commands
 from tests.e2e.notion.conftest import PAGE, Notion
@@ -155,10 +156,10 @@ def test_notion_away_at_the_end_fails_nothing_and_is_told_later(commands: Comman
     assert "will be updated later" in ended.err
     notion.stub.script()
     engine = wiring.build(load_settings(env=commands.settings))
-    assert set(engine.store.due_reports()) == {ended.data["id"]}
+    assert set(report_rows.due_reports(engine.store)) == {ended.data["id"]}
     assert enqueue_ready(engine.intake) == []
     assert notion.written()[-1] == {"status": "Draft"}
-    assert engine.store.due_reports() == {}
+    assert report_rows.due_reports(engine.store) == {}
     engine.store.close()
     engine.pages.reporter.close()  # type: ignore[attr-defined]
 

@@ -15,6 +15,7 @@ from mailout.app.single_mail_run import HANDOVER_SECONDS, SingleMailRun, send_wh
 from mailout.base.ids import transactional_id
 from mailout.base.settings import load_settings
 from mailout.letters.content.model import Content, mark
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.single_mails import Category, SingleMail
 from mailout.outbox.delivery.states import State
 from tests.clocks import FakeClock
@@ -84,7 +85,7 @@ def test_it_sends_what_is_there_and_what_comes(engine: Engine, clock: Busy) -> N
     assert run.run(120.0)
     assert run.ended == {State.SENT: 2}
     assert [round(moment - begun) for moment in asked] == [120 - HANDOVER_SECONDS]
-    row = engine.store.message(came[0])
+    row = outbox_rows.message(engine.store, came[0])
     assert row["attempt_at"] - row["created_at"] <= 0.5
     (first,) = [mail for mail in mails(engine) if mail["X-Order"]]
     assert first["Reply-To"] == "<help@example.org>"
@@ -133,9 +134,9 @@ def test_what_waits_leaves_with_the_queue_if_nobody_else_is_there(engine: Engine
     id = hand_in(engine, "a")
     hand_in(engine, "later", send_at=engine.clock.now() + 3600)
     send_what_waits(engine.sending)
-    assert engine.store.message(id)["state"] == State.SENT
+    assert outbox_rows.message(engine.store, id)["state"] == State.SENT
     assert len(mails(engine)) == 1
     Sender(engine.store, None, lease=1000.0)
     id = hand_in(engine, "b")
     send_what_waits(engine.sending)
-    assert engine.store.message(id)["state"] == State.PENDING  # somebody is there
+    assert outbox_rows.message(engine.store, id)["state"] == State.PENDING  # somebody is there

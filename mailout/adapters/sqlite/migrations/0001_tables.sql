@@ -17,7 +17,14 @@ CREATE TABLE subscribers (
     from_name         TEXT,
     ocd_ids           TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(ocd_ids) AND json_type(ocd_ids) = 'array'),
     attributes        TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(attributes) AND json_type(attributes) = 'object'),
-    created_at        REAL NOT NULL
+    created_at        REAL NOT NULL,
+    -- Why somebody is `unsubscribed`, since only their own act may be undone: when they left by themselves, having been
+    -- active; and when they complained, which stays on record for good.
+    left_at           REAL,
+    complained_at     REAL,
+    -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
+    hard_status       TEXT CHECK (hard_status IN ('active', 'unsubscribed')),
+    hard_status_at    REAL
 );
 
 CREATE TABLE subscriptions (
@@ -28,17 +35,25 @@ CREATE TABLE subscriptions (
 ) WITHOUT ROWID;
 
 CREATE TABLE recipients (
-    company_id TEXT NOT NULL,
-    id         TEXT NOT NULL,
-    email      TEXT NOT NULL,
-    deleted_at REAL,
+    company_id  TEXT NOT NULL,
+    id          TEXT NOT NULL,
+    email       TEXT NOT NULL,
+    deleted_at  REAL,
+    external_id TEXT,  -- the company's own name for them
+    name        TEXT,
+    created_at  REAL,
+    updated_at  REAL,
     PRIMARY KEY (company_id, id)
 ) WITHOUT ROWID;
 
 CREATE TABLE api_tokens (
-    token_hash TEXT PRIMARY KEY,
-    company_id TEXT NOT NULL,
-    created_at REAL NOT NULL
+    token_hash       TEXT PRIMARY KEY,
+    company_id       TEXT NOT NULL,
+    created_at       REAL NOT NULL,
+    id               TEXT,  -- the token's beginning
+    scopes           TEXT NOT NULL DEFAULT 'send,read',
+    limit_per_minute INTEGER,
+    revoked_at       REAL
 ) WITHOUT ROWID;
 
 CREATE TABLE contents (
@@ -87,9 +102,20 @@ CREATE TABLE campaign_queue (
     frozen_at         REAL,
     started_at        REAL,
     completed_at      REAL,
+    -- Pauses after transient errors grow while nothing is sent between them.
+    transient_pauses  INTEGER NOT NULL DEFAULT 0,
+    transient_sent    INTEGER NOT NULL DEFAULT 0,
+    -- What a person knew of on letting it go on: it is no reason to hold it again.
+    acknowledged      TEXT NOT NULL DEFAULT '{}',
+    -- A mailout that is over may lie in an archive: its messages and events are there then, its row stays here.
+    archived_at       REAL,
+    archived_to       TEXT,
+    -- How its messages are tried again; NULL: as the process that sends it is set up.
+    retry_plan        TEXT,
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
-    CHECK (status <> 'COMPLETED' OR pending + in_flight = 0)
+    CHECK (status <> 'COMPLETED' OR pending + in_flight = 0),
+    CHECK (archived_at IS NULL OR (status IN ('COMPLETED', 'CANCELLED') AND pending + in_flight + unknown = 0))
 );
 CREATE INDEX campaign_queue_open ON campaign_queue (status, created_at)
     WHERE status IN ('PENDING', 'PROCESSING');
@@ -140,7 +166,11 @@ CREATE TABLE email_outbox (
     charged_hour    TEXT,
     charged_day     TEXT,
     history         TEXT,
-    category        TEXT  -- without a mailout: 'transactional' goes to who unsubscribed, too; all else does not
+    category        TEXT,  -- without a mailout: 'transactional' goes to who unsubscribed, too; all else does not
+    reply_to        TEXT,
+    headers         TEXT,
+    fingerprint     TEXT,  -- the same idempotency key must mean the same mail
+    is_rehearsal    INTEGER NOT NULL DEFAULT 0  -- without a mailout: for the folder
 );
 CREATE INDEX email_outbox_due ON email_outbox (campaign_id, seq)
     WHERE state IN ('PENDING', 'RETRY_SCHEDULED');
@@ -167,7 +197,9 @@ CREATE TABLE pace (
     scope     TEXT PRIMARY KEY,
     next_at   REAL NOT NULL,
     factor    REAL NOT NULL DEFAULT 1,
-    factor_at REAL NOT NULL DEFAULT 0
+    factor_at REAL NOT NULL DEFAULT 0,
+    -- When an account's warm-up began.
+    first_day TEXT
 ) WITHOUT ROWID;
 
 CREATE TABLE usage (
@@ -181,7 +213,9 @@ CREATE TABLE usage (
 CREATE TABLE provider_quota (
     scope     TEXT PRIMARY KEY,
     available INTEGER,  -- NULL: unlimited
-    asked_at  REAL NOT NULL
+    asked_at  REAL NOT NULL,
+    -- What the provider allows in 24 hours; NULL: no limit, or never told.
+    most      INTEGER
 ) WITHOUT ROWID;
 
 CREATE TABLE switches (
@@ -190,15 +224,17 @@ CREATE TABLE switches (
 ) WITHOUT ROWID;
 
 CREATE TABLE error_records (
-    id       INTEGER PRIMARY KEY,
-    at       REAL NOT NULL,
-    mailout  TEXT,
-    stage    TEXT NOT NULL,
-    provider TEXT,
-    email    TEXT,
-    code     TEXT NOT NULL,
-    message  TEXT NOT NULL,
-    attempts INTEGER
+    id          INTEGER PRIMARY KEY,
+    at          REAL NOT NULL,
+    mailout     TEXT,
+    stage       TEXT NOT NULL,
+    provider    TEXT,
+    email       TEXT,
+    code        TEXT NOT NULL,
+    message     TEXT NOT NULL,
+    attempts    INTEGER,
+    -- When an error came into the errors database; NULL: not yet.
+    reported_at REAL
 );
 CREATE INDEX error_records_mailout ON error_records (mailout);
 
@@ -242,18 +278,242 @@ CREATE TABLE campaign_runs (
     started_at    REAL NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE content_slices (
-    id           TEXT PRIMARY KEY,
-    article_key  TEXT NOT NULL,
-    scope_ocd_id TEXT,
-    is_headline  INTEGER NOT NULL DEFAULT 0,
-    title        TEXT,
-    dek          TEXT,
-    body_md      TEXT NOT NULL DEFAULT '',
-    section_order INTEGER NOT NULL DEFAULT 0,
-    sort_index   INTEGER NOT NULL DEFAULT 0,
-    published    INTEGER NOT NULL DEFAULT 0,
-    starts_at    REAL,
-    ends_at      REAL
+CREATE INDEX delivery_events_email ON delivery_events (email);
+
+-- Who was forgotten: HMAC-SHA256 of the address, with a key that only this store has. Nobody can read an
+-- address from it, nor try out addresses without the key.
+CREATE TABLE forgotten (
+    hash TEXT PRIMARY KEY
 ) WITHOUT ROWID;
-CREATE INDEX content_slices_article ON content_slices (article_key);
+CREATE TABLE store_secrets (
+    name  TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+) WITHOUT ROWID;
+INSERT INTO store_secrets VALUES ('forgotten', randomblob(32));
+
+-- What a mailout's page has yet to be told: `told` runs after `asked`.
+CREATE TABLE page_reports (
+    mailout TEXT PRIMARY KEY,
+    asked   INTEGER NOT NULL DEFAULT 1,
+    told    INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+CREATE INDEX error_records_unreported ON error_records (at) WHERE reported_at IS NULL;
+
+CREATE INDEX campaign_queue_content ON campaign_queue (content_hash) WHERE content_hash IS NOT NULL;
+
+-- What was asked for over HTTP. A row stays: the same request within a minute meets it.
+CREATE TABLE requests (
+    ref         TEXT NOT NULL,
+    how         TEXT NOT NULL,
+    asked_at    REAL NOT NULL,
+    answered_at REAL,
+    PRIMARY KEY (ref, how)
+) WITHOUT ROWID;
+
+-- What a person is told of. A row stays when it has ended: should it come back, it is told again.
+CREATE TABLE alerts (
+    key      TEXT PRIMARY KEY,
+    since_at REAL NOT NULL,
+    ended_at REAL,                        -- NULL: it lasts
+    tries    INTEGER NOT NULL DEFAULT 0,  -- to tell it, ever
+    failed   INTEGER NOT NULL DEFAULT 0,  -- since it was last told
+    tried_at REAL,
+    told_at  REAL
+) WITHOUT ROWID;
+
+-- When the last event came, of millions.
+CREATE INDEX events_inbox_received ON events_inbox (received_at);
+
+-- What Prometheus is told, as samples: they only grow, whatever is cleared away elsewhere.
+CREATE TABLE counters (
+    name   TEXT NOT NULL,
+    labels TEXT NOT NULL,  -- as they stand between the braces
+    value  REAL NOT NULL,
+    PRIMARY KEY (name, labels)
+) WITHOUT ROWID;
+
+-- What the row tells is all that is left to tell: it neither changes nor goes, whoever writes.
+CREATE TRIGGER campaign_queue_archived_is_final BEFORE UPDATE ON campaign_queue
+WHEN OLD.archived_at IS NOT NULL
+    AND (NEW.id, NEW.archived_at, NEW.status, NEW.outcome, NEW.metrics, NEW.recipients, NEW.sent, NEW.failed,
+         NEW.suppressed)
+     IS NOT (OLD.id, OLD.archived_at, OLD.status, OLD.outcome, OLD.metrics, OLD.recipients, OLD.sent, OLD.failed,
+         OLD.suppressed)
+BEGIN
+    SELECT RAISE(ABORT, 'transition refused: an archived mailout does not change any more');
+END;
+CREATE TRIGGER campaign_queue_archived_stays BEFORE DELETE ON campaign_queue
+WHEN OLD.archived_at IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'transition refused: an archived mailout stays known');
+END;
+
+-- Who is archiving what; the row goes when the mailout's messages have left the store.
+CREATE TABLE archivings (
+    mailout   TEXT PRIMARY KEY REFERENCES campaign_queue (id),
+    owner     TEXT NOT NULL,
+    token     TEXT NOT NULL,
+    until     REAL NOT NULL,
+    as_it_was TEXT NOT NULL  -- the mailout's row when it was claimed: one that changed is not archived
+) WITHOUT ROWID;
+
+-- Mails that programs hand in one at a time: who may, to whom, and what such a message has besides.
+CREATE TABLE companies (
+    id             TEXT PRIMARY KEY,
+    limit_per_hour INTEGER,  -- NULL: as for every company
+    limit_per_day  INTEGER,
+    created_at     REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX recipients_external ON recipients (company_id, external_id);
+
+CREATE INDEX email_outbox_single_due ON email_outbox (company_id, coalesce(next_attempt_at, 0), seq)
+    WHERE campaign_id IS NULL AND state IN ('PENDING', 'RETRY_SCHEDULED');
+CREATE INDEX email_outbox_request ON email_outbox (request_id) WHERE request_id IS NOT NULL;
+
+-- When a company's single mails last had a turn.
+CREATE TABLE single_turns (
+    company_id TEXT PRIMARY KEY,
+    last_at    REAL NOT NULL
+) WITHOUT ROWID;
+
+-- Articles that are put together for each recipient from slices.
+
+CREATE TABLE content_slices (
+    id             TEXT PRIMARY KEY,
+    article_key    TEXT NOT NULL,
+    section_order  INTEGER NOT NULL CHECK (section_order >= 1),
+    is_headline    INTEGER NOT NULL DEFAULT 0,
+    title          TEXT,
+    dek            TEXT,
+    body_md        TEXT NOT NULL DEFAULT '',
+    link_url       TEXT,
+    scope_ocd_id   TEXT,  -- NULL: everywhere
+    tags           TEXT NOT NULL DEFAULT '[]',
+    publish_status TEXT NOT NULL DEFAULT 'draft' CHECK (publish_status IN ('draft', 'published', 'archived')),
+    publish_at     REAL,
+    expires_at     REAL,
+    sort_index     INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX content_slices_place
+    ON content_slices (article_key, section_order, coalesce(scope_ocd_id, ''), sort_index);
+
+-- What a batch was asked to send: the slices as they were then, so that editing them changes nothing any more.
+CREATE TABLE article_batches (
+    mailout         TEXT PRIMARY KEY,
+    article_key     TEXT NOT NULL,
+    audience_filter TEXT NOT NULL,
+    as_of           REAL NOT NULL,
+    slices          TEXT NOT NULL,
+    contents        TEXT NOT NULL,  -- the hash of each variant that the census has seen
+    census          TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- A rehearsal of a batch does not use it up.
+CREATE UNIQUE INDEX campaign_queue_batch ON campaign_queue (campaign_tag, send_batch_id) WHERE NOT is_rehearsal;
+CREATE UNIQUE INDEX campaign_runs_batch ON campaign_runs (campaign_tag, send_batch_id);
+
+-- A message that failed for good is a dead letter, under its own id, if its mailout says so; whoever tries it again
+-- takes it out. Triggers: whichever way a message fails, both are one commit.
+CREATE TRIGGER email_outbox_dead_letter AFTER UPDATE OF state ON email_outbox
+WHEN NEW.state IN ('FAILED', 'VALIDATION_FAILED') AND OLD.state <> NEW.state AND NEW.campaign_id IS NOT NULL
+BEGIN
+    INSERT INTO dead_letters (id, topic, payload, error, created_at)
+    SELECT NEW.id, 'send',
+           json_object('mailout', q.id, 'message', NEW.id, 'email', NEW.email,
+                       'variant', coalesce(NEW.content_id, q.content_hash), 'campaign_tag', q.campaign_tag,
+                       'send_batch_id', q.send_batch_id, 'attempts', NEW.attempts,
+                       'error_code', NEW.error_code),
+           coalesce(NEW.error_code, 'FAILED') || coalesce(': ' || NEW.error_message, ''), NEW.failed_at
+    FROM campaign_queue q
+    WHERE q.id = NEW.campaign_id AND q.retry_plan ->> '$.dead_letters'
+    ON CONFLICT (id) DO UPDATE SET payload = excluded.payload, error = excluded.error,
+                                   created_at = excluded.created_at;
+END;
+CREATE TRIGGER email_outbox_requeued AFTER UPDATE OF state ON email_outbox
+WHEN OLD.state = 'FAILED' AND NEW.state <> 'FAILED'
+BEGIN
+    DELETE FROM dead_letters WHERE id = NEW.id AND topic = 'send';
+END;
+
+-- Beside the outbox: which message belongs to a row of a producer's queue, and what that row was told.
+CREATE TABLE notifications (
+    key        TEXT PRIMARY KEY,  -- of (source, dedupe_key, subscription, row)
+    message_id TEXT,              -- NULL: requeued, and not in the outbox yet
+    requeues   INTEGER NOT NULL DEFAULT 0,
+    told_epoch INTEGER NOT NULL DEFAULT -1,  -- the last attempt whose result the producer's row holds
+    ended      INTEGER NOT NULL DEFAULT 0,   -- and that row was told its end
+    noted_at   REAL NOT NULL
+) WITHOUT ROWID;
+
+-- What the dashboard looks back on.
+CREATE INDEX campaign_queue_created ON campaign_queue (created_at, id);
+CREATE INDEX email_outbox_single_to ON email_outbox (email, seq) WHERE campaign_id IS NULL;
+CREATE INDEX notifications_noted ON notifications (noted_at);
+CREATE INDEX subscribers_gone ON subscribers (email_norm) WHERE status <> 'active';
+
+CREATE TABLE people_counts (
+    day    TEXT PRIMARY KEY,
+    counts TEXT NOT NULL  -- by status, and by list (`list:…`)
+) WITHOUT ROWID;
+
+CREATE TABLE mailout_counts (
+    campaign_id TEXT NOT NULL,
+    at          REAL NOT NULL,
+    counts      TEXT NOT NULL,
+    PRIMARY KEY (campaign_id, at)
+) WITHOUT ROWID;
+
+CREATE TABLE dashboard_acts (
+    id    INTEGER PRIMARY KEY,
+    at    REAL NOT NULL,
+    who   TEXT NOT NULL,
+    what  TEXT NOT NULL,
+    about TEXT NOT NULL DEFAULT ''
+);
+
+CREATE TABLE ended_logins (
+    id      TEXT PRIMARY KEY,  -- a hash of the cookie's text
+    ends_at REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE dashboard_notes (
+    name  TEXT PRIMARY KEY,
+    at    REAL NOT NULL,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE refused_requests (
+    path     TEXT NOT NULL,
+    why      TEXT NOT NULL,
+    n        INTEGER NOT NULL,
+    first_at REAL NOT NULL,
+    last_at  REAL NOT NULL,
+    PRIMARY KEY (path, why)
+) WITHOUT ROWID;
+
+CREATE TABLE mailout_runs (
+    campaign_id TEXT PRIMARY KEY,
+    run_id      TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- What each import decided and did; and what it added and nobody else has spoken for since, so that it can be undone.
+CREATE TABLE imports (
+    id        TEXT PRIMARY KEY,
+    at        REAL NOT NULL,
+    by        TEXT NOT NULL,
+    file      TEXT NOT NULL,
+    decisions TEXT NOT NULL,
+    counts    TEXT NOT NULL,
+    undone_at REAL
+);
+CREATE INDEX imports_at ON imports (at);
+
+CREATE TABLE import_people (
+    email     TEXT NOT NULL,  -- normalised
+    list_key  TEXT NOT NULL,  -- '': the person, else a place on this list
+    import_id TEXT NOT NULL REFERENCES imports (id),
+    PRIMARY KEY (email, list_key)
+) WITHOUT ROWID;
+CREATE INDEX import_people_import ON import_people (import_id);

@@ -84,7 +84,7 @@ SELECT o.id, o.email, q.campaign_tag, q.send_batch_id, o.ses_message_id AS provi
        strftime('%Y-%m-%dT%H:%M:%fZ', o.sent_at, 'unixepoch') AS sent_at
 FROM email_outbox o
 JOIN campaign_queue q ON q.id = o.campaign_id
-WHERE o.state = 'SENT' AND q.campaign_tag IS NOT NULL;
+WHERE o.state = 'SENT' AND q.campaign_tag IS NOT NULL AND NOT q.is_rehearsal;
 
 -- seeds 000 and 001: one line for each message that was tried to the end.
 CREATE VIEW send_logs AS

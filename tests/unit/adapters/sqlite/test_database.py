@@ -15,6 +15,8 @@ import pytest
 from mailout.adapters.sqlite import SqliteStore, database
 from mailout.base.errors import HomeUnwritable, StoreMismatch, StoreUnavailable
 from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.queue import queue_rows
 from tests.clocks import FakeClock
 
 ROOT = Path(__file__).parents[4]
@@ -143,10 +145,10 @@ def test_a_store_that_another_process_holds_is_worth_waiting_for(tmp_path: Path)
     holder.execute("ROLLBACK")
     holder.close()
     store.pause_all(True)
-    assert store.all_paused()
+    assert queue_rows.all_paused(store)
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
-        store.all_paused()
+        queue_rows.all_paused(store)
 
 
 def test_whoever_only_looks_waits_for_nobody(tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_whoever_only_looks_waits_for_nobody(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "mailout.db", FakeClock(), busy_seconds=0.05)
     other = sqlite3.connect(tmp_path / "mailout.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    assert store.quota("folder") is None
+    assert outbox_rows.quota(store, "folder") is None
     other.close()
     store.close()
 

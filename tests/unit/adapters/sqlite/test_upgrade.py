@@ -63,7 +63,7 @@ def test_it_is_brought_up_to_date_and_a_copy_of_how_it_was_is_kept(
     home.chmod(0o600)
     program(tmp_path, monkeypatch, {"0998_next.sql": NEXT, "0999_last.sql": "CREATE TABLE last (id TEXT);\n"})
     store = SqliteStore(home, FakeClock())
-    assert store.schema_version() == len(KNOWN) + 2
+    assert store.check() == len(KNOWN) + 2
     store.close()
     after = content(home)
     assert (after["outbox"], after["brand_new"]) == (before["outbox"], True)

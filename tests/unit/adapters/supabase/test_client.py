@@ -120,7 +120,7 @@ def test_no_answer_in_time_is_an_outage_too(url: str, stub: type[Stub]) -> None:
 def test_nobody_listening_is_an_outage() -> None:
     rpc = SupabaseRpc("http://127.0.0.1:9", SECRET)
     with pytest.raises(StoreUnavailable):
-        rpc("mailout_time", {})
+        rpc("mailout_now", {})
     rpc.close()
 
 
@@ -134,7 +134,7 @@ def test_nobody_listening_is_an_outage() -> None:
                 "hint": "Double check your Supabase `anon` or `service_role` key.",
             },
         ),
-        (403, {"code": "42501", "message": "permission denied for function mailout_time"}),
+        (403, {"code": "42501", "message": "permission denied for function mailout_now"}),
     ],
 )
 def test_a_wrong_key_says_so_and_what_to_set(
@@ -142,7 +142,7 @@ def test_a_wrong_key_says_so_and_what_to_set(
 ) -> None:
     stub.answer = (status, answer)
     with pytest.raises(StoreMismatch, match="SUPABASE_SERVICE_ROLE_KEY") as raised:
-        rpc("mailout_time", {})
+        rpc("mailout_now", {})
     assert "\n" not in str(raised.value)
     assert SECRET not in str(raised.value)
 

@@ -15,6 +15,7 @@ from mailout.insight.alerts.letter import MOST
 from mailout.insight.alerts.port import Alert, AlertKind
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING, Allowance, Mail
 from mailout.outbox.delivery.protocol import Outcome, OutcomeKind, Timing
 from mailout.outbox.delivery.single_mails import OURS, SingleMail
@@ -196,7 +197,7 @@ def test_an_alert_is_a_mail_of_the_outbox_with_a_story(watch: Watch) -> None:
     watch.held()
     watch.send_alerts()
     (mail,) = watch.post.letters
-    row = watch.queue.store.message(mail.attempt.id)
+    row = outbox_rows.message(watch.queue.store, mail.attempt.id)
     assert (row["state"], row["company_id"], row["category"]) == ("SENT", OURS, "transactional")
     assert row["charged_day"] is not None
 

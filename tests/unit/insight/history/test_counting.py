@@ -6,6 +6,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.insight.history import history_rows
 from mailout.insight.history.counting import days_ago, keep_counts, spread
 from tests.clocks import FakeClock
 
@@ -16,7 +17,10 @@ def test_people_are_counted_for_the_day_of_the_zone(tmp_path: Path) -> None:
     clock.wall = 1_794_787_200.0  # 2026-11-16 00:00 UTC
     keep_counts(store, ZoneInfo("America/Lima"))
     keep_counts(store, ZoneInfo("Asia/Tokyo"))
-    assert [day for day, _ in store.people_over_time("2026-11-01")] == ["2026-11-15", "2026-11-16"]
+    assert [day for day, _ in history_rows.people_over_time(store, "2026-11-01")] == [
+        "2026-11-15",
+        "2026-11-16",
+    ]
     assert days_ago(clock.wall, ZoneInfo("Asia/Tokyo"), 90) == "2026-08-18"
     store.close()
 

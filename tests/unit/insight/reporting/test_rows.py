@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(
     def gone(*_: object, **__: object) -> None:
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(office.store, "messages", gone)
+    monkeypatch.setattr(office.store, "select", gone)
     with pytest.raises(StoreUnavailable, match="gone"):
         write_csv(office.store, mailout.id, path)
     assert path.read_bytes() == before

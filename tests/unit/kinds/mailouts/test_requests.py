@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.markdown_file import MarkdownFiles
+from mailout.base import error_log
 from mailout.base.errors import SourceUnavailable, UsageError
 from mailout.kinds.mailouts.requests import answer, enqueue_requested
 from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request
 from tests.unit.outbox.queue.driving import Drive, drive
 
@@ -42,15 +44,15 @@ def test_a_request_that_breaks_what_reads_it_stops_no_other(tmp_path: Path) -> N
     """Unanswered, it would break every run of the queue from then on, and nothing would be sent any more."""
     made = asked_for(tmp_path, ZeroDivisionError("oh"))
     assert [mailout.ref for mailout in enqueue_requested(made.engine.intake)] == ["letter.md"]
-    assert made.store.asked(waiting=0) == []
-    told = [(error.mailout, error.code, error.message) for error in made.store.errors()]
+    assert queue_rows.asked(made.store, waiting=0) == []
+    told = [(error.mailout, error.code, error.message) for error in error_log.errors(made.store)]
     assert told == [("strange.md", "cannot_be_sent", "ZeroDivisionError: oh")]
 
 
 def test_a_source_that_is_away_is_asked_again(tmp_path: Path) -> None:
     made = asked_for(tmp_path, SourceUnavailable())
     assert len(enqueue_requested(made.engine.intake)) == 1
-    assert made.store.asked(waiting=0) == [Request.of("strange.md")]
+    assert queue_rows.asked(made.store, waiting=0) == [Request.of("strange.md")]
 
 
 def test_what_its_flow_cannot_send_is_written_down_as_what_the_queue_cannot(tmp_path: Path) -> None:
@@ -58,7 +60,7 @@ def test_what_its_flow_cannot_send_is_written_down_as_what_the_queue_cannot(tmp_
     made = drive(tmp_path)
     with pytest.raises(UsageError):
         answer(made.engine.intake, Request.of("gone.md"))
-    (told,) = made.store.errors()
+    (told,) = error_log.errors(made.store)
     assert (told.mailout, told.code) == ("gone.md", "cannot_be_sent")
 
 
@@ -68,4 +70,4 @@ def test_a_file_that_cannot_be_read_is_answered_for(tmp_path: Path, ref: str) ->
     made.store.ask(Request.of(ref), repeat=60)
     made.clock.sleep(60)
     assert enqueue_requested(made.engine.intake) == []
-    assert made.store.asked(waiting=0) == []
+    assert queue_rows.asked(made.store, waiting=0) == []

@@ -19,9 +19,12 @@ from mailout.app.engine import Engine
 from mailout.base.errors import Abort, AbortCode, NotFound
 from mailout.base.settings import load_settings
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content import content_rows
 from mailout.letters.content.variables import variables_of
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Attempt, Claimed
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import DeferReason
 from tests.clocks import FakeClock
 from tests.stubs.ses_mail import render
@@ -93,7 +96,7 @@ def test_each_reader_gets_their_own_in_subject_html_and_text(engine: Engine, let
     assert "Dear Ann <3, {{ code }} in Porto. Yours, The Harbour to ann@example.org" in text_of(ann)
     assert "Dear friend, {{ code }} in Faro. Yours, Bo to bob@example.org" in text_of(bob)
     assert "Dear Ann &lt;3, " in text_of(ann, "html")
-    rows = {row["email"]: row["variables"] for row in engine.store.messages(mailout.id)}
+    rows = {row["email"]: row["variables"] for row in outbox_rows.messages(engine.store, mailout.id)}
     assert "not used" not in str(rows)
 
 
@@ -108,7 +111,7 @@ def test_who_lacks_a_value_stops_it_before_the_queue_with_their_number_and_three
         assert refused.value.code is AbortCode.VARIABLE_MISSING
         assert "p0@example.org, p1@example.org, p2@example.org and others" in str(refused.value)
         assert "Did you mean {{ City }}?" in str(refused.value)
-    assert not engine.store.mailouts()
+    assert not queue_rows.mailouts(engine.store)
 
 
 def test_a_test_run_shows_the_names_and_needs_no_values(engine: Engine, letter: Path) -> None:
@@ -121,7 +124,7 @@ def test_a_test_run_shows_the_names_and_needs_no_values(engine: Engine, letter: 
 
 def test_bulk_mail_says_the_same_as_single_mail(engine: Engine, letter: Path) -> None:
     mailout = engine.intake.enqueue(str(letter))
-    content = engine.store.content(mailout.content_hash or "")
+    content = content_rows.content(engine.store, mailout.content_hash or "")
     claimed = Claimed(
         attempt=Attempt("00000000-0000-5000-8000-000000000000", 1),
         seq=1,

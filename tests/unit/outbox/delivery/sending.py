@@ -13,6 +13,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.options import SenderOptions
 from mailout.outbox.delivery.port import DeadJournal, Mail
 from mailout.outbox.delivery.protocol import Attempt, Bucket, Claimed, Outcome, OutcomeKind, Timing
@@ -156,7 +157,7 @@ class Scene:
         )
 
     def states(self) -> Counter[str]:
-        return Counter(row["state"] for row in self.store.messages(MAILOUT, limit=1_000_000))
+        return Counter(row["state"] for row in outbox_rows.messages(self.store, MAILOUT, limit=1_000_000))
 
 
 def mail_of(row: Claimed) -> Mail:

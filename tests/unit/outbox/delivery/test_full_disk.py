@@ -15,6 +15,8 @@ import pytest
 from mailout.adapters.journals import files as files
 from mailout.adapters.journals.files import FileJournals
 from mailout.base.errors import HomeUnwritable
+from mailout.insight.metrics import metric_rows
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Attempt, Outcome, OutcomeKind, Step, StepReply
@@ -55,7 +57,7 @@ def test_a_call_that_cannot_be_journaled_is_not_made_and_the_run_stops_with_word
     sent = 2 * max_batch
     assert it.states() == {State.SENT: sent, State.PENDING: 200 - sent}
     assert it.transport.accepted.total() == sent
-    assert it.store.usage("all", "hour", "h") == sent
+    assert outbox_rows.usage(it.store, "all", "hour", "h") == sent
     del it.journals.open
     assert it.sender().run(MAILOUT).ended is Ended.DONE  # there is space again
     assert it.transport.accepted == dict.fromkeys(it.people, 1)
@@ -73,7 +75,7 @@ def test_a_session_without_a_journal_is_closed(tmp_path: Path, monkeypatch: pyte
         disk.setattr(os, "posix_fallocate", full)
         with pytest.raises(HomeUnwritable, match="The disk is full"):
             it.sender().run(MAILOUT)
-    assert it.store.vitals("list").sessions == 0
+    assert metric_rows.vitals(it.store, "list").sessions == 0
     assert it.store.release(MAILOUT).status is Status.PENDING
     it.store.start(MAILOUT, "test")
     assert it.sender().run(MAILOUT).ended is Ended.DONE

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailout.base.errors import StoreRolledBack, StoreUnavailable
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.calls import AHEAD
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.port import Mail
@@ -94,7 +95,7 @@ def test_a_message_was_sent_when_it_was_answered_not_when_that_was_written_down(
     it.sender(rate=14).run(MAILOUT)
     difference = it.clock.wall - it.clock.steady
     answered = [start + 0.01 + difference for start in it.transport.starts]
-    sent = [row["sent_at"] for row in it.store.messages(MAILOUT, limit=100)]
+    sent = [row["sent_at"] for row in outbox_rows.messages(it.store, MAILOUT, limit=100)]
     assert sent == pytest.approx(answered, abs=1e-6)
 
 
@@ -163,7 +164,7 @@ def test_a_limit_is_reached_exactly_also_when_slots_are_lost(directory: Path, ra
     report = it.sender(rate=rate, buckets=lambda now: limit).run(MAILOUT)
     assert (report.ended, report.limited) == (Ended.LIMITED, kind)
     assert it.states() == {State.SENT: 100, State.PENDING: 50}
-    assert it.store.usage("all", "hour", "h") == 100
+    assert outbox_rows.usage(it.store, "all", "hour", "h") == 100
 
 
 def test_a_limit_waits_for_what_other_senders_may_give_back(directory: Path) -> None:
@@ -278,7 +279,7 @@ def test_throttling_slows_the_pace_and_costs_no_attempt(directory: Path) -> None
     report = it.sender(rate=20).run(MAILOUT)
     assert report.ended is Ended.DONE
     assert it.transport.accepted.total() == 60
-    assert {row["attempts"] for row in it.store.messages(MAILOUT)} == {1}
+    assert {row["attempts"] for row in outbox_rows.messages(it.store, MAILOUT)} == {1}
     starts = it.transport.starts
     assert min(b - a for a, b in pairwise(starts[20:])) > 1 / 20 / 0.9
 
@@ -301,8 +302,8 @@ def test_a_minute_of_nothing_but_throttling_ends_the_run(
     assert 60 <= it.clock.steady - begin < 130
     assert it.transport.calls < max(60, 15 * (rate or 1000))  # a third of the rate's, at the most
     assert it.states() == {State.PENDING: recipients}
-    assert {row["attempts"] for row in it.store.messages(MAILOUT)} == {0}
-    assert it.store.usage("all", "hour", "h") == 0
+    assert {row["attempts"] for row in outbox_rows.messages(it.store, MAILOUT)} == {0}
+    assert outbox_rows.usage(it.store, "all", "hour", "h") == 0
     # It has waited; the next time it is tried again, and not given up for what was.
     it.transport.answer = lambda mail, nth: None
     assert it.sender(throttling=throttling).run(MAILOUT).ended is Ended.DONE
@@ -315,7 +316,7 @@ def test_a_message_that_alone_is_throttled_spends_an_attempt_every_fifth_time(di
     while it.sender(throttling=throttling, rate=5).run(MAILOUT).ended is Ended.THROTTLED:
         it.clock.sleep(60.0)  # the queue's pause: nobody else is left
     assert it.states() == {State.SENT: 399, State.FAILED: 1}
-    (failed,) = it.store.messages(MAILOUT, states=[State.FAILED])
+    (failed,) = outbox_rows.messages(it.store, MAILOUT, states=[State.FAILED])
     assert (failed["attempts"], failed["error_code"]) == (5, "SES_THROTTLING")
     assert it.transport.calls == 399 + 5 * 5
 
@@ -343,7 +344,7 @@ def test_a_refused_account_ends_the_run_and_leaves_the_rest_pending(
     assert report.ended is ended
     assert report.outcome is not None
     assert it.states() == {State.SENT: 5, State.PENDING: 45}
-    assert it.store.usage("all", "hour", "h") == 5
+    assert outbox_rows.usage(it.store, "all", "hour", "h") == 5
 
 
 def test_too_many_transient_errors_in_a_row_open_the_circuit(directory: Path) -> None:
@@ -381,7 +382,7 @@ def test_a_stop_releases_what_is_held(directory: Path) -> None:
     assert State.SENT_ATTEMPT not in states
     assert State.UNKNOWN not in states
     assert states[State.SENT] == it.transport.accepted.total()
-    assert it.store.usage("all", "hour", "h") == states[State.SENT]
+    assert outbox_rows.usage(it.store, "all", "hour", "h") == states[State.SENT]
 
 
 def test_a_signal_raised_in_the_middle_leaves_nothing_in_the_air(directory: Path) -> None:
@@ -444,7 +445,7 @@ def test_a_store_that_fails_for_a_while_delays_and_never_doubles_or_loses(
         assert report.ended is Ended.DONE
         assert it.transport.accepted == dict.fromkeys(it.people, 1)
         assert it.states() == {State.SENT: 60}
-        assert it.store.usage("all", "hour", "h") == 60
+        assert outbox_rows.usage(it.store, "all", "hour", "h") == 60
         it.store.close()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mailout.base.errors import StoreError, StoreUnavailable
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.options import Ended, SenderOptions
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Claimed, Timing
@@ -64,7 +65,7 @@ def test_a_content_that_cannot_be_read_just_now_fails_nobody(tmp_path: Path) -> 
     report = Sender(it.store, it.transport, compose, it.journals, it.clock, options).run(MAILOUT)
     assert report.ended is Ended.DONE
     assert it.states() == {State.SENT: 12}
-    assert it.store.usage("all", "hour", "h") == 12
+    assert outbox_rows.usage(it.store, "all", "hour", "h") == 12
 
 
 def test_it_says_once_what_it_waits_for(caplog: pytest.LogCaptureFixture) -> None:

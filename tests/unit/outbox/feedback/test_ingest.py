@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.base import error_log
 from mailout.base.errors import MailoutError, StoreError, StoreUnavailable
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.outbox.delivery.provider_limits import ProviderLimits
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import QueueMessage, ingest, poll, unwrap
 from mailout.outbox.feedback.port import Applied, Reading
 from mailout.outbox.feedback.reconcile import reconcile
@@ -57,7 +60,7 @@ def test_raw_and_wrapped_messages_are_both_understood(store: SqliteStore) -> Non
     assert poll(store, queue, [TOPIC]) == 2
     assert queue.messages == {}
     assert ingest(store, "any").events == 2
-    assert store.subscriber(ANN)["status"] == "bounced"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "bounced"
 
 
 def test_a_message_leaves_the_queue_only_after_our_commit(store: SqliteStore) -> None:
@@ -65,9 +68,9 @@ def test_a_message_leaves_the_queue_only_after_our_commit(store: SqliteStore) ->
     queue = Queue(wrapped(ses_event("Open")), ses_event("Open", at=NOON + 1), dies_at="delete")
     with pytest.raises(KeyboardInterrupt):
         poll(store, queue, [TOPIC])
-    assert (len(queue.messages), store.inbox_counts().waiting) == (2, 2)
+    assert (len(queue.messages), feedback_rows.inbox_counts(store).waiting) == (2, 2)
     assert poll(store, queue, [TOPIC]) == 2
-    assert (len(queue.messages), store.inbox_counts().waiting) == (0, 2)
+    assert (len(queue.messages), feedback_rows.inbox_counts(store).waiting) == (0, 2)
 
 
 def test_the_same_message_by_gateway_and_queue_is_one(store: SqliteStore) -> None:
@@ -100,7 +103,7 @@ def test_a_poison_message_ends_in_the_dead_letters(store: SqliteStore, body: str
     assert poll(store, queue, [TOPIC]) == 2
     done = ingest(store, "any")
     assert (done.dead, done.events, queue.messages) == (1, 1, {})
-    (letter,) = store.dead_letters()
+    (letter,) = error_log.dead_letters(store)
     assert letter["error"] == reason
 
 
@@ -117,8 +120,8 @@ def test_an_event_that_the_store_refuses_does_not_hold_up_the_others(tmp_path: P
     store = Picky(tmp_path / "mailout.db", FakeClock())
     poll(store, Queue(ses_event("Open"), ses_event("Click"), ses_event("Delivery")), [])
     done = ingest(store, "any")
-    assert (done.events, done.dead, store.inbox_counts().waiting) == (2, 1, 0)
-    assert "no clicks here" in store.dead_letters()[0]["error"]
+    assert (done.events, done.dead, feedback_rows.inbox_counts(store).waiting) == (2, 1, 0)
+    assert "no clicks here" in error_log.dead_letters(store)[0]["error"]
 
 
 def test_a_store_that_is_away_is_waited_for(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +141,7 @@ def test_a_store_that_is_away_is_waited_for(store: SqliteStore, monkeypatch: pyt
 def test_small_batches_come_to_the_same(store: SqliteStore) -> None:
     poll(store, Queue(*(ses_event("Open", at=NOON + n) for n in range(7))), [])
     assert ingest(store, "any", batch=2).events == 7
-    assert store.inbox_counts().waiting == 0
+    assert feedback_rows.inbox_counts(store).waiting == 0
 
 
 # ── The suppression list ─────────────────────────────────────────────────────────────────────────
@@ -162,7 +165,7 @@ def test_what_ses_suppresses_is_taken_over(store: SqliteStore) -> None:
     there = Suppressed(ann=Reason.BOUNCE, bob=Reason.COMPLAINT, stranger=Reason.BOUNCE)
     assert pull(store, there) == (3, 2)  # type: ignore[arg-type]
     assert pull(store, there) == (3, 0)  # type: ignore[arg-type]
-    assert store.subscriber_counts() == {"active": 1, "unsubscribed": 1, "bounced": 1}
+    assert subscriber_rows.subscriber_counts(store) == {"active": 1, "unsubscribed": 1, "bounced": 1}
 
 
 def test_ses_is_told_who_complained_and_whose_address_is_dead(store: SqliteStore) -> None:

@@ -18,10 +18,11 @@ from mailout.base.errors import StoreUnavailable, UsageError
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
-from mailout.outbox.queue import actions
+from mailout.outbox.queue import actions, queue_rows
 from mailout.outbox.queue.mailout import DeferReason, Mailout, MailoutOutcome, NewMailout, Status
 from tests.clocks import NOON, FakeClock
 from tests.unit.outbox.delivery.sending import ListTransport
@@ -114,7 +115,7 @@ def test_a_mailout_that_crosses_midnight_is_charged_to_the_day_it_leaves_on(fold
     made = drive(folder, FakeClock(wall=MONDAY + 86_400 - 10), LIMIT_PER_DAY="100", SEND_WINDOW="22:00-06:00")
     id = made.add("letter", 130)
     assert made.run_to_the_end(id).ledger.sent == 130
-    days = [made.store.usage("all", "day", f"2026-11-{day}") for day in (16, 17, 18)]
+    days = [outbox_rows.usage(made.store, "all", "day", f"2026-11-{day}") for day in (16, 17, 18)]
     assert sum(days) == 130
     assert max(days) <= 100
     assert 0 < days[0] < 60
@@ -136,7 +137,7 @@ def test_a_window_over_a_weekend_stops_on_friday_and_goes_on_on_monday(folder: P
     assert made.run_to_the_end(id).ledger.sent == 200
     closed = [
         moment
-        for row in made.store.messages(id)
+        for row in outbox_rows.messages(made.store, id)
         if not 9 <= (moment := datetime.fromtimestamp(row["sent_at"], UTC)).hour < 18
         and moment.strftime("%H:%M:%S") > "18:00:02"
     ]
@@ -150,14 +151,14 @@ def test_a_quota_of_0_defers_and_costs_nobody_an_attempt(folder: Path) -> None:
     waits = made.store.mailout(id)
     assert (waits.defer_reason, waits.deferred_until) == (DeferReason.QUOTA_EXHAUSTED, NOON + 3600)
     assert made.transport.calls == 0
-    assert {row["attempts"] for row in made.store.messages(id)} == {0}
+    assert {row["attempts"] for row in outbox_rows.messages(made.store, id)} == {0}
 
 
 def test_a_warm_up_sends_its_ceiling_each_day(folder: Path) -> None:
     made = drive(folder, WARMUP="10,20,30")
     id = made.add("letter", 100)
     made.run_to_the_end(id)
-    days = [made.store.usage("all", "day", f"2026-11-{day}") for day in (16, 17, 18, 19)]
+    days = [outbox_rows.usage(made.store, "all", "day", f"2026-11-{day}") for day in (16, 17, 18, 19)]
     assert days == [10, 20, 30, 40]
 
 
@@ -231,7 +232,7 @@ def test_the_same_content_to_the_same_list_waits_for_a_person_who_may_let_it_go(
     made = drive(folder)
     made.add("first", 3, list_key="first")
     made.run()
-    first = made.store.mailouts()[0]
+    first = queue_rows.mailouts(made.store)[0]
     made.clock.sleep(86_400)
     copy = made.add("copy", 0, list_key="first")
     with made.store.db.write() as tx:  # the same letter on another page
@@ -379,7 +380,7 @@ def test_two_workers_and_two_companies_send_everything_once(folder: Path) -> Non
     assert other.transport.calls == 400  # what the first had begun was not due for the second
     for id in ids:
         assert one.store.mailout(id).status is Status.COMPLETED
-    used = [one.store.usage(scope, "day", "2026-11-16") for scope in ("all", "acme", "zoo")]
+    used = [outbox_rows.usage(one.store, scope, "day", "2026-11-16") for scope in ("all", "acme", "zoo")]
     assert used == [800, 400, 400]
 
 
@@ -436,7 +437,7 @@ def test_killed_in_the_middle_of_a_defer_it_goes_on_and_nobody_gets_it_twice(fol
         made.run()
         assert made.store.mailout(id).ledger.balances
     assert (len(made.transport.accepted), set(made.transport.accepted.values())) == (150, {1})
-    hours = [made.store.usage("all", "hour", f"2026-11-16T{hour}+0000") for hour in (12, 13)]
+    hours = [outbox_rows.usage(made.store, "all", "hour", f"2026-11-16T{hour}+0000") for hour in (12, 13)]
     assert hours == [100, 50]
 
 

@@ -1,0 +1,81 @@
+"""`select` on SQLite: one view, checked names, values as parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mailout.adapters.sqlite.database import Database
+from mailout.base.errors import StoreError
+from mailout.base.select import SELECT_LIMIT, Condition, Filters, Row, Selection, View
+
+_COLUMNS = """SELECT c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c
+    WHERE m.type = 'view' AND m.name = ? AND m.name LIKE 'read\\_%' ESCAPE '\\'"""
+
+
+class SqliteReads:
+    """Fulfils `Reads`."""
+
+    db: Database
+
+    def select(
+        self,
+        view: View[Row],
+        filters: Filters | None = None,
+        *,
+        order: Sequence[str] = (),
+        after: Sequence[Any] | None = None,
+        limit: int = SELECT_LIMIT,
+    ) -> list[Row]:
+        asked = Selection.of(view, filters or {}, order, after, limit)
+        self._check(view, [*(one.column for one in asked.conditions), *asked.order])
+        way, beyond = ("DESC", "<") if asked.descending else ("ASC", ">")
+        conditions = [_condition(one) for one in asked.conditions]
+        parameters = [_parameter(one) for one in asked.conditions if one.value is not None]
+        if asked.after is not None:
+            conditions.append(f"({', '.join(asked.order)}) {beyond} ({', '.join('?' * len(asked.order))})")
+            parameters += asked.after
+        rows = self.db.read(
+            f"SELECT {', '.join(view.hints)} FROM {view.name} WHERE {' AND '.join(conditions) or 'true'}"  # noqa: S608 (checked)
+            f" ORDER BY {', '.join(f'{column} {way}' for column in asked.order)} LIMIT ?",
+            [*parameters, asked.limit],
+        )
+        names, decoders = list(view.hints), _decoders(view)
+        found = []
+        for row in rows:
+            values = dict(zip(names, row, strict=True))
+            for name, decode in decoders.items():
+                if values[name] is not None:
+                    values[name] = decode(values[name])
+            found.append(view.read(values))
+        return found
+
+    def _check(self, view: View[Any], used: Sequence[str]) -> None:
+        known = self.db.views.get(view.name)
+        if known is None:
+            known = frozenset(name for (name,) in self.db.read(_COLUMNS, (view.name,)))
+            if not known:
+                raise StoreError(f"There is no view {view.name} to select from.")
+            self.db.views[view.name] = known
+        for column in (*view.hints, *used):
+            if column not in known:
+                raise StoreError(f"The view {view.name} has no column {column}.")
+
+
+def _condition(one: Condition) -> str:
+    if one.value is None:
+        return f"{one.column} IS {'NOT ' if one.operator == '!=' else ''}NULL"
+    if one.operator == "in":
+        return f"{one.column} IN (SELECT value FROM json_each(?))"  # noqa: S608 (checked)
+    if one.operator == "has":
+        return f"instr({one.column}, ?)"
+    return f"{one.column} {one.operator} ?"
+
+
+def _parameter(one: Condition) -> Any:
+    return json.dumps(one.value) if one.operator == "in" else one.value
+
+
+def _decoders(view: View[Any]) -> Mapping[str, Callable[[Any], Any]]:
+    return dict.fromkeys(view.columns_of(bool), bool) | dict.fromkeys(view.columns_of(dict), json.loads)

@@ -1,0 +1,76 @@
+"""What is read of feedback: the inbox, events, and what is in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from mailout.base.ids import message_id as id_of_message
+from mailout.base.select import Reads, View, among, every, first
+from mailout.outbox.delivery.outbox_rows import MESSAGES
+from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, InboxCounts, Waiting
+
+
+class InboxWaiting(TypedDict):
+    waiting: int
+    oldest: float | None
+
+
+class InboxApplied(TypedDict):
+    applied: int
+
+
+class MailoutId(TypedDict):
+    id: str
+
+
+WAITING_EVENTS = View("read_waiting_events", Waiting, ("id",))
+INBOX = View("read_inbox", InboxWaiting, ("waiting",))
+APPLIED = View("read_applied_events", InboxApplied, ("applied",))
+DELIVERY_EVENTS = View("read_delivery_events", DeliveryEvent, ("id",))
+DOUBTS = View("read_doubts", Doubts, ("unknown",))
+USAGE_DRIFT = View("read_usage_drift", Drift, ("scope", "kind", "key"))
+MAILOUT_IDS = View("read_mailouts", MailoutId, ("id",))
+
+
+def waiting_events(store: Reads, limit: int) -> Sequence[Waiting]:
+    """Those not applied yet, the oldest first."""
+    return list(every(store, WAITING_EVENTS, order=["received_at"], limit=limit))
+
+
+def inbox_counts(store: Reads) -> InboxCounts:
+    waiting, applied = inbox(store), first(store, APPLIED, {})
+    return InboxCounts(waiting["waiting"], waiting["oldest"], applied["applied"] if applied else 0)
+
+
+def inbox(store: Reads) -> InboxWaiting:
+    return first(store, INBOX, {}) or {"waiting": 0, "oldest": None}
+
+
+def delivery_events(
+    store: Reads, *, message_id: str | None = None, email: str | None = None, limit: int = 100
+) -> Sequence[DeliveryEvent]:
+    """Of one message or one address, the latest first."""
+    filters = {"message_id": message_id} if message_id is not None else {"email": email}
+    return list(every(store, DELIVERY_EVENTS, filters, order=["-event_at"], limit=limit))
+
+
+def mailed_since(store: Reads, email_norm: str, moment: float) -> bool:
+    """Whether mail of a mailout has gone to this address since then; a rehearsal has not."""
+    recent = every(store, MAILOUT_IDS, {"is_rehearsal": False, "active_at >=": moment})
+    ids = [id_of_message(mailout["id"], email_norm) for mailout in recent]
+    return any(
+        row["state"] in (State.SENT, State.UNKNOWN) and (row["sent_at"] or row["attempt_at"] or 0.0) >= moment
+        for row in among(store, MESSAGES, "id", ids)
+    )
+
+
+def doubts_open(store: Reads) -> Doubts:
+    """UNKNOWN messages of all mailouts, and since when the oldest is."""
+    return first(store, DOUBTS, {}) or Doubts()
+
+
+def usage_drift(store: Reads) -> Sequence[Drift]:
+    """Counters that say less than the messages charged to them: there should be none."""
+    return list(every(store, USAGE_DRIFT))

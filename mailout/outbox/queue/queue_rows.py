@@ -1,0 +1,95 @@
+"""What is read of the queue: mailouts, requests, and what is on for everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from mailout.base.select import Reads, View, every, first
+from mailout.letters.audience.places import GENERAL
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.outbox.queue.port import Queue, Request
+
+
+class Switch(TypedDict):
+    name: str
+
+
+class Turn(TypedDict):
+    company_id: str
+    at: float
+
+
+MAILOUTS = View("read_mailouts", Mailout, ("id",), Mailout.of)
+SWITCHES = View("read_switches", Switch, ("name",))
+TURNS = View("read_turns", Turn, ("company_id",))
+REQUESTS = View("read_requests", Request, ("ref", "how"))
+
+
+def mailouts(store: Reads, *, statuses: Sequence[Status] = (), limit: int = 100) -> Sequence[Mailout]:
+    """In the order in which they would be sent, then the newest first."""
+    filters = {"status in": statuses} if statuses else {}
+    return list(every(store, MAILOUTS, filters, order=["place", "urgency", "age"], limit=limit))
+
+
+def due_mailouts(store: Reads, stale: float) -> Sequence[Mailout]:
+    """What may be started now: pending and due, or processing with nobody seen for `stale` s."""
+    now = store.now()
+    found = every(store, MAILOUTS, {"status in": [Status.PENDING, Status.PROCESSING]})
+    due = [one for one in found if one.may_start(now, stale)]
+    return sorted(due, key=lambda one: (-one.priority, one.scheduled_at or one.created_at, one.id))
+
+
+def same_content(store: Queue, id: str, since: float) -> Mailout | None:
+    """The latest real mailout from another page that took the same to the same list, and began first."""
+    this = store.mailout(id)
+    if this.content_hash is None:
+        return None
+    real = {"is_test": False, "is_rehearsal": False, "status !=": Status.CANCELLED}
+    found = every(store, MAILOUTS, real | {"content_hash": this.content_hash, "active_at >=": since})
+    before = (this.started_at or float("inf"), this.id)
+    others = [
+        (one.started_at, one)
+        for one in found
+        if one.ref != this.ref
+        and (one.list_key or GENERAL) == (this.list_key or GENERAL)
+        and (one.status is Status.PROCESSING or one.ledger.sent + one.ledger.unknown > 0)
+        and one.started_at is not None
+        and (one.started_at, one.id) < before
+    ]
+    return max(others, key=lambda other: other[0])[1] if others else None
+
+
+def needing_a_person(store: Reads) -> Sequence[Mailout]:
+    """Those that wait for one, and those with messages in doubt (unless cancelled); the oldest first."""
+    held = {"status": Status.PENDING, "defer_reason in": sorted(WAITS_FOR_A_PERSON)}
+    found = [*every(store, MAILOUTS, held)]
+    found += every(store, MAILOUTS, {"unknown >": 0, "status !=": Status.CANCELLED})
+    return sorted({one.id: one for one in found}.values(), key=lambda one: (one.created_at, one.id))
+
+
+def last_turns(store: Reads) -> Mapping[str, float]:
+    """When each company last sent."""
+    return {row["company_id"]: row["at"] for row in every(store, TURNS)}
+
+
+def next_test_run(store: Reads, ref: str) -> int:
+    return sum(1 for _ in every(store, MAILOUTS, {"ref": ref, "is_test": True})) + 1
+
+
+def last_test(store: Reads, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
+    """When the latest test of this page or file (or of this content) had gone out to somebody."""
+    filters = {"is_test": True, "is_rehearsal": False, "status": Status.COMPLETED, "sent >": 0}
+    filters |= {"ref": ref} if ref is not None else {}
+    filters |= {"content_hash": content_hash} if content_hash is not None else {}
+    latest = first(store, MAILOUTS, filters, order=["-completed_at"])
+    return latest.completed_at if latest else None
+
+
+def all_paused(store: Reads) -> bool:
+    return first(store, SWITCHES, {"name": "all_paused"}) is not None
+
+
+def asked(store: Reads, waiting: float) -> Sequence[Request]:
+    """Those that nobody has answered for so many seconds, the oldest first."""
+    return store.select(REQUESTS, {"asked_at <=": store.now() - waiting}, order=["asked_at"])
