@@ -37,6 +37,7 @@ REDIRECTS = 300
 
 
 class SesMode(StrEnum):
+    AUTO = "auto"  # SendBulkEmail for as many as are handed in together, SendEmail for one
     SINGLE = "single"  # SendEmail: one mail a call
     BULK = "bulk"  # SendBulkEmail: up to fifty
 
@@ -72,7 +73,7 @@ class SesTransport:
 
     def __init__(self, config: SesConfig) -> None:
         self.config = config
-        self.max_batch = BULK_ENTRIES if config.mode is SesMode.BULK else 1
+        self.max_batch = 1 if config.mode is SesMode.SINGLE else BULK_ENTRIES
         self._client = _client(config)
         self.scope = scope_of(self._client.boto.meta.region_name)
 
@@ -122,7 +123,7 @@ class SesTransport:
         """One request: an outcome for each letter, or one for the whole call."""
         if deadline - time.monotonic() < self.config.call_limit / 2:
             return error_map.classify("NotWritten", "There was not enough time for this call.", None, False)
-        if len(batch) == 1 and (self.config.mode is SesMode.SINGLE or not batch[0].fits_bulk):
+        if len(batch) == 1 and (self.config.mode is not SesMode.BULK or not batch[0].fits_bulk):
             answer = self._ask(SEND, self._single(batch[0]), deadline)
             return answer if isinstance(answer, Outcome) else accepted(answer.get("MessageId"))
         answer = self._ask(SEND_BULK, self._bulk(batch), deadline)

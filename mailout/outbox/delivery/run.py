@@ -225,9 +225,9 @@ class Run:
     # ── how much ──
 
     def _batch_size(self) -> BatchSize:
-        options = self._options
+        options, in_flight = self._options, self._caller.in_flight
         return batch_size(
-            CallCapacity(options.concurrency, self._group_size, self._caller.latency, self._caller.filled),
+            CallCapacity(in_flight.allowed, self._group_size, in_flight.latency, self._caller.filled),
             rate=options.rate,
             batch=options.batch_size,
             held=self._pool.held(),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from mailout.base.clock import Clock
 from mailout.outbox.delivery.call_pool import CallPool, InlineCallPool, ThreadCallPool
 from mailout.outbox.delivery.calls import Caller
+from mailout.outbox.delivery.concurrency import CallsInFlight
 from mailout.outbox.delivery.options import Observer, RunReport, SenderOptions
 from mailout.outbox.delivery.pacing import bulk_size
 from mailout.outbox.delivery.port import Journals, Mail, Outbox, Transport
@@ -52,7 +53,7 @@ class Sender:
         options = self.options
         grace = options.timing.reap_grace
         wait_for_store(lambda: reap(self.store, self.journals, grace, check_closed=True), self.clock)
-        group_size = bulk_size(options.rate, min(self.transport.max_batch, options.batch_size))
+        group_size = self._group_size(mailout_id)
         caller = Caller(
             self.transport,
             self.compose,
@@ -61,11 +62,10 @@ class Sender:
             options.timing,
             options.retry,
             self.throttling,
+            CallsInFlight(1 if options.inline else options.concurrency, options.rate, group_size),
             options.circuit_failures,
         )
-        pool: CallPool = (
-            InlineCallPool(caller) if options.inline else ThreadCallPool(options.concurrency, caller)
-        )
+        pool: CallPool = InlineCallPool(caller) if options.inline else ThreadCallPool(caller)
         session = Session(
             store=self.store,
             transport=self.transport.name,
@@ -87,3 +87,12 @@ class Sender:
         finally:
             gc.unfreeze()
             pool.close()
+
+    def _group_size(self, mailout_id: str | None) -> int:
+        """Messages a call. Hardly any two single mails have the same content, and a lost answer puts a whole
+        call in doubt: where one by one is fast enough, it is better."""
+        options = self.options
+        slow = 0 < options.rate <= options.one_by_one_rate
+        if slow or (options.one_by_one_rate and mailout_id is None):
+            return 1
+        return bulk_size(options.rate, min(self.transport.max_batch, options.batch_size))

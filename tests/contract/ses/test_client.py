@@ -76,7 +76,7 @@ def signed_by_boto3(url: str, sent: bytes, mode: SesMode) -> Any:
     return seen[0]
 
 
-@pytest.mark.parametrize("mode", list(SesMode))
+@pytest.mark.parametrize("mode", [SesMode.SINGLE, SesMode.BULK])
 @pytest.mark.parametrize("token", [None, "a token/with+signs=="])
 @pytest.mark.parametrize("region", ["us-east-1", "eu-central-2", "us-gov-west-1"])
 @pytest.mark.parametrize("place", ["", "/below/~a.path", "/%C3%A4"])
