@@ -9,6 +9,7 @@ import gc
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from mailout.base.clock import Clock
 from mailout.outbox.delivery.call_pool import CallPool, InlineCallPool, ThreadCallPool
@@ -51,8 +52,8 @@ class Sender:
         Single mails have no end: `until_idle` ends when none is due.
         """
         options = self.options
-        grace = options.timing.reap_grace
-        wait_for_store(lambda: reap(self.store, self.journals, grace, check_closed=True), self.clock)
+        give_up = partial(reap, self.store, self.journals, options.timing.reap_grace)
+        wait_for_store(lambda: give_up(check_closed=True), self.clock)
         group_size = self._group_size(mailout_id)
         caller = Caller(
             self.transport,
@@ -79,7 +80,18 @@ class Sender:
             group_size=group_size,
             mailout_id=mailout_id,
         )
-        run = Run(session, deadline, until_idle=until_idle)
+        run = Run(
+            session=session,
+            caller=caller,
+            pool=pool,
+            clock=self.clock,
+            options=options,
+            group_size=group_size,
+            stop=self._stop,
+            reap=give_up,
+            deadline=deadline,
+            until_idle=until_idle,
+        )
         # A full collection would walk over everything loaded so far: 50 ms in which no call keeps its slot.
         gc.freeze()
         try:

@@ -112,6 +112,6 @@ def test_a_run_finds_out_by_itself_and_stops_at_once_when_answers_are_lost(tmp_p
     report = sender.run(MAILOUT)
     assert report.ended is Ended.CIRCUIT
     assert transport.most > 3  # with one call at a time it would take 30 ms a message
-    assert max(map(len, transport.after_a_loss[1:])) == 0
+    assert not any(transport.after_a_loss[-10:])  # one at a time, once those in flight have ended
     assert transport.order == sorted(transport.order)
     assert Counter(transport.order).most_common(1)[0][1] == 1
