@@ -48,6 +48,8 @@ log = logging.getLogger("mailout.sending")
 FREEZE_CHUNK = 20_000
 TIME_SLICE_SECONDS = 60.0
 """Between time slices the provider's quota is asked again."""
+ONE_BY_ONE_RATE = 50.0
+"""Messages a second up to which `SES_MODE=auto` makes a call for each."""
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -73,7 +75,7 @@ class Sending:
 
     def __post_init__(self) -> None:
         self.provider = ProviderLimits(self.store, self.transport, self.clock)
-        self._concurrency = ConcurrencyCheck(self.settings.send_concurrency)
+        self._concurrency = ConcurrencyCheck(self.settings.calls_in_flight)
         self._throttling = Throttling()
 
     @property
@@ -255,7 +257,8 @@ class Sending:
             worker=self.worker,
             rate=self._rate(),
             timing=Timing.of(settings.lock_seconds),
-            concurrency=settings.send_concurrency,
+            concurrency=settings.calls_in_flight,
+            one_by_one_rate=ONE_BY_ONE_RATE if settings.ses_mode == "auto" else 0.0,
             batch_size=settings.batch_size,
             retry=RetryPlan(settings.max_attempts, settings.retry_delays),
             pace_scope=self.transport.scope,

@@ -18,6 +18,7 @@ WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY = 24 * 60
 SHORTEST_TOKEN = 24
 SHORTEST_PASSWORD = 12
+MAX_CONCURRENCY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,12 @@ def parse_days(text: str) -> frozenset[int]:
     if not days:
         raise ValueError("must name a day")
     return frozenset(days)
+
+
+def parse_concurrency(value: Any) -> int | str:
+    if value == "auto" or (str(value).isdecimal() and 1 <= int(value) <= MAX_CONCURRENCY):
+        return value if value == "auto" else int(value)
+    raise ValueError(f"must be auto or a number from 1 to {MAX_CONCURRENCY}")
 
 
 def parse_confirm(written: Any) -> Any:
@@ -197,3 +204,4 @@ Topics = Annotated[
     _must("must be ARNs of SNS topics, separated by commas", lambda arns: all(map(_TOPIC.fullmatch, arns))),
 ]
 Confirm = Annotated[Literal["auto", "true", "false"], BeforeValidator(parse_confirm)]
+Concurrency = Annotated[int | Literal["auto"], BeforeValidator(parse_concurrency)]

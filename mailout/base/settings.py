@@ -18,6 +18,7 @@ from mailout.base.setting_values import (
     BareUrl,
     Ceilings,
     Color,
+    Concurrency,
     Confirm,
     Days,
     Delays,
@@ -75,11 +76,11 @@ class Settings(BaseModel):
     mailout_transport: Literal["folder", "ses"] = "folder"
     send_rate_per_sec: float = Field(5, ge=0, allow_inf_nan=False)  # 0: no limit
     batch_size: int = Field(50, ge=1, le=1000)
-    send_concurrency: int = Field(1, ge=1, le=256)
+    send_concurrency: Concurrency = "auto"
     max_attempts: int = Field(5, ge=1, le=20)
     retry_delays: Delays = Field((1.0, 5.0, 30.0, 120.0, 600.0), examples=["1,5,30,120,600"])
     lock_seconds: float = Field(120, gt=0, allow_inf_nan=False)
-    ses_mode: Literal["single", "bulk"] = "single"
+    ses_mode: Literal["auto", "single", "bulk"] = "auto"
     ses_configuration_set: SesName | None = Field(None, examples=["mailout"])
 
     # Amazon Web Services: None leaves it to boto3 and its own places
@@ -184,6 +185,11 @@ class Settings(BaseModel):
             return ()
         keys = (self.unsubscribe_secret, *self.unsubscribe_secrets_old)
         return tuple(key.get_secret_value() for key in keys)
+
+    @property
+    def calls_in_flight(self) -> int | None:
+        """None: as many as the rate and the latency need."""
+        return None if self.send_concurrency == "auto" else self.send_concurrency
 
     @property
     def region(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Amazon SES: one mail a call (`SES_MODE=single`) or up to fifty (`bulk`), the same mail either way."""
+"""Amazon SES: one mail a call or up to fifty (`SES_MODE`), the same mail either way."""
 
 from mailout.adapters.ses.transport import SesConfig, SesMode, SesTransport, scope_of
 

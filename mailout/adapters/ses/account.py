@@ -96,5 +96,5 @@ def no_answer(error: Exception, right: str) -> MailoutError:
 def _our_code(error: BaseException | None) -> str:
     """As for a mail that was refused: the same codes, the same remedies."""
     if isinstance(error, ClientError):
-        return answered(error).code or ""
+        return answered(error.response).code or ""
     return error_map.classify(type(error).__name__, str(error), None, False).code or ""

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.parsers import create_parser
 
-from mailout.adapters.ses.connections import FAILED_TO_REACH, Call
+from mailout.adapters.ses.connections import Answer, Call, NotConnectedError
 from mailout.adapters.ses.error_map import TABLE, classify
 from mailout.adapters.ses.headers import one_line
 from mailout.base.retries import retry_after_seconds
@@ -17,6 +19,9 @@ from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 
 MOST = 500  # characters of what was said: a proxy may answer with a whole page
 PASSING = (OutcomeKind.THROTTLED, OutcomeKind.TRANSIENT)
+NOT_REACHED = (NotConnectedError, HTTPClientError, BotoConnectionError)
+"""SES, or whoever gives us credentials."""
+_PARSER: Any = create_parser("rest-json")
 
 
 def accepted(provider_message_id: Any) -> Outcome:
@@ -33,26 +38,23 @@ def bulk_entries(entries: Any, asked: int) -> Sequence[Outcome] | Outcome:
     return [_bulk_entry(entry) for entry in entries]
 
 
-def _bulk_entry(entry: Mapping[str, Any] | None) -> Outcome:
+def _bulk_entry(entry: Any) -> Outcome:
     status = _text(entry, "Status")
     if status == "SUCCESS":
         return accepted(_text(entry, "MessageId"))
     return classify(status, _text(entry, "Error"), 200, True)
 
 
-def refused(error: ClientError, call: Call) -> Outcome:
-    """An error was answered: by SES, by something in between, or by whoever gives us credentials."""
-    if call.left:
-        return answered(error)
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    passing = (status or 0) >= 500 or answered(error).kind in PASSING
-    return classify("NeverLeft" if passing else "CredentialRetrievalError", plain(str(error)), None, False)
+def refused(answer: Answer) -> Outcome:
+    """An error was answered: by SES, or by something in between."""
+    response = {"status_code": answer.status, "headers": answer.headers, "body": answer.body}
+    return answered(_PARSER.parse(response, None))
 
 
-def answered(error: ClientError) -> Outcome:
-    """What the answer itself says. Without a code and a request id it is not SES's."""
-    told = error.response.get("Error")
-    about = error.response.get("ResponseMetadata", {})
+def answered(response: Mapping[str, Any]) -> Outcome:
+    """What botocore reads in an error. Without a code and a request id it is not SES's."""
+    told = response.get("Error")
+    about = response.get("ResponseMetadata", {})
     code = _text(told, "Code")
     from_ses = bool(code) and not code.isdigit() and bool(about.get("RequestId"))
     outcome = classify(code, _text(told, "Message"), about.get("HTTPStatusCode"), from_ses)
@@ -60,21 +62,30 @@ def answered(error: ClientError) -> Outcome:
     return replace(outcome, retry_after=asked) if asked else outcome
 
 
+def without_credentials(error: ClientError) -> Outcome:
+    """Whoever gives us credentials answered with an error: nothing was written to SES."""
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    passing = (status or 0) >= 500 or answered(error.response).kind in PASSING
+    return classify("NotWritten" if passing else "CredentialRetrievalError", plain(str(error)), None, False)
+
+
 def unanswered(error: Exception, call: Call) -> Outcome:
-    """No answer. Before the body left, nothing can have been accepted; after, nobody knows."""
+    """No answer. Before the request was written, nothing can have been accepted; after, nobody knows."""
     name = type(error).__name__
-    if not call.left and isinstance(error, FAILED_TO_REACH):
-        name = "NeverLeft"
-    elif not call.left and name not in TABLE:
+    if call.written and isinstance(error, TimeoutError):
+        name = "ReadTimeoutError"
+    elif call.written:
+        name = "ConnectionClosedError" if isinstance(error, OSError) else "UnexpectedAnswer"
+    elif isinstance(error, NOT_REACHED):
+        name = "NotWritten"
+    elif name not in TABLE:
         name = "ClientFault"
-    elif call.left and name not in ("ReadTimeoutError", "ConnectionClosedError"):
-        name = "UnexpectedAnswer"
     return classify(name, plain(f"{type(error).__name__}: {error}"), None, False)
 
 
-def _text(told: Mapping[str, Any] | None, name: str) -> str:
+def _text(told: Any, name: str) -> str:
     """What stands there, if it is text: an answer may hold anything."""
-    value = (told or {}).get(name)
+    value = told.get(name) if isinstance(told, Mapping) else None
     return plain(value) if isinstance(value, str) else ""
 
 

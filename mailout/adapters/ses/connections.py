@@ -1,157 +1,236 @@
-"""How a request leaves: on a connection known to be fresh, in time or not at all, and never twice.
+"""One request and its answer: over a fresh connection, before one deadline, and never twice.
 
 A stale keep-alive connection looks like a lost answer, and a lost answer is a message in doubt. So each call
-takes the connection used last, and one that has been idle too long is closed instead of used. A call also
-notes the moment from which it can have been accepted: when its body is handed to the socket.
+takes the connection used last, and one that has been idle too long is closed instead of used. A socket's own
+time limit starts again with every byte; here each wait gets what remains of the whole call.
 """
 
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from botocore.exceptions import ConnectionError as BotoConnectionError
-from botocore.exceptions import HTTPClientError
-from botocore.httpsession import URLLib3Session
+from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.utils import get_environ_proxies
+from httptools import HttpParserError, HttpResponseParser
+from urllib3.util import wait_for_read
+from urllib3.util.ssltransport import SSLTransport
 
-from mailout.adapters.ses.deadline import TimedSession, deadline
+PORTS = {"http": 80, "https": 443}
+SUCCESS = 200
+READ_BYTES = 65_536
+MAX_ANSWER_BYTES = 4_000_000
+"""SES's answers have some hundred bytes for each message."""
 
-FAILED_TO_REACH = (HTTPClientError, BotoConnectionError)
-"""What botocore raises when there was no answer."""
 
-
-class TooLateError(Exception):
-    """Connecting took so long that the answer could not come in time."""
+class NotConnectedError(Exception):
+    """Nothing was written: the message was surely not accepted."""
 
 
 @dataclass(slots=True)
 class Call:
     """One request, and what is known of it."""
 
-    deadline: float
-    body: bytes | None = None  # written by ourselves; None: by botocore
-    left: bool = False  # its body was handed to the socket: from here on it may have been accepted
+    deadline: float  # on the monotonic clock
+    written: bool = False  # it was handed to the socket: from here on it may have been accepted
+
+    def seconds_remaining(self) -> float:
+        seconds = self.deadline - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError("timed out")
+        return seconds
 
 
-class _Body:
-    """A request's body that notes when it leaves, and refuses to leave late."""
+class Answer:
+    """What came back, as its bytes come in: the parser calls `on_…`."""
 
-    def __init__(self, body: bytes, call: Call, latest: float) -> None:
-        self._body = body
-        self._call = call
-        self._latest = latest
+    def __init__(self) -> None:
+        self._parser = HttpResponseParser(self)
+        self._size = 0
+        self._begin()
 
-    def __iter__(self) -> Iterator[bytes]:
-        if time.monotonic() > self._latest:
-            raise TooLateError
-        self._call.left = True
-        yield self._body
+    def _begin(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}  # names in lower case
+        self.body = b""
+        self.is_complete = False
+        self.ends_connection = True
+
+    def on_message_begin(self) -> None:
+        if self.is_complete:
+            raise ValueError("the answer was over")  # what follows is not read
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+
+    def on_body(self, part: bytes) -> None:
+        self.body += part
+
+    def on_message_complete(self) -> None:
+        if self.status < SUCCESS:  # 100 Continue: the answer follows
+            return self._begin()
+        self.is_complete = True
+        self.ends_connection = not self._parser.should_keep_alive()
+        return None
+
+    def feed(self, data: bytes) -> None:
+        self._size += len(data)
+        if not data:
+            self._end()
+        elif self._size > MAX_ANSWER_BYTES:
+            raise ConnectionError(f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
+        else:
+            try:
+                self._parser.feed_data(data)
+            except HttpParserError as error:
+                self.ends_connection = True
+                if not self.is_complete:  # else it came after the answer
+                    raise ConnectionError(f"no HTTP: {error}") from error
+
+    def _end(self) -> None:
+        """The other side has closed: so ends a body without a length, or one that is cut short."""
+        if not self.status or "transfer-encoding" in self.headers:  # which says itself where it ends
+            raise ConnectionError("the connection was closed without an answer")
+        self.is_complete = True
 
 
 class Connections:
-    """botocore's HTTP sessions, one connection each; `write` and `send` handle events of the client."""
+    """To one server, as botocore would connect: through the same proxy, with the same certificates."""
 
-    def __init__(
-        self,
-        open_session: Callable[[], URLLib3Session],
-        *,
-        call_limit: float,
-        connect_limit: float,
-        max_idle: float,
-    ) -> None:
-        self._open = open_session
-        self._call_limit = call_limit
+    def __init__(self, url: str, *, ca_bundle: str | None, connect_limit: float, max_idle: float) -> None:
+        self._server = urlsplit(url)
+        proxies = ProxyConfiguration(get_environ_proxies(url))
+        proxy: str | None = proxies.proxy_url_for(url)
+        self._proxy = urlsplit(proxy) if proxy else None
+        self._proxy_headers: Mapping[str, str] = proxies.proxy_headers_for(proxy) if proxy else {}
+        self._tls = _trusting(ca_bundle)
         self._connect_limit = connect_limit
         self._max_idle = max_idle
-        self._idle: list[tuple[float, URLLib3Session]] = []  # the one used last at the end
+        self._idle: list[tuple[float, Any]] = []  # since when; the one used last at the end
         self._lock = threading.Lock()
-        self._here = threading.local()
 
-    @contextmanager
-    def call(self, deadline: float, body: bytes | None = None) -> Iterator[Call]:
-        """Everything sent by this thread inside belongs to this call."""
-        call = Call(deadline, body)
-        self._here.call = call
+    def request_lines(self, path: str) -> list[str]:
+        """The first line of a POST, and what only a proxy reads."""
+        if self._proxy is None or self._server.scheme == "https":
+            return [f"POST {path} HTTP/1.1"]
+        server = f"{self._server.scheme}://{self._server.netloc}"
+        return [f"POST {server}{path} HTTP/1.1", *map(": ".join, self._proxy_headers.items())]
+
+    def exchange(self, request: bytes, call: Call) -> Answer:
+        """`NotConnectedError`: nothing was written. Any other error: nobody knows what became of it."""
+        sock = self._take() or self._connect_in_time(call)
         try:
-            yield call
-        finally:
-            self._here.call = None
-
-    def write(self, params: dict[str, Any], **_: Any) -> None:
-        """`before-call`: the call's own body, if it has one, in place of what botocore has written."""
-        call = getattr(self._here, "call", None)
-        if call is not None and call.body is not None:
-            params["body"] = call.body
-
-    def send(self, request: Any, **_: Any) -> Any:
-        """`before-send`."""
-        now = time.monotonic()
-        call = getattr(self._here, "call", None) or Call(now + self._call_limit)
-        if isinstance(request.body, bytes):
-            request.body = _Body(request.body, call, now + self._connect_limit)
-        else:
-            call.left = True  # nothing tells when it leaves: it may have
-        request.headers["Host"] = _host(request.url)
-        # The whole call ends by the deadline, on which the sender's lease depends: reading gets what is left.
-        deadline.at = call.deadline
-        read_limit = max(0.001, call.deadline - now)
-        request.context = {**(getattr(request, "context", None) or {}), "read_timeout": read_limit}
-        session = self._take(now)
-        try:
-            response = session.send(request)
+            call.written = True
+            _write(sock, request, call)
+            answer = _read(sock, call)
         except BaseException:
-            session.close()
+            sock.close()
             raise
-        finally:
-            deadline.at = None
-        with self._lock:
-            self._idle.append((time.monotonic(), session))
-        return response
+        if answer.ends_connection:
+            sock.close()
+        else:
+            with self._lock:
+                self._idle.append((time.monotonic(), sock))
+        return answer
 
     def close(self) -> None:
         with self._lock:
             idle, self._idle = self._idle, []
-        for _, session in idle:
-            session.close()
+        for _, sock in idle:
+            sock.close()
 
-    def _take(self, now: float) -> URLLib3Session:
-        with self._lock:
-            if self._idle and now - self._idle[-1][0] <= self._max_idle:
-                return self._idle.pop()[1]
-            stale, self._idle = self._idle, []
-        for _, session in stale:
-            session.close()
-        return self._open()
+    def _take(self) -> Any | None:
+        """A connection that is neither old nor closed by the other side; the others are closed."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                since, sock = self._idle.pop()
+            if time.monotonic() - since <= self._max_idle and not wait_for_read(sock, 0):
+                return sock
+            sock.close()
+
+    def _connect_in_time(self, call: Call) -> Any:
+        """Late, nothing may be written: the answer could come after the sender's lease."""
+        connecting = Call(min(call.deadline, time.monotonic() + self._connect_limit))
+        try:
+            sock = self._connect(connecting)
+            try:
+                connecting.seconds_remaining()
+            except TimeoutError:
+                sock.close()
+                raise
+        except OSError as error:
+            raise NotConnectedError(f"{type(error).__name__}: {error}") from error
+        return sock
+
+    def _connect(self, call: Call) -> Any:
+        first = self._proxy or self._server
+        sock: Any = socket.create_connection(_address(first), call.seconds_remaining())
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if first.scheme == "https":
+                sock = self._secure(sock, first, call)
+            if self._proxy is not None and self._server.scheme == "https":
+                self._open_tunnel(sock, call)
+                sock = self._secure(sock, self._server, call)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _secure(self, sock: Any, server: SplitResult, call: Call) -> Any:
+        sock.settimeout(call.seconds_remaining())
+        if isinstance(sock, ssl.SSLSocket):  # through a proxy that itself is reached by TLS
+            return SSLTransport(sock, self._tls, server.hostname)
+        return self._tls.wrap_socket(sock, server_hostname=server.hostname)
+
+    def _open_tunnel(self, sock: Any, call: Call) -> None:
+        host, port = _address(self._server)
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+        lines += [*map(": ".join, self._proxy_headers.items()), "", ""]
+        _write(sock, "\r\n".join(lines).encode("latin-1"), call)
+        answer = _read(sock, call, head_alone=True)
+        if answer.status != SUCCESS:
+            raise ConnectionError(f"the proxy answered {answer.status}")
 
 
-@cache
-def _host(url: str) -> str:
-    """As it was signed: in small letters, without a user, without the port that goes without saying."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2].lower()
-    return host.removesuffix(":443" if parts.scheme == "https" else ":80")
+def _trusting(ca_bundle: str | None) -> ssl.SSLContext:
+    """Who may be believed to be SES, or a proxy: by boto3's certificates, or by your own file."""
+    try:
+        context = ssl.create_default_context(cafile=ca_bundle or get_cert_path(True))
+    except OSError as error:
+        raise ValueError(f"the CA bundle {ca_bundle} cannot be used ({error})") from error
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # boto3 is not so strict: many companies' own CAs fail it
+    return context
 
 
-def session_opener(
-    endpoint_url: str, *, verify: str | None, call_limit: float, connect_limit: float
-) -> Callable[[], URLLib3Session]:
-    """Sessions like those botocore would open itself: the same proxy and the same certificates."""
-    options: dict[str, Any] = {
-        "verify": verify or True,
-        "proxies": get_environ_proxies(endpoint_url),
-        "timeout": (connect_limit, call_limit),  # the second shrinks in later calls of a batch
-        "max_pool_connections": 1,
-        "socket_options": [
-            (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-            (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-        ],
-    }
-    return lambda: TimedSession(**options)
+def _address(url: SplitResult) -> tuple[str, int]:
+    return url.hostname or "", url.port or PORTS[url.scheme]
+
+
+def _write(sock: Any, data: bytes, call: Call) -> None:
+    """In one piece: two packets would wake up the other side twice."""
+    rest = memoryview(data)
+    while rest:
+        sock.settimeout(call.seconds_remaining())
+        rest = rest[sock.send(rest) :]
+
+
+def _read(sock: Any, call: Call, *, head_alone: bool = False) -> Answer:
+    answer = Answer()
+    while not (answer.is_complete or (head_alone and answer.status)):
+        sock.settimeout(call.seconds_remaining())
+        answer.feed(sock.recv(READ_BYTES))
+    return answer

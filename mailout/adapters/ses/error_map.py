@@ -85,7 +85,7 @@ TABLE: Mapping[str, Row] = {
     "INVALID_SENDING_POOL_NAME": codes.SENDING_POOL,
     # no answer at all: what the client met
     "NetworkingError": codes.NETWORK,
-    "NeverLeft": codes.NETWORK,
+    "NotWritten": codes.NETWORK,
     "ReadTimeoutError": codes.TIMEOUT,
     "ConnectionClosedError": codes.CONNECTION_LOST,
     "NoCredentialsError": codes.NO_CREDENTIALS,

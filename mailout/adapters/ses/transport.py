@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 import orjson
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.adapters.aws import AwsAccess
 from mailout.adapters.ses import account as ses_account
 from mailout.adapters.ses import error_map
-from mailout.adapters.ses.answers import accepted, bulk_entries, refused, unanswered
-from mailout.adapters.ses.connections import Connections, session_opener
+from mailout.adapters.ses.answers import accepted, bulk_entries, refused, unanswered, without_credentials
+from mailout.adapters.ses.client import SEND, SEND_BULK, SesClient
+from mailout.adapters.ses.connections import Call
 from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
 from mailout.base.clock import SystemClock
 from mailout.base.errors import SettingsError
@@ -33,7 +32,12 @@ HALTING = (OutcomeKind.STOP, OutcomeKind.QUOTA, OutcomeKind.THROTTLED)
 """The account's word, not a mail's: the next call would hear the same."""
 
 
+REDIRECTS = 300
+"""From this status on, an answer is no success."""
+
+
 class SesMode(StrEnum):
+    AUTO = "auto"  # SendBulkEmail for as many as are handed in together, SendEmail for one
     SINGLE = "single"  # SendEmail: one mail a call
     BULK = "bulk"  # SendBulkEmail: up to fifty
 
@@ -69,9 +73,9 @@ class SesTransport:
 
     def __init__(self, config: SesConfig) -> None:
         self.config = config
-        self.max_batch = BULK_ENTRIES if config.mode is SesMode.BULK else 1
-        self._client, self._connections = _client(config)
-        self.scope = scope_of(self._client.meta.region_name)
+        self.max_batch = 1 if config.mode is SesMode.SINGLE else BULK_ENTRIES
+        self._client = _client(config)
+        self.scope = scope_of(self._client.boto.meta.region_name)
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
         outcomes: dict[int, Outcome] = {}
@@ -105,7 +109,6 @@ class SesTransport:
                 yield letter.index, result
 
     def close(self) -> None:
-        self._connections.close()
         self._client.close()
 
     def allowance(self) -> Allowance:
@@ -114,17 +117,16 @@ class SesTransport:
 
     def account(self) -> ses_account.Account:
         """Quota and standing, fresh from SES."""
-        return ses_account.read_with_retries(self._client, SystemClock())
+        return ses_account.read_with_retries(self._client.boto, SystemClock())
 
     def _call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""
         if deadline - time.monotonic() < self.config.call_limit / 2:
-            return error_map.classify("NeverLeft", "No time was left for this call.", None, False)
-        if len(batch) == 1 and (self.config.mode is SesMode.SINGLE or not batch[0].fits_bulk):
-            answer = self._ask(self._client.send_email, {"Content": {}}, self._single(batch[0]), deadline)
+            return error_map.classify("NotWritten", "There was not enough time for this call.", None, False)
+        if len(batch) == 1 and (self.config.mode is not SesMode.BULK or not batch[0].fits_bulk):
+            answer = self._ask(SEND, self._single(batch[0]), deadline)
             return answer if isinstance(answer, Outcome) else accepted(answer.get("MessageId"))
-        empty: dict[str, Any] = {"DefaultContent": {}, "BulkEmailEntries": []}
-        answer = self._ask(self._client.send_bulk_email, empty, self._bulk(batch), deadline)
+        answer = self._ask(SEND_BULK, self._bulk(batch), deadline)
         if isinstance(answer, Outcome):
             return answer
         return bulk_entries(answer.get("BulkEmailEntryResults"), len(batch))
@@ -177,63 +179,36 @@ class SesTransport:
         return envelope
 
     def _ask(
-        self,
-        operation: Callable[..., Any],
-        empty: Mapping[str, Any],
-        request: Mapping[str, Any],
-        deadline: float,
+        self, operation: str, request: Mapping[str, Any], deadline: float
     ) -> Mapping[str, Any] | Outcome:
-        """`empty`: what botocore insists on, to be replaced by the request as we write it."""
-        with self._connections.call(deadline, _body(request)) as call:
-            try:
-                answer: Mapping[str, Any] = operation(**empty)
-            except ClientError as error:
-                return refused(error, call)
-            except Exception as error:  # noqa: BLE001 - whatever it was, the call may have been accepted
-                return unanswered(error, call)
-        return answer
+        call = Call(deadline)
+        try:
+            answer = self._client.post(operation, _body(request), call)
+            if answer.status >= REDIRECTS:
+                return refused(answer)
+            told = json.loads(answer.body)
+            return told if isinstance(told, dict) else {}
+        except ClientError as error:
+            return without_credentials(error)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the call may have been accepted
+            return unanswered(error, call)
 
 
 def _body(request: Mapping[str, Any]) -> bytes:
-    """botocore would walk through every value to write the JSON that they are already."""
     try:
         return orjson.dumps(request)
     except orjson.JSONEncodeError:  # half a character: UTF-8 cannot carry it, an escape can
         return json.dumps(request).encode()
 
 
-def _client(config: SesConfig) -> tuple[Any, Connections]:
-    connect_limit = min(5.0, config.call_limit / 3)
+def _client(config: SesConfig) -> SesClient:
     try:
-        session, core = config.aws.session()
-        client = session.client(
-            "sesv2",
-            endpoint_url=config.endpoint_url,
-            config=Config(
-                # Hidden retries are off: a second request could be a second mail.
-                retries={"total_max_attempts": 1, "mode": "standard"},
-                parameter_validation=False,
-                user_agent="mailout",  # botocore builds its own again for each call, a tenth of its time
-            ),
+        return SesClient(
+            config.aws, config.endpoint_url, call_limit=config.call_limit, max_idle=config.max_idle
         )
     except (BotoCoreError, ValueError) as error:
         known = error_map.classify(type(error).__name__, str(error), None, False)
         raise SettingsError(f"SES: {error}", remedy=error_codes.remedy_for(known.code or "")) from error
-    verify = core.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
-    connections = Connections(
-        session_opener(
-            client.meta.endpoint_url,
-            verify=verify,
-            call_limit=config.call_limit,
-            connect_limit=connect_limit,
-        ),
-        call_limit=config.call_limit,
-        connect_limit=connect_limit,
-        max_idle=config.max_idle,
-    )
-    client.meta.events.register("before-call.sesv2", connections.write)
-    client.meta.events.register("before-send.sesv2", connections.send)
-    return client, connections
 
 
 def scope_of(region: str | None) -> str:

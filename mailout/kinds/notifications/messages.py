@@ -10,11 +10,13 @@ from zoneinfo import ZoneInfo
 from mailout.base import ids
 from mailout.base.addresses import normalise
 from mailout.base.errors import Abort
+from mailout.base.logs import NOTIFICATION_FIELDS
 from mailout.kinds.notifications.job import BrokenJob, JobOptions, build_job, require_valid
 from mailout.kinds.notifications.port import NewNotification, ProducerRow
 from mailout.kinds.notifications.rules import Fail
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
 from mailout.letters.content.notification_templates import MANAGE_URL, NotificationTemplates, TemplateProblem
+from mailout.outbox.delivery.protocol import TAGGED_WITH, TRIED_ONCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,8 @@ class NotificationMessages:
             "notification_id": str(job["notificationId"]),
             MANAGE_URL: job["links"]["manageUrl"],
             UNSUBSCRIBE_URL: job["links"].get("unsubscribeUrl"),
-            # These travel with the mail, as its tags and in the log.
+            TRIED_ONCE: "yes",  # the producer's queue counts the attempts
+            TAGGED_WITH: " ".join(NOTIFICATION_FIELDS),
             "traceId": job.get("traceId"),
             "subscriptionId": str(job["subscriptionId"]),
             "openEventId": str(job["openEventId"]),

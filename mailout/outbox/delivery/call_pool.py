@@ -1,4 +1,4 @@
-"""Where calls run: `SEND_CONCURRENCY` threads, or (for tests on a virtual clock) the caller itself."""
+"""Where calls run: in threads, or (for tests on a virtual clock) in the caller itself."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ class Prepared:
 class Work(Protocol):
     """What a thread does with a group. No part raises; if one did, the sender would hear of it."""
 
+    def calls_allowed(self) -> int:
+        """In flight at once, for now: at least one."""
+        ...
+
     def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
         """Put the mails together; None: nothing of them is left to be sent."""
         ...
@@ -51,41 +55,50 @@ class Waiting:
     def __init__(self) -> None:
         self._rows: deque[Sequence[Claimed]] = deque()
         self._starts: deque[float | None] = deque()
+        self._messages = 0  # in all rows
 
     def add(self, groups: Sequence[Group]) -> None:
         self._rows.extend(group.rows for group in groups)
         self._starts.extend(group.start for group in groups)
+        self._messages += sum(len(group.rows) for group in groups)
 
     def __bool__(self) -> bool:
         return bool(self._rows and self._starts)
 
     def next(self) -> Group:
-        return Group(self._rows.popleft(), self._starts.popleft())
+        rows = self._rows.popleft()
+        self._messages -= len(rows)
+        return Group(rows, self._starts.popleft())
 
     def next_start(self, rows: Sequence[Claimed]) -> tuple[bool, float | None]:
         """Another slot for these, or (False) none: then they wait here, before all others."""
         if self._starts:
             return True, self._starts.popleft()
         self._rows.appendleft(rows)
+        self._messages += len(rows)
         return False, None
 
     def held(self) -> int:
         """Messages that have a slot."""
-        return sum(len(rows) for rows in islice(self._rows, len(self._starts)))
+        slotless = islice(reversed(self._rows), len(self._rows) - len(self._starts))
+        return self._messages - sum(len(rows) for rows in slotless)
 
     def take_back(self) -> Sequence[Claimed]:
         rows = [row for group in self._rows for row in group]
         self._rows.clear()
         self._starts.clear()
+        self._messages = 0
         return rows
 
     def take_slotless(self) -> Sequence[Claimed]:
         groups = [self._rows.pop() for _ in range(len(self._rows) - len(self._starts))]
-        return [row for group in reversed(groups) for row in group]
+        rows = [row for group in reversed(groups) for row in group]
+        self._messages -= len(rows)
+        return rows
 
 
 class CallPool(Protocol):
-    """Calls in order, as many at a time as there are threads."""
+    """Calls in order, as many at a time as are allowed."""
 
     def offer(self, groups: Sequence[Group]) -> None: ...
     def held(self) -> int:
@@ -120,9 +133,9 @@ class CallPool(Protocol):
 
 
 class ThreadCallPool:
-    """Real threads. One of them at a time waits for the next slot, so that groups start in their order."""
+    """Real threads, as many as were needed so far. One at a time waits for a slot: groups start in order."""
 
-    def __init__(self, count: int, work: Work) -> None:
+    def __init__(self, work: Work) -> None:
         self._work = work
         self._turn = threading.Lock()
         self._waiting = Waiting()
@@ -135,23 +148,26 @@ class ThreadCallPool:
         self._awaited: Callable[[], bool] | None = None  # what the sender waits for: not woken up for less
         self._happened = threading.Condition(self._lock)
         self.failure: BaseException | None = None
-        self._threads = [
-            threading.Thread(target=self._run, name=f"call-{index + 1}", daemon=True)
-            for index in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        self._start_thread()
+
+    def _start_thread(self) -> None:
+        name = f"call-{len(self._threads) + 1}"
+        self._threads.append(threading.Thread(target=self._run, name=name, daemon=True))
+        self._threads[-1].start()
 
     def _run(self) -> None:
         while True:
             call: Callable[[], None] | None = None
             with self._turn:
                 with self._lock:
-                    self._offered.wait_for(lambda: self._waiting or self._closed)
+                    self._offered.wait_for(self._may_begin)
                     if not self._waiting:
                         return
                     group = self._waiting.next()
                     self._busy += 1
+                    if self._busy == len(self._threads) < self._work.calls_allowed():
+                        self._start_thread()
                     self._tell_sender()
                 try:
                     call = self._prepare(group)
@@ -166,7 +182,11 @@ class ThreadCallPool:
                 with self._lock:
                     self._busy -= 1
                     self._ended += 1
+                    self._offered.notify()
                     self._tell_sender()
+
+    def _may_begin(self) -> bool:
+        return self._closed or (bool(self._waiting) and self._busy < self._work.calls_allowed())
 
     def _tell_sender(self) -> None:
         """With the lock held. What it waits for may also be that a slot was lost."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, MailoutError, StoreUnavailable
 from mailout.outbox.delivery.call_pool import Prepared
+from mailout.outbox.delivery.concurrency import CallsInFlight
 from mailout.outbox.delivery.options import CallTime
 from mailout.outbox.delivery.pacing import tolerated_lateness
 from mailout.outbox.delivery.port import Journal, Mail, Transport
@@ -45,6 +46,7 @@ class Caller:
         timing: Timing,
         retry: RetryPlan,
         throttling: Throttling,
+        in_flight: CallsInFlight,
         circuit_failures: int = 0,
     ) -> None:
         self._transport = transport
@@ -54,6 +56,7 @@ class Caller:
         self._retry = retry
         self._circuit_failures = circuit_failures
         self.throttling = throttling
+        self.in_flight = in_flight
         self._starts = Starts(rate)
         self.tolerance = tolerated_lateness(rate)
         self._lock = threading.Lock()
@@ -61,8 +64,7 @@ class Caller:
         self._withdrawn: list[Attempt] = []
         self.journal: Journal | None = None
         self.lease_until = 0.0
-        self.latency = 0.0  # of the last calls, and
-        self.filled = 0.0  # how many messages they held
+        self.filled = 0.0  # how many messages the last calls held
         self.call_time = CallTime()  # of all
         self.throttled = threading.Event()
         self.refused: Outcome | None = None
@@ -105,6 +107,9 @@ class Caller:
             del self._withdrawn[:withdrawn]
 
     # ── in a thread of the pool ──
+
+    def calls_allowed(self) -> int:
+        return self.in_flight.allowed
 
     def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
         mails, good = self._composed(rows)
@@ -179,7 +184,7 @@ class Caller:
             self._learn(rows, outcomes, now)
             for row, outcome in pairs:
                 self._results.append((now, self._decided(row, outcome, round(took * 1000))))
-            self.latency = took if not self.latency else 0.9 * self.latency + 0.1 * took
+            self.in_flight.learn(outcomes, took)
             self.filled = 0.9 * self.filled + 0.1 * len(rows) if self.filled else len(rows)
             self.call_time += CallTime(calls=1, messages=len(rows), calling=took)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from mailout.base.errors import UsageError
-from mailout.base.logs import NOTIFICATION_FIELDS
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.languages import FALLBACK, language
 from mailout.letters.content.layout import language_asked_for
@@ -83,8 +82,9 @@ class SingleComposer:
         self._content = lru_cache(SINGLE_CONTENTS_KEPT)(self.contents)
 
     def __call__(self, row: Claimed) -> Mail:
-        url = None if row.category == Category.TRANSACTIONAL else self._leave(row)
-        mail = Mail(
+        given = row.variables.get(UNSUBSCRIBE_URL)  # somebody else's link: it may not understand a POST
+        own = None if row.category == Category.TRANSACTIONAL else self._leave(row)
+        return Mail(
             attempt=row.attempt,
             mailout_id=None,
             to=row.email,
@@ -92,15 +92,12 @@ class SingleComposer:
             from_name=row.from_name or self.from_name,
             reply_to=row.reply_to or self.reply_to,
             content=self._content(row.content_hash),
-            values=row.variables if url is None else {**row.variables, UNSUBSCRIBE_URL: url},
-            unsubscribe_url=url,
+            values=row.variables if own is None else {**row.variables, UNSUBSCRIBE_URL: own},
+            unsubscribe_url=own or given,
+            one_click=own is not None,
+            tags=row.tags,
             headers=row.headers or {},
         )
-        if not row.is_notification:
-            return mail
-        # The link is the producer's, and nobody promised that it understands a POST.
-        url = row.variables.get(UNSUBSCRIBE_URL)
-        return replace(mail, unsubscribe_url=url, one_click=False, tags=notification_tags(row.variables))
 
     def _leave(self, row: Claimed) -> str:
         """Marketing never goes without a link to leave by: without its settings, the message fails."""
@@ -108,11 +105,6 @@ class SingleComposer:
             raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
         token = self.tokens.make(row.email, None)
         return self.footer().url(token, self.tokens.make_message(row.attempt.id))
-
-
-def notification_tags(variables: Mapping[str, str]) -> dict[str, str]:
-    """What its producer calls it: it stands in no text, and travels as tags, and through the log."""
-    return {name: variables[name] for name in NOTIFICATION_FIELDS if variables.get(name)}
 
 
 def list_id(list_key: str | None, from_email: str) -> str:

@@ -31,7 +31,8 @@ class SenderOptions:
     worker: str
     rate: float
     timing: Timing
-    concurrency: int = 1
+    concurrency: int | None = 1  # calls in flight; None: as many as the rate and the latency need
+    one_by_one_rate: float = 0.0  # messages a second up to which each has a call of its own
     batch_size: int = 50
     retry: RetryPlan = field(default_factory=RetryPlan)
     pace_scope: str = "folder"

@@ -6,7 +6,6 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from mailout.outbox.delivery.compose import notification_tags
 from mailout.outbox.delivery.protocol import Claimed, Ledger, Result
 from mailout.outbox.delivery.states import State
 
@@ -76,7 +75,7 @@ class OutcomeLog:
                 "attempt": claimed.number,
                 "state": result.state.value,
                 "durationMs": result.duration_ms,
-                **(notification_tags(claimed.variables) if claimed.is_notification else {}),
+                **claimed.tags,
             },
         )
 

@@ -50,7 +50,7 @@ class Result:
     category: str | None = None
     message: str | None = None
     original_code: str | None = None
-    retry_in: float | None = None  # seconds from the store's now; of a failed notification: as asked for
+    retry_in: float | None = None  # seconds from the store's now; of one that is tried once: as asked for
     duration_ms: int | None = None
     age: float = 0.0  # seconds since the answer came
     give_back: bool = False  # surely not accepted, and not the message's fault: the attempt is returned
@@ -121,6 +121,12 @@ class Step:
     close: bool = False  # the last one of this session
 
 
+TRIED_ONCE = "tried_once"
+"""Among a message's variables: whoever handed it in tries again, and counts the attempts."""
+TAGGED_WITH = "tagged_with"
+"""The names of those variables that travel with the mail as tags, and through the log."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """A message that this session has begun, and when it may leave."""
@@ -141,9 +147,14 @@ class Claimed:
     headers: Mapping[str, str] | None = None
 
     @property
-    def is_notification(self) -> bool:
-        """Of a producer's queue, which counts its attempts: each time it is put here is one attempt."""
-        return self.mailout_id is None and "notification_id" in self.variables
+    def is_tried_once(self) -> bool:
+        return self.mailout_id is None and TRIED_ONCE in self.variables
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """Of a message without a mailout: a mailout's variables are what its readers are called."""
+        named = self.variables.get(TAGGED_WITH, "").split() if self.mailout_id is None else ()
+        return {name: self.variables[name] for name in named if self.variables.get(name)}
 
 
 @dataclass(frozen=True, slots=True)

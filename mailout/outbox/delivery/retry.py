@@ -42,7 +42,7 @@ def decide(
         case OutcomeKind.QUOTA | OutcomeKind.STOP:
             return result(State.PENDING, give_back=True)
         case OutcomeKind.TRANSIENT | OutcomeKind.THROTTLED:
-            if claimed.is_notification:  # its producer tries again, not before the provider wants it
+            if claimed.is_tried_once:  # who handed it in tries again, not before the provider wants it
                 return result(State.FAILED, retry_in=outcome.retry_after, uncharge=True)
             if claimed.number >= plan.max_attempts:
                 return result(State.FAILED, uncharge=True)

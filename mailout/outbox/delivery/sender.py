@@ -9,10 +9,12 @@ import gc
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from mailout.base.clock import Clock
 from mailout.outbox.delivery.call_pool import CallPool, InlineCallPool, ThreadCallPool
 from mailout.outbox.delivery.calls import Caller
+from mailout.outbox.delivery.concurrency import CallsInFlight
 from mailout.outbox.delivery.options import Observer, RunReport, SenderOptions
 from mailout.outbox.delivery.pacing import bulk_size
 from mailout.outbox.delivery.port import Journals, Mail, Outbox, Transport
@@ -50,9 +52,9 @@ class Sender:
         Single mails have no end: `until_idle` ends when none is due.
         """
         options = self.options
-        grace = options.timing.reap_grace
-        wait_for_store(lambda: reap(self.store, self.journals, grace, check_closed=True), self.clock)
-        group_size = bulk_size(options.rate, min(self.transport.max_batch, options.batch_size))
+        give_up = partial(reap, self.store, self.journals, options.timing.reap_grace)
+        wait_for_store(lambda: give_up(check_closed=True), self.clock)
+        group_size = self._group_size(mailout_id)
         caller = Caller(
             self.transport,
             self.compose,
@@ -61,11 +63,10 @@ class Sender:
             options.timing,
             options.retry,
             self.throttling,
+            CallsInFlight(1 if options.inline else options.concurrency, options.rate, group_size),
             options.circuit_failures,
         )
-        pool: CallPool = (
-            InlineCallPool(caller) if options.inline else ThreadCallPool(options.concurrency, caller)
-        )
+        pool: CallPool = InlineCallPool(caller) if options.inline else ThreadCallPool(caller)
         session = Session(
             store=self.store,
             transport=self.transport.name,
@@ -79,7 +80,18 @@ class Sender:
             group_size=group_size,
             mailout_id=mailout_id,
         )
-        run = Run(session, deadline, until_idle=until_idle)
+        run = Run(
+            session=session,
+            caller=caller,
+            pool=pool,
+            clock=self.clock,
+            options=options,
+            group_size=group_size,
+            stop=self._stop,
+            reap=give_up,
+            deadline=deadline,
+            until_idle=until_idle,
+        )
         # A full collection would walk over everything loaded so far: 50 ms in which no call keeps its slot.
         gc.freeze()
         try:
@@ -87,3 +99,12 @@ class Sender:
         finally:
             gc.unfreeze()
             pool.close()
+
+    def _group_size(self, mailout_id: str | None) -> int:
+        """Messages a call. Hardly any two single mails have the same content, and a lost answer puts a whole
+        call in doubt: where one by one is fast enough, it is better."""
+        options = self.options
+        slow = 0 < options.rate <= options.one_by_one_rate
+        if slow or (options.one_by_one_rate and mailout_id is None):
+            return 1
+        return bulk_size(options.rate, min(self.transport.max_batch, options.batch_size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, StoreUnavailable
@@ -34,48 +35,37 @@ CURSOR_SECONDS = 30.0
 """The cursor spares the store from walking over what is done; now and then it starts again from 0."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Session:
-    """Given up by the store, it begins again under another id. What it works with is the run's, too."""
+    """What the store believes is in our hands, and how it is told. Given up by the store, it begins again
+    under another id."""
 
-    def __init__(
-        self,
-        *,
-        store: Outbox,
-        transport: str,
-        journals: Journals,
-        clock: Clock,
-        options: SenderOptions,
-        observer: Observer | None,
-        stop: threading.Event,
-        caller: Caller,
-        pool: CallPool,
-        group_size: int,
-        mailout_id: str | None,
-    ) -> None:
-        self.store = store
-        self._transport = transport
-        self.journals = journals
-        self.clock = clock
-        self.options = options
-        self._observer = observer
-        self.stop = stop
-        self.caller = caller
-        self.pool = pool
-        self.group_size = group_size
-        self._mailout_id = mailout_id
+    store: Outbox
+    transport: str
+    journals: Journals
+    clock: Clock
+    options: SenderOptions
+    observer: Observer | None
+    stop: threading.Event
+    caller: Caller
+    pool: CallPool
+    group_size: int
+    mailout_id: str | None
+    ledger: Ledger | None = field(default=None, init=False)
+    outages: int = field(default=0, init=False)  # steps in a row that the store did not answer
+    last_good: float = field(default=0.0, init=False)  # when the last answered step was asked
+    round_trip: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
         self._id = ""
         self._journal: Journal | None = None
         self._n = 0
         self._cursor = 0
         self._cursor_since = 0.0
         self._offsets: list[float] = []
-        self.begun: dict[Attempt, Claimed] = {}  # what the store believes is in our hands
-        self.withdraw: list[Attempt] = []
-        self.recover = False  # a step was lost: what it began is not known yet
-        self.outages = 0
-        self.last_good = 0.0
-        self.round_trip = 0.0
-        self.ledger: Ledger | None = None
+        self._begun: dict[Attempt, Claimed] = {}  # what the store believes is in our hands
+        self._withdraw: list[Attempt] = []
+        self._recover = False  # a step was lost: what it began is not known yet
 
     # ── from its beginning to its end ──
 
@@ -93,12 +83,12 @@ class Session:
 
     def _open(self) -> None:
         self._id = self.store.open_session(
-            self._mailout_id,
+            self.mailout_id,
             worker=self.options.worker,
-            transport=self._transport,
+            transport=self.transport,
             lease=self.options.timing.lease,
         )
-        self.recover = False
+        self._recover = False
         self._n = 0
         self._open_journal()
         self._compare_clocks()
@@ -147,13 +137,13 @@ class Session:
             self._journal.leave()
 
     def release_unstarted(self) -> None:
-        self.withdraw.extend(row.attempt for row in self.pool.take_back())
+        self._withdraw.extend(row.attempt for row in self.pool.take_back())
 
     def _drain_results_into_store(self) -> None:
         """Results count by epoch, also from a session that was given up; keep trying until they are in."""
         while True:
             results, withdrawn = self.caller.peek()
-            if not results and not withdrawn and not self.withdraw:
+            if not results and not withdrawn and not self._withdraw:
                 return
             if self.step(0, fenced_is_fine=True) is None:
                 self.clock.sleep(pause_after(self.outages))
@@ -163,9 +153,9 @@ class Session:
     def step(self, want: int, *, close: bool = False, fenced_is_fine: bool = False) -> StepReply | None:
         """One round trip. None: the store is away, and nothing of this step may be used."""
         self.pool.look()
-        self.withdraw.extend(row.attempt for row in self.pool.take_slotless())
+        self._withdraw.extend(row.attempt for row in self.pool.take_slotless())
         results, unread = self.caller.peek()
-        withdraw = [*self.withdraw, *unread]
+        withdraw = [*self._withdraw, *unread]
         self._cursor = self._cursor_before(withdraw)
         self._n += 1
         throttled = self.caller.throttled.is_set()
@@ -191,12 +181,12 @@ class Session:
                     want=want,
                     cursor=self._cursor,
                     buckets=self.options.buckets(self._store_time(asked_at)),
-                    recover=self.recover,
+                    recover=self._recover,
                     close=close,
                 )
             )
         except StoreUnavailable as error:
-            self.recover = True
+            self._recover = True
             if throttled:
                 self.caller.throttled.set()
             if isinstance(error, HomeUnwritable):
@@ -229,15 +219,15 @@ class Session:
             log.error(
                 "OUTBOX_NOT_FOUND: message %s was called and is not in the outbox; see dead letters", id
             )
-        self.caller.forget(len(results), len(withdraw) - len(self.withdraw))
-        self.withdraw.clear()
+        self.caller.forget(len(results), len(withdraw) - len(self._withdraw))
+        self._withdraw.clear()
         for attempt in withdraw:
-            self.begun.pop(attempt, None)
-        pairs = [(self.begun.pop(r.attempt), r) for r in results if r.attempt in self.begun]
+            self._begun.pop(attempt, None)
+        pairs = [(self._begun.pop(r.attempt), r) for r in results if r.attempt in self._begun]
         if reply.ledger is not None:
             self.ledger = reply.ledger
-        if self._observer is not None and (pairs or reply.ledger):
-            self._observer.recorded(pairs, reply.ledger)
+        if self.observer is not None and (pairs or reply.ledger):
+            self.observer.recorded(pairs, reply.ledger)
 
     def _good(self, reply: StepReply, asked_at: float) -> None:
         """Learn from the answer: the lease, the clocks, and what the lost step had begun."""
@@ -247,23 +237,42 @@ class Session:
         trip = received - asked_at
         self.round_trip = trip if not self.round_trip else 0.8 * self.round_trip + 0.2 * trip
         self._offsets = [*self._offsets[-19:], received - reply.now]
-        if self.recover:
-            self.recover = False
-            self.withdraw.extend(a for a in reply.recovered if a not in self.begun)
+        if self._recover:
+            self._recover = False
+            self._withdraw.extend(a for a in reply.recovered if a not in self._begun)
         for row in reply.rows:
-            self.begun[row.attempt] = row
+            self._begun[row.attempt] = row
             self._cursor = max(self._cursor, row.seq)
         if received - self._cursor_since > CURSOR_SECONDS:
             self._cursor, self._cursor_since = 0, received
 
     def _cursor_before(self, withdraw: Sequence[Attempt]) -> int:
         """What is withdrawn is claimed before all that stands behind it."""
-        seqs = [self.begun[attempt].seq if attempt in self.begun else 0 for attempt in withdraw]
+        seqs = [self._begun[attempt].seq if attempt in self._begun else 0 for attempt in withdraw]
         return min([self._cursor, *(max(0, seq - 1) for seq in seqs)])
 
     @property
+    def holds_any(self) -> bool:
+        """Messages that it has begun and not recorded yet."""
+        return bool(self._begun)
+
+    @property
+    def has_withdrawals(self) -> bool:
+        """The next step gives something back."""
+        return bool(self._withdraw)
+
+    @property
+    def has_lost_step(self) -> bool:
+        """What it may have begun is not known yet."""
+        return self._recover
+
+    def suspect_lost_step(self) -> None:
+        """Something was interrupted: the next step asks what is begun."""
+        self._recover = True
+
+    @property
     def serves_single_mails(self) -> bool:
-        return self._mailout_id is None
+        return self.mailout_id is None
 
     def has_work(self) -> bool:
         """Whether a step would have something to do, asked without writing anything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from mailout.adapters.ses import account
 from mailout.app import wiring
 from mailout.app.engine import Engine
+from mailout.base.clock import Clock, SystemClock
 from mailout.base.errors import MailoutError
 from mailout.base.settings import load_settings
 from mailout.outbox.delivery import outbox_rows
@@ -30,7 +32,7 @@ def clock() -> FakeClock:
 def engine_with(stub: SesStub, clock: FakeClock, tmp_path: Path) -> Iterator[Callable[..., Engine]]:
     engines: list[Engine] = []
 
-    def build(**settings: Any) -> Engine:
+    def build(clock: Clock = clock, **settings: Any) -> Engine:
         env = {
             "MAILOUT_HOME": str(tmp_path / "home"),
             "MAILOUT_TRANSPORT": "ses",
@@ -101,3 +103,20 @@ def test_a_paused_account_ends_the_run_before_the_first_call(stub, engine_with):
     report = engine.sending.send_for(mailout(engine.store, "ann@example.org"), 1.0)
     assert report.ended is Ended.REFUSED
     assert stub.calls() == []
+
+
+@pytest.mark.parametrize(
+    ("rate", "mode", "calls"),
+    [
+        (50, "auto", {("SendEmail", 1): 12}),
+        (60, "auto", {("SendBulkEmail", 12): 1}),
+        (60, "single", {("SendEmail", 1): 12}),
+        (12, "bulk", {("SendBulkEmail", 12): 1}),
+    ],
+)
+def test_mail_goes_in_bulk_where_one_by_one_would_be_too_slow(rate, mode, calls, stub, engine_with):
+    """Below, a lost answer should put one message in doubt and not fifty."""
+    engine = engine_with(SystemClock(), SEND_RATE_PER_SEC=rate, SES_MODE=mode)
+    id = mailout(engine.store, *(f"reader-{n}@example.org" for n in range(12)))
+    assert engine.sending.send_for(id).ended is Ended.DONE
+    assert Counter((operation, mails) for _, operation, mails in stub.calls()) == calls

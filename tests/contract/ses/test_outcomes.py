@@ -15,7 +15,7 @@ from tests.contract.ses.letters import mail, one
 BOTH = pytest.mark.parametrize("mode", list(SesMode))
 
 
-NO_ANSWER = ("NetworkingError", "NeverLeft", "ReadTimeoutError", "ConnectionClosedError", "ClientFault")
+NO_ANSWER = ("NetworkingError", "NotWritten", "ReadTimeoutError", "ConnectionClosedError", "ClientFault")
 ANSWERED = [code for code in TABLE if not code.isupper() and code not in NO_ANSWER]
 STATUS = {OutcomeKind.THROTTLED: 429, OutcomeKind.TRANSIENT: 503, OutcomeKind.UNKNOWN: 500}
 

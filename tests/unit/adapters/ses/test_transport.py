@@ -51,7 +51,7 @@ def letter(index: int) -> Letter:
 def test_a_bulk_call_s_body_is_the_one_that_botocore_would_write(transport: SesTransport) -> None:
     """A name that SES does not know is to it as if it were not there: a mail would leave without its link."""
     asked = transport._bulk([letter(1), letter(2)])
-    model = transport._client.meta.service_model.operation_model("SendBulkEmail")
+    model = transport._client.boto.meta.service_model.operation_model("SendBulkEmail")
     theirs = create_serializer("rest-json").serialize_to_request(asked, model)
     assert json.loads(theirs["body"]) == asked
     assert len(asked["BulkEmailEntries"]) == 2

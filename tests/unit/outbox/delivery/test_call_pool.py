@@ -18,6 +18,10 @@ class Waiting:
 
     def __init__(self) -> None:
         self.go = threading.Event()
+        self.allowed = 1
+
+    def calls_allowed(self) -> int:
+        return self.allowed
 
     def prepare(self, rows: Sequence[Claimed]) -> Prepared:
         return Prepared((), rows)
@@ -32,7 +36,7 @@ class Waiting:
 def test_a_call_that_ended_while_the_sender_was_busy_is_news() -> None:
     """Else the last step of every mailout waits a second for a call that has ended already."""
     work = Waiting()
-    pool = ThreadCallPool(1, work)
+    pool = ThreadCallPool(work)
     pool.offer([Group((), None)])
     pool.look()
     work.go.set()
@@ -48,7 +52,7 @@ def test_what_the_sender_has_looked_at_is_no_news() -> None:
     """Else it would ask the store again and again while a long call runs."""
     work = Waiting()
     work.go.set()
-    pool = ThreadCallPool(1, work)
+    pool = ThreadCallPool(work)
     pool.offer([Group((), None)])
     assert pool.join(LONG)
     pool.look()
@@ -80,7 +84,7 @@ def row(email: str) -> Claimed:
     return Claimed(Attempt(email, 1), 1, 1, email, "content", None, "default", None, {}, None)
 
 
-@pytest.mark.parametrize("kind", [InlineCallPool, lambda work: ThreadCallPool(1, work)])
+@pytest.mark.parametrize("kind", [InlineCallPool, ThreadCallPool])
 def test_a_lost_slot_moves_everybody_to_the_next_one(kind: Callable[[Work], CallPool]) -> None:
     """In their order; who has no slot any more waits for the next ones, before those who come with them."""
     work = Busy(since=3.0)
@@ -94,4 +98,57 @@ def test_a_lost_slot_moves_everybody_to_the_next_one(kind: Callable[[Work], Call
     assert work.called[2:] == [(5.0, "c"), (6.0, "d")]
     assert [claimed.email for claimed in pool.take_slotless()] == ["e", "f"]
     assert not pool.take_back()
+    pool.close()
+
+
+class Counting(Waiting):
+    """Notes who begins, and how many calls are in flight then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began: list[str] = []
+        self.changed = threading.Condition()
+        self.ended = 0
+
+    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None]:
+        with self.changed:
+            self.began.append(prepared.rows[0].email)
+            before = self.ended
+            self.changed.notify_all()
+
+        def call() -> None:
+            with self.changed:
+                self.changed.wait_for(lambda: self.ended > before, LONG)
+
+        return call
+
+    def end_one(self) -> None:
+        """All in flight look up; whoever began is let go."""
+        with self.changed:
+            self.ended += 1
+            self.changed.notify_all()
+
+    def wait_for(self, count: int) -> bool:
+        with self.changed:
+            return self.changed.wait_for(lambda: len(self.began) >= count, 300.0)
+
+
+def test_no_more_calls_are_in_flight_than_are_allowed_for_now() -> None:
+    """A provider that hangs would put every call beyond them in doubt."""
+    work = Counting()
+    pool = ThreadCallPool(work)
+    pool.offer([Group([row(f"p{n:02}")], None) for n in range(20)])
+    assert work.wait_for(1)
+    work.allowed = 6  # learned from the first answer
+    work.end_one()
+    assert work.wait_for(7)
+    assert pool.held() == 13
+    work.allowed = 1  # one of them got no answer
+    work.end_one()
+    assert work.wait_for(8)
+    assert pool.held() == 12
+    pool.take_back()
+    work.end_one()
+    assert pool.join(LONG)
+    assert work.began == [f"p{n:02}" for n in range(8)]  # in their order, however many there are at a time
     pool.close()

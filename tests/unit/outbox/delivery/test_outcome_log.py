@@ -9,7 +9,7 @@ import pytest
 
 from mailout.base.logs import FIELDS, NOTIFICATION_FIELDS
 from mailout.outbox.delivery.outcome_log import ENOUGH, OutcomeLog
-from mailout.outbox.delivery.protocol import Attempt, Claimed, Result
+from mailout.outbox.delivery.protocol import TAGGED_WITH, TRIED_ONCE, Attempt, Claimed, Result
 from mailout.outbox.delivery.states import State
 
 
@@ -65,7 +65,10 @@ def test_a_notification_is_found_by_what_its_producer_calls_it(caplog: pytest.Lo
     caplog.set_level(logging.INFO, "mailout.sender")
     claimed, result = pair(State.FAILED, request="trace")
     called = {"traceId": "trace", "subscriptionId": "7", "openEventId": "3", "term": "92026", "campus": "NB"}
-    variables = called | {"notification_id": "1", "manage_url": "https://app.example.org/subscriptions/7"}
+    variables = called | {
+        TAGGED_WITH: " ".join(called),
+        "manage_url": "https://app.example.org/subscriptions/7",
+    }
     OutcomeLog().recorded([(replace(claimed, mailout_id=None, variables=variables), result)], None)
     assert {name: getattr(caplog.records[0], name) for name in NOTIFICATION_FIELDS} == called
 
@@ -101,3 +104,13 @@ def test_a_provider_id_that_comes_twice_is_said(caplog: pytest.LogCaptureFixture
     assert [record.getMessage() for record in caplog.records] == [
         "the provider gave the same id twice: ses-1"
     ]
+
+
+def test_what_a_reader_is_called_changes_nothing_of_a_mailout_s_message() -> None:
+    """A column of somebody's import may have any name: their mail must be tried again like all others."""
+    claimed, _ = pair(State.FAILED)
+    variables = {TRIED_ONCE: "yes", TAGGED_WITH: "name", "name": "Ann"}
+    single = replace(claimed, mailout_id=None, variables=variables)
+    of_mailout = replace(single, mailout_id="mailout")
+    assert (single.is_tried_once, single.tags) == (True, {"name": "Ann"})
+    assert (of_mailout.is_tried_once, of_mailout.tags) == (False, {})
