@@ -7,7 +7,6 @@ from uuid import UUID
 from prefect.runtime import flow_run
 
 from tasks.display import DISPLAY
-from tasks.logs import hidden
 
 NAME_LENGTH = 200
 
@@ -23,8 +22,11 @@ def name_run(name: str, mailout_id: str | None = None) -> None:
 
 
 def first_name() -> str:
-    """Until the subject is known: what was asked for. A run that is retried keeps the name that it has."""
+    """Until the subject is known: what was asked for. A run that is retried keeps the name that it has.
+
+    Before the run has begun: the settings have not been read, and must not be.
+    """
     if flow_run.run_count:
         return str(flow_run.name)
     parameters = flow_run.parameters
-    return hidden(str(parameters.get("ref") or parameters.get("article_key")))
+    return str(parameters.get("ref") or parameters.get("article_key"))
