@@ -164,7 +164,7 @@ def test_cancelling_a_letter_s_own_run_pauses_that_letter_and_ends_as_cancelled(
     with get_client(sync_client=True) as client:
         runs = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=2)
     (own,) = [one for one in runs if one.name == "Hello"][:1]
-    assert (own.state_name, own.state.message) == (  # type: ignore[union-attr]
+    assert (own.state_name, own.state.message) == (
         "Cancelled",
         f"The mailout is paused: {paused.ledger.sent} sent, 0 failed, 0 unknown,"
         f" {paused.ledger.pending} pending. To go on: resume_mailout.",

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from gateway import watch
-from gateway.looks import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT, START_SECONDS, looks
+from gateway.looks import START_SECONDS, looks
+from gateway.prefect_events import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT
 from gateway.watch import (
     FIRST_REPEAT_SECONDS,
     LAST_REPEAT_SECONDS,

@@ -64,8 +64,8 @@ def test_cancel_pauses_the_letter_whether_its_own_run_is_cancelled_or_the_queue_
         own = wait_for(lambda: queue.below(run), "the letter has a run again")
         wait_for(lambda: len(mailout.mails()) > sent, "it goes on")
         queue.cancel(run)
-        for one in (run, own):
-            wait_for(lambda one=one: queue.state(one) == "Cancelled", "both are cancelled")
+        both = (run, own)
+        wait_for(lambda: {queue.state(one) for one in both} == {"Cancelled"}, "both are cancelled")
     assert paused(mailout).ledger.sent == len(mailout.mails()) < len(PEOPLE)
 
 
