@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from prefect import get_run_logger
 from prefect.events import emit_event
 
-from mailout.app import wiring
+from mailout.app.engine import Engine
 from mailout.app.single_mail_run import send_what_waits
 from mailout.base.errors import MailoutError
 from mailout.insight.alerts.port import Alert
@@ -16,27 +16,26 @@ from tasks.logs import hidden
 
 
 @contextmanager
-def alerts_around() -> Iterator[None]:
+def alerts_around(engine: Engine) -> Iterator[None]:
     """Before a run, what has ended is noted: if it comes back it is sent again. After it, what is due.
 
     Not when the process is asked to end: then there is no time for mail.
     """
-    _never_in_the_way(lambda: wiring.engine().alert_sender.look())
+    _never_in_the_way(lambda: engine.alert_sender.look())
     try:
         yield
     except Exception:
-        raise_alerts()
+        raise_alerts(engine)
         raise
-    raise_alerts()
+    raise_alerts(engine)
 
 
-def raise_alerts() -> None:
+def raise_alerts(engine: Engine) -> None:
     """Tell what needs a person."""
-    _never_in_the_way(_tell)
+    _never_in_the_way(lambda: _tell(engine))
 
 
-def _tell() -> None:
-    engine = wiring.engine()
+def _tell(engine: Engine) -> None:
     engine.alert_sender.send_alerts(emit)
     send_what_waits(engine.sending)
 

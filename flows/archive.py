@@ -8,15 +8,16 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
+from mailout.app.engine import Engine
 from mailout.insight.retention.archiving import DEFAULT_DAYS
 from tasks.archive import archive_old_mailouts
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 
 @flow(name="archive", retries=0)
 @heartbeats
-@redacted
-def archive(older_than: int = DEFAULT_DAYS) -> State[Any]:
+@with_engine
+def archive(engine: Engine, older_than: int = DEFAULT_DAYS) -> State[Any]:
     """Move the messages and events of old mailouts to Parquet files in MAILOUT_HOME/archive.
 
     Args:

@@ -9,33 +9,52 @@ from uuid import UUID
 
 import httpx
 from prefect import State
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import PrefectException, TerminationSignal
-from prefect.runtime import flow_run
+from prefect.runtime import deployment, flow_run
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from prefect.states import Completed
 
 from flows.names import name_run
-from flows.outcome import outcome_of
-from mailout.app import wiring
+from flows.outcome import CANCELLED_IN_PREFECT, outcome_of
+from mailout.app.engine import Engine
+from mailout.kinds.mailouts.readiness import AlreadySent
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.mailout import Mailout, Status
+from mailout.outbox.queue.port import mailout_or_none
 from tasks.audience import resolve_recipients
 from tasks.content import load_mailout, load_queued, render_content, use_rendered
 from tasks.delivery import Progress, send
+from tasks.display import DISPLAY
 from tasks.letter import Letter
+from tasks.logs import hidden
 from tasks.reporting import report
+
+CANCEL_SECONDS = 3.0
+"""How often the server is asked whether somebody has cancelled a run that no worker looks after."""
+SIGNAL_SECONDS = 5.0
+"""For the server's answer when the process is asked to end: it has half a minute for everything."""
 
 
 class Delivery:
     """The five steps of one mailout, in the run that sends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.has_own_run = True  # by the letter's name
         self._letter: Letter | None = None
-        self._progress = Progress()
+        self._progress = Progress(engine.clock)
 
-    def enqueue(self, ref: str, test: bool | None = None) -> Mailout:
-        """From a page or file into the queue. An `intake.requests.Enqueue`."""
-        letter = self._know(render_content(load_mailout(ref, test)))
-        return wiring.engine().store.mailout(letter.id)
+    def enqueue(self, ref: str, test: bool | None = None, asked_at: float | None = None) -> Mailout:
+        """From a page or file into the queue. A `requests.Enqueue`."""
+        try:
+            loaded = load_mailout(ref, test, asked_at)
+        except AlreadySent as sent:
+            self._name(hidden(sent.subject))
+            raise
+        self._name(hidden(loaded.subject))  # should it be refused
+        letter = self._know(render_content(loaded))
+        return self.engine.store.mailout(letter.id)
 
     def add(self, letter: Letter) -> None:
         """One that steps of its own have loaded and rendered."""
@@ -45,9 +64,9 @@ class Delivery:
         """Freeze it and start to send it; False: it has to wait."""
         letter = self._letter or self._know(use_rendered(load_queued(id)))
         resolve_recipients(letter)
-        started = wiring.engine().sending.start(id).status is Status.PROCESSING
+        started = self.engine.sending.start(id).status is Status.PROCESSING
         if started and flow_run.id:
-            wiring.engine().store.keep_run(id, str(flow_run.id))  # the dashboard links to it
+            self.engine.store.keep_run(id, str(flow_run.id))  # the dashboard links to it
         return started
 
     def send(self, still_its_turn: Callable[[], bool]) -> bool:
@@ -60,21 +79,76 @@ class Delivery:
 
     def _know(self, letter: Letter) -> Letter:
         self._letter = letter
-        name_run(str(letter))
+        self._name(str(letter), letter.id)
         return letter
+
+    def _name(self, name: str, mailout_id: str | None = None) -> None:
+        if self.has_own_run:
+            name_run(name, mailout_id)
 
 
 def deliver(steps: Delivery, mailout_id: str) -> State[Any]:
     """The rest of the steps, for whoever has loaded and rendered it; how it ended."""
-    with let_go_if_ended([mailout_id]):
-        if steps.begin(mailout_id):
-            steps.send(still_its_turn=lambda: True)
-        steps.end()
-    return outcome_of(mailout_id)
+    # Under a worker the process gets a signal; whoever runs it by hand has nobody to send one.
+    watch = None if deployment.id else watch_for_cancel(steps.engine, mailout_id)
+    try:
+        with let_go_if_ended(steps.engine, [mailout_id]):
+            if steps.begin(mailout_id):
+                steps.send(still_its_turn=lambda: True)
+            steps.end()
+    finally:
+        DISPLAY.end_repeat(watch)
+    return outcome_of(steps.engine, mailout_id)
+
+
+# ── Prefect's Retry button ──
+
+
+def deliver_again(engine: Engine) -> State[Any] | None:
+    """A run that Prefect starts a second time goes on with its mailout; None: it is no retry, or it has none.
+
+    What failed is tried again, and no others, as `retry_mailout` does it.
+    """
+    if flow_run.run_count <= 1:
+        return None
+    tagged = (mailout_or_none(engine.store, tag) for tag in flow_run.tags)
+    mailout = next((one for one in tagged if one is not None), None)
+    if mailout is None:
+        return None
+    id = mailout.id
+    if mailout.status is Status.COMPLETED and mailout.ledger.failed and mailout.archived_at is None:
+        actions.retry(engine.store, id)
+    elif outcome_of(engine, id).is_cancelled():
+        actions.resume(engine.store, id)  # by Prefect's other button
+    elif mailout.status in (Status.COMPLETED, Status.CANCELLED):
+        ended = outcome_of(engine, id)
+        why = "No message of it has failed: there is nothing to try again."
+        message = f"{why} {ended.message}"
+        return Completed(message=message, name="Nothing to retry") if ended.is_completed() else ended
+    return deliver(Delivery(engine), id)
+
+
+# ── Prefect's Cancel button ──
+
+
+def watch_for_cancel(engine: Engine, mailout_id: str) -> tuple[str, str]:
+    """While the current run sends a mailout: if somebody cancels the run, the mailout is paused.
+
+    Its sender then ends by itself. What to hand to `DISPLAY.end_repeat` in the end.
+    """
+    run = UUID(str(flow_run.id))
+
+    def look(client: SyncPrefectClient) -> None:
+        if _is_cancelled(client.read_flow_run(run).state):
+            _pause(engine, mailout_id)
+
+    what = ("cancelled", str(run))
+    DISPLAY.repeat(what, look, CANCEL_SECONDS)
+    return what
 
 
 @contextmanager
-def let_go_if_ended(in_hand: Sequence[str]) -> Iterator[None]:
+def let_go_if_ended(engine: Engine, in_hand: Sequence[str]) -> Iterator[None]:
     """Whoever cancels a flow run wants its mailouts to stop: they wait for a person.
 
     A process that is only asked to end (a new version, a machine that restarts) lets them go, and the next
@@ -83,21 +157,33 @@ def let_go_if_ended(in_hand: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except TerminationSignal:
-        store = wiring.engine().store
-        cancelled = _cancelled()
+        cancelled = _somebody_cancelled()
         for id in in_hand:
-            if cancelled and store.mailout(id).status in (Status.PENDING, Status.PROCESSING):
-                actions.pause(store, id, "It was cancelled in Prefect.")
-            else:
-                store.release(id)
+            if not (cancelled and _pause(engine, id)):
+                engine.store.release(id)
         raise
 
 
-def _cancelled() -> bool:
+def _pause(engine: Engine, id: str) -> bool:
+    """Whether it was to be paused."""
+    mailout = engine.store.mailout(id)
+    is_open = mailout.status in (Status.PENDING, Status.PROCESSING)
+    if is_open and mailout.defer_note != CANCELLED_IN_PREFECT:
+        actions.pause(engine.store, id, CANCELLED_IN_PREFECT)
+    return is_open
+
+
+def _somebody_cancelled() -> bool:
     """Whether Prefect's server knows of somebody who cancelled this run."""
     try:
-        with get_client(sync_client=True) as client:
-            state = client.read_flow_run(UUID(str(flow_run.id))).state
+        with (
+            temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 1}),
+            get_client(sync_client=True, httpx_settings={"timeout": SIGNAL_SECONDS}) as client,
+        ):
+            return _is_cancelled(client.read_flow_run(UUID(str(flow_run.id))).state)
     except (httpx.HTTPError, PrefectException):
         return False  # nor could anybody have told it
+
+
+def _is_cancelled(state: State[Any] | None) -> bool:
     return state is not None and (state.is_cancelling() or state.is_cancelled())

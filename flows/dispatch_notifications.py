@@ -9,8 +9,9 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
+from mailout.app.engine import Engine
 from mailout.kinds.notifications.port import Counts
-from tasks.logs import redacted
+from tasks.logs import with_engine
 from tasks.notifications import send_notifications
 
 STOP = threading.Event()
@@ -19,8 +20,9 @@ STOP = threading.Event()
 
 @flow(name="dispatch_notifications", retries=0)
 @heartbeats
-@redacted
+@with_engine
 def dispatch_notifications(
+    engine: Engine,
     db: str | None = None,
     seconds: float = 0,
     in_place: bool = False,

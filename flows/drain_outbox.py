@@ -9,9 +9,9 @@ from prefect.events import emit_event
 from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
-from mailout.app import wiring
+from mailout.app.engine import Engine
 from mailout.app.single_mail_run import SingleMailRun
-from tasks.logs import redacted
+from tasks.logs import with_engine
 from tasks.single_mails import send_single_mails
 
 WAITING = "mailout.single_mails.waiting"
@@ -20,14 +20,14 @@ WAITING = "mailout.single_mails.waiting"
 
 @flow(name="drain_outbox", retries=0)
 @heartbeats
-@redacted
-def drain_outbox(seconds: float = 3600.0) -> State[Any]:
+@with_engine
+def drain_outbox(engine: Engine, seconds: float = 3600.0) -> State[Any]:
     """Send what programs hand in at POST /v1/email/send, as it comes. Two at once do no harm.
 
     Args:
         seconds: How long this run goes on; shortly before its end it asks for the next one.
     """
-    run = SingleMailRun(wiring.engine().sending, _ask_for_next)
+    run = SingleMailRun(engine.sending, _ask_for_next)
     if not run.take_over():
         return Completed(message="Another run sends them.", name="Not needed")
     went_on = send_single_mails(run, seconds)

@@ -1,38 +1,31 @@
 """Signs of life of a run that a worker has started: `deployments/unresponsive-runs.yaml` listens for them.
 
-Prefect's own heartbeats come from a thread that nobody waits for: those of a short run reach the server after
-its end, and the automation then tries to mark a run that has long been completed. Here every one has been
-answered before the run goes on to its end.
+Not Prefect's own heartbeats: it tells of no end by a name that does not change, and an automation on all its
+events of flow runs would write to Prefect's database at every one of them.
 """
 
 from __future__ import annotations
 
 import inspect
-import logging
-import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from contextvars import copy_context
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import uuid4
 
-import httpx
-from prefect.client.orchestration import get_client
-from prefect.exceptions import PrefectException
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.runtime import deployment, flow_run
 
 from flows.orphans import end_with_up
+from tasks.display import DISPLAY
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-log = logging.getLogger("mailout.flows")
-
 HEARTBEAT = "mailout.flow-run.heartbeat"
-EVERY = 30.0
-PATIENCE = 10.0  # with a server that does not answer
+ENDED = "mailout.flow-run.ended"
+HEARTBEAT_SECONDS = 30.0
 
 
 def heartbeats(function: Callable[P, R]) -> Callable[P, R]:
@@ -49,8 +42,11 @@ def heartbeats(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         end_with_up()
-        with _beating():
-            return function(*args, **kwargs)
+        try:
+            with _beating():
+                return function(*args, **kwargs)
+        finally:
+            DISPLAY.finish()
 
     return run
 
@@ -60,32 +56,21 @@ def _beating() -> Iterator[None]:
     if not deployment.id:  # a command's own: whoever started it sees how it ends
         yield
         return
-    ended = threading.Event()
-    thread = threading.Thread(target=copy_context().run, args=(_beat, str(flow_run.id), ended), daemon=True)
-    thread.start()
+    id = str(flow_run.id)
+    DISPLAY.repeat(("heartbeat", id), lambda client: _emit(client, HEARTBEAT, id), HEARTBEAT_SECONDS)
     try:
         yield
     finally:
-        ended.set()
-        thread.join(PATIENCE)
+        DISPLAY.end_repeat(("heartbeat", id))
+        DISPLAY.show(("ended", id), lambda client: _emit(client, ENDED, id))
 
 
-def _beat(run: str, ended: threading.Event) -> None:
-    while True:
-        try:
-            _tell(run)
-        except (httpx.HTTPError, PrefectException) as error:
-            log.info("Prefect did not get the heartbeat: %s", error)
-        if ended.wait(EVERY):
-            return
-
-
-def _tell(run: str) -> None:
-    event = {
+def _emit(client: SyncPrefectClient, event: str, run: str) -> None:
+    """Over HTTP, answered: what `emit_event` sends is gone if the process ends soon."""
+    body = {
         "id": str(uuid4()),
         "occurred": datetime.now(UTC).isoformat(),
-        "event": HEARTBEAT,
+        "event": event,
         "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"},
     }
-    with get_client(sync_client=True) as client:
-        client._client.post("/events", json=[event]).raise_for_status()
+    client.request("POST", "/events", json=[body])

@@ -8,8 +8,9 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
+from mailout.app.engine import Engine
 from tasks.feedback import apply_events, poll_queue
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 ROUNDS = 20
 """Of the queue in one run; what is left then waits for the next."""
@@ -17,8 +18,8 @@ ROUNDS = 20
 
 @flow(name="ingest_ses_events", retries=0)
 @heartbeats
-@redacted
-def ingest_ses_events() -> State[Any]:
+@with_engine
+def ingest_ses_events(engine: Engine) -> State[Any]:
     """Take events from SQS (if there is a queue) and from the gateway's inbox to messages and subscribers.
 
     Killed anywhere, the next run goes on: nothing is lost and nothing counts twice.

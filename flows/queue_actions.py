@@ -5,77 +5,80 @@ Prefect takes the descriptions of parameters from `Args:` alone.
 
 from __future__ import annotations
 
-from prefect import flow
+from typing import Any
+
+from prefect import State, flow
+from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
-from mailout.app import wiring
+from mailout.app.engine import Engine
 from mailout.insight.reporting.phrases import headline, waiting
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.actions import Verdict
 from mailout.outbox.queue.mailout import Mailout
-from tasks.logs import redacted
+from tasks.logs import hidden, with_engine
 
 
 @flow(name="cancel_mailout", retries=0)
 @heartbeats
-@redacted
-def cancel_mailout(mailout_id: str) -> str:
-    """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed.
+@with_engine
+def cancel_mailout(engine: Engine, mailout_id: str) -> State[Any]:
+    """Cancel a mailout. Mail already sent stays sent; nobody else gets it, and it cannot be resumed.
 
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
-    engine = wiring.engine()
     cancelled = actions.cancel(engine.store, mailout_id)
     engine.pages.update(mailout_id)
-    return _summary(cancelled)
+    return _done(engine, cancelled)
 
 
 @flow(name="pause_mailout", retries=0)
 @heartbeats
-@redacted
-def pause_mailout(mailout_id: str, note: str | None = None) -> str:
+@with_engine
+def pause_mailout(engine: Engine, mailout_id: str, note: str | None = None) -> State[Any]:
     """Hold a mailout until somebody resumes it. What is in hand is finished.
 
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
         note: Why, for whoever comes to resume it.
     """
-    return _summary(actions.pause(wiring.engine().store, mailout_id, note))
+    return _done(engine, actions.pause(engine.store, mailout_id, note))
 
 
 @flow(name="resume_mailout", retries=0)
 @heartbeats
-@redacted
-def resume_mailout(mailout_id: str) -> str:
+@with_engine
+def resume_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     """Let a mailout go on, whatever it waited for; `run_queue` continues it within seconds.
 
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
-    return _summary(actions.resume(wiring.engine().store, mailout_id))
+    return _done(engine, actions.resume(engine.store, mailout_id))
 
 
 @flow(name="retry_mailout", retries=0)
 @heartbeats
-@redacted
-def retry_mailout(mailout_id: str) -> str:
+@with_engine
+def retry_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     """Try the failed messages of a mailout again, and no others; `run_queue` sends them.
 
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
-    engine = wiring.engine()
     actions.retry(engine.store, mailout_id)
     engine.report(mailout_id)
-    return _summary(engine.store.mailout(mailout_id))
+    return _done(engine, engine.store.mailout(mailout_id))
 
 
 @flow(name="settle_mailout", retries=0)
 @heartbeats
-@redacted
-def settle_mailout(mailout_id: str, verdict: Verdict, messages: list[str] | None = None) -> str:
+@with_engine
+def settle_mailout(
+    engine: Engine, mailout_id: str, verdict: Verdict, messages: list[str] | None = None
+) -> State[Any]:
     """Say what became of messages that were handed over and never answered for.
 
     Args:
@@ -83,27 +86,27 @@ def settle_mailout(mailout_id: str, verdict: Verdict, messages: list[str] | None
         verdict: What became of the messages in doubt; `pending` sends them again.
         messages: Only these messages, by their ids. Empty: all that are in doubt.
     """
-    engine = wiring.engine()
     actions.settle(
         engine.store, mailout_id, verdict, Timing.of(engine.settings.lock_seconds), messages or None
     )
     engine.report(mailout_id)
-    return _summary(engine.store.mailout(mailout_id))
+    return _done(engine, engine.store.mailout(mailout_id))
 
 
 @flow(name="pause_everything", retries=0)
 @heartbeats
-@redacted
-def pause_everything(paused: bool = True) -> str:
+@with_engine
+def pause_everything(engine: Engine, paused: bool = True) -> State[Any]:
     """Hold everything, also what comes later, or let it go on.
 
     Args:
-        paused: Yes: nothing leaves any more. No: sending goes on.
+        paused: Yes: nothing is sent any more. No: sending goes on.
     """
-    wiring.engine().store.pause_all(paused)
-    return "Everything is paused." if paused else "Sending goes on."
+    engine.store.pause_all(paused)
+    return Completed(message="Everything is paused." if paused else "Sending goes on.")
 
 
-def _summary(mailout: Mailout) -> str:
-    why = waiting(mailout, wiring.engine().limits.timezone)
-    return " ".join(filter(None, (headline(mailout), why)))
+def _done(engine: Engine, mailout: Mailout) -> State[Any]:
+    """The sentence is what Prefect's pages show of the run."""
+    why = waiting(mailout, engine.limits.timezone)
+    return Completed(message=hidden(" ".join(filter(None, (headline(mailout), why)))))

@@ -10,18 +10,19 @@ from prefect.states import Completed
 
 from flows.alerts import raise_alerts
 from flows.heartbeats import heartbeats
+from mailout.app.engine import Engine
 from tasks import feedback
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 
 @flow(name="reconcile", retries=0)
 @heartbeats
-@redacted
-def reconcile() -> State[Any]:
+@with_engine
+def reconcile(engine: Engine) -> State[Any]:
     """Find attempts whose sender disappeared, count what is unknown, ask the provider for its quota, check
     the counters, tell the rates of mailouts whose events still come, and what needs a person."""
     found = feedback.reconcile()
-    raise_alerts()
+    raise_alerts(engine)
     notes = [f"{found.reaped} attempts reaped", f"{found.doubts.unknown} unknown"]
     if found.doubts.oldest is not None:
         oldest = datetime.fromtimestamp(found.doubts.oldest, UTC)

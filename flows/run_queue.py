@@ -15,26 +15,24 @@ from flows.delivery import let_go_if_ended
 from flows.heartbeats import heartbeats
 from flows.outcome import outcome_of
 from flows.send_queued import QueuedMailouts
-from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.app.queue_run import QueueRun
 from mailout.app.single_mail_run import send_what_waits
 from mailout.kinds.mailouts.requests import enqueue_ready, enqueue_requested
 from mailout.outbox.queue import queue_rows
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 
 @flow(name="run_queue", flow_run_name="the queue", retries=0)
 @heartbeats
-@redacted
-def run_queue() -> State[Any]:
+@with_engine
+def run_queue(engine: Engine) -> State[Any]:
     """Send every mailout whose time has come, one time slice at a time, those of a crashed run included.
 
     Pages in Notion that are `Ready` are enqueued first. Urgent ones go before bulk, companies take turns.
     Afterwards, alerts for what needs a person are sent.
     """
-    engine = wiring.engine()
-    with alerts_around():
+    with alerts_around(engine):
         return _take_turns(engine)
 
 
@@ -44,18 +42,18 @@ def _take_turns(engine: Engine) -> State[Any]:
         return Completed(message="Everything is paused.", name="Paused")
     send_what_waits(engine.sending)
     intake = engine.intake
-    with QueuedMailouts() as steps:
+    with QueuedMailouts(engine) as steps:
 
         def look() -> None:
             enqueue_ready(intake, steps.enqueue)
             enqueue_requested(intake, steps.enqueue)
 
         turns = QueueRun(engine.sending, steps, look)
-        with let_go_if_ended(turns.in_hand):
+        with let_go_if_ended(engine, turns.in_hand):
             ended = turns.run()
     if not ended:
         return Completed(message="Nothing is due.")
-    states = {id: outcome_of(id) for id in ended}
+    states = {id: outcome_of(engine, id) for id in ended}
     for id, state in states.items():
         get_run_logger().info("%s: %s %s", id, state.name, state.message)
     return Completed(message="; ".join(f"{id}: {state.name}" for id, state in states.items()))

@@ -5,23 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from prefect import State, flow
+from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic.json_schema import SkipJsonSchema
 
-from flows.delivery import Delivery, deliver
+from flows.delivery import Delivery, deliver, deliver_again
 from flows.heartbeats import heartbeats
-from mailout.app import wiring
+from flows.names import first_name
+from mailout.app.engine import Engine
 from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
 from mailout.kinds.mailouts.requests import still_asked
 from mailout.outbox.queue.port import Request, RequestKind
 from tasks.articles import assemble_variants, load_slices
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 
-@flow(name="send_article", flow_run_name="{article_key}", retries=0, log_prints=False)
+@flow(name="send_article", flow_run_name=first_name, retries=0, log_prints=False)
 @heartbeats
-@redacted
+@with_engine
 def send_article(
+    engine: Engine,
     campaign_tag: str,
     article_key: str,
     send_batch_id: str,
@@ -40,13 +43,16 @@ def send_article(
         audience_filter: Only these: state, county, place, list, or an attribute of your subscribers.
         actor: Who sends it, for the record.
     """
+    if again := deliver_again(engine):
+        return again
     order = ArticleOrder.checked(campaign_tag, article_key, send_batch_id, audience_filter, actor)
-    if asked and not still_asked(wiring.engine().intake, Request(order.to_ref(), RequestKind.ARTICLE)):
+    request = Request(order.to_ref(), RequestKind.ARTICLE)
+    if asked and flow_run.run_count <= 1 and not still_asked(engine.intake, request):
         return Completed(message="The queue was faster: it has answered this request.", name="Answered")
     load_slices(order.article_key)
     letter = assemble_variants(order)
     if letter is None:
         return Completed(message="Nobody is in the audience: nothing was sent.", name="No recipients")
-    steps = Delivery()
+    steps = Delivery(engine)
     steps.add(letter)
     return deliver(steps, letter.id)

@@ -5,22 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from prefect import State, flow
+from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic.json_schema import SkipJsonSchema
 
-from flows.delivery import Delivery, deliver
+from flows.delivery import Delivery, deliver, deliver_again
 from flows.heartbeats import heartbeats
-from mailout.app import wiring
+from flows.names import first_name
+from mailout.app.engine import Engine
 from mailout.base.errors import Abort, AbortCode
 from mailout.kinds.mailouts.requests import answer, still_asked
 from mailout.outbox.queue.port import Request
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 
-@flow(name="send_mailout", flow_run_name="{ref}", retries=0, log_prints=False)
+@flow(name="send_mailout", flow_run_name=first_name, retries=0, log_prints=False)
 @heartbeats
-@redacted
+@with_engine
 def send_mailout(
+    engine: Engine,
     ref: str,
     test: bool | None = None,
     # For the trigger alone, so the run form does not show them.
@@ -36,12 +39,14 @@ def send_mailout(
         ref: A Notion page (its id or address), or the path of a Markdown file.
         test: Yes: only to TEST_EMAILS. No: for real. Empty: as the page or file says.
     """
-    intake, steps = wiring.engine().intake, Delivery()
+    if again := deliver_again(engine):
+        return again
+    intake, steps = engine.intake, Delivery(engine)
     request = Request.of(ref, test, if_ready)
-    if asked and not still_asked(intake, request):
+    if asked and flow_run.run_count <= 1 and not still_asked(intake, request):
         return Completed(message="The queue was faster: it has answered this request.", name="Answered")
     try:
-        mailout = answer(intake, request, steps.enqueue)
+        mailout = answer(intake, request, steps.enqueue, by_hand=not asked)
     except Abort as abort:
         if asked and abort.code is AbortCode.MAILOUT_ALREADY_SENT:
             return Completed(message=str(abort), name="Already sent")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -35,6 +36,9 @@ from mailout.base.errors import StoreError
 from mailout.base.settings import Settings
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
+
+EMIT_SECONDS = 30.0
+"""For the watch's event, a few answers of Prefect's server."""
 
 
 class _App(FastAPI):
@@ -118,8 +122,12 @@ def create_app(
 
 def _from_a_thread(
     loop: asyncio.AbstractEventLoop, emitter: Emitter, event: str, payload: Mapping[str, object]
-) -> None:
-    loop.call_soon_threadsafe(lambda: emitter.emit(event, payload))
+) -> bool:
+    """Whether Prefect took it. False, too, if the gateway is about to end."""
+    try:
+        return asyncio.run_coroutine_threadsafe(emitter.post(event, payload), loop).result(EMIT_SECONDS)
+    except (TimeoutError, CancelledError, RuntimeError):
+        return False
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
+from gateway.prefect_events import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT
 from gateway.watch import Found, Look
 from mailout.base.settings import Settings
 from mailout.insight.metrics.scrape import rate_of
@@ -21,19 +22,15 @@ from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.unattended import slow_or_tested, unattended
 from mailout.store import Store
 
-QUEUE_EVENT = "mailout.queue.due"
-EVENTS_EVENT = "ses.events.received"
-SINGLE_MAILS_EVENT = "mailout.single_mails.waiting"
-
 STORE_SECONDS = 5.0
 NOTION_SECONDS = 60.0
 DRAFTS_SECONDS = 120.0
 SLOW_SECONDS = 60.0
-NOBODY_APPLIED_FOR = 15.0
+UNAPPLIED_SECONDS = 15.0
 """Prefect hears of an event that came by POST at once, and its flow takes a few seconds to start."""
-LATELY = 120.0
+SPEED_SECONDS = 120.0
 SINGLE_MAILS_SECONDS = 2.0
-TOO_LONG = 5.0
+SINGLE_MAIL_WAIT_SECONDS = 5.0
 """Seconds that a single mail may wait with nobody sending."""
 START_SECONDS = 20.0
 """What a run may take to start, before another one is asked for."""
@@ -64,7 +61,7 @@ def _queue(settings: Settings, store: Store) -> Found:
 
 def _slow(settings: Settings, store: Store) -> Found:
     now, rehearses = store.now(), _rehearses(settings)
-    speed = rate_of(outbox_rows.begun_since(store, now - LATELY, rehearsal=rehearses), now)
+    speed = rate_of(outbox_rows.begun_since(store, now - SPEED_SECONDS, rehearsal=rehearses), now)
     return slow_or_tested(store, rehearses=rehearses, speed=speed, rate=settings.send_rate_per_sec)
 
 
@@ -74,7 +71,7 @@ def _rehearses(settings: Settings) -> bool:
 
 def _inbox(store: Store) -> Found:
     """The oldest stands for all: once it is applied, the next one is another key."""
-    return {f"event {one.id}": NOBODY_APPLIED_FOR for one in feedback_rows.waiting_events(store, 1)}
+    return {f"event {one.id}": UNAPPLIED_SECONDS for one in feedback_rows.waiting_events(store, 1)}
 
 
 def _outdated_pages(store: Store) -> Found:
@@ -102,7 +99,7 @@ def needs_a_sender(waiting: SingleMailsWaiting) -> bool:
     if waiting.is_served:
         return False
     waited = 0.0 if waiting.due_since is None else waiting.now - waiting.due_since
-    return waiting.has_tokens or waited > TOO_LONG
+    return waiting.has_tokens or waited > SINGLE_MAIL_WAIT_SECONDS
 
 
 class _SingleMails:

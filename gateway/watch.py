@@ -17,12 +17,15 @@ from mailout.base.errors import MailoutError
 
 log = logging.getLogger("mailout.gateway")
 
-AT_MOST_EVERY = 5.0
+SAME_EVENT_SECONDS = 5.0
 """Seconds between two events of one name: a flow that has started sees what came since."""
-FIRST_REPEAT, LAST_REPEAT = 30.0, 300.0
-"""An event may be lost, so it is sent again; ever more rarely, for whatever does not go away."""
-FIRST_LOOK = 5.0
+FIRST_REPEAT_SECONDS, LAST_REPEAT_SECONDS = 30.0, 300.0
+"""A run may die before it has begun, so its event is sent again; ever more rarely, for whatever stays."""
+FIRST_LOOK_SECONDS = 5.0
 STOP_SECONDS = 2.0
+
+Emit = Callable[[str, Mapping[str, object]], bool]
+"""Sends an event with a payload to Prefect; whether it has been taken."""
 
 Found = Mapping[str, float]
 """What there is to do, by a key; and how many seconds it may wait before somebody is woken for it."""
@@ -61,7 +64,7 @@ class Attention:
     def mark_emitted(self, now: float) -> None:
         """Whoever was woken finds all of it."""
         for one in self._known.values():
-            one.next_at = now + min(FIRST_REPEAT * 2**one.emitted, LAST_REPEAT)
+            one.next_at = now + min(FIRST_REPEAT_SECONDS * 2**one.emitted, LAST_REPEAT_SECONDS)
             one.emitted += 1
 
 
@@ -76,7 +79,7 @@ class Watch:
         self._last: dict[str, float] = {}  # event → when it was last sent
         self._threads: list[threading.Thread] = []
 
-    def start(self, emit: Callable[[str, Mapping[str, object]], None]) -> None:
+    def start(self, emit: Emit) -> None:
         for look in self.looks:
             thread = threading.Thread(
                 target=self._keep_looking, args=(look, emit), name=f"watch-{look.name}", daemon=True
@@ -90,31 +93,30 @@ class Watch:
         for thread in self._threads:
             thread.join(STOP_SECONDS / max(1, len(self._threads)))
 
-    def _keep_looking(self, look: Look, emit: Callable[[str, Mapping[str, object]], None]) -> None:
-        attention, pause = Attention(), min(look.every, FIRST_LOOK)
+    def _keep_looking(self, look: Look, emit: Emit) -> None:
+        attention, pause = Attention(), min(look.every, FIRST_LOOK_SECONDS)
         while not self._ended.wait(pause):
             try:
                 self.once(look, attention, emit)
                 pause = look.every
             except MailoutError as error:
                 log.warning("%s could not be looked at: %s", look.name, error)
-                pause = max(look.every, FIRST_REPEAT)
+                pause = max(look.every, FIRST_REPEAT_SECONDS)
             except Exception:
                 log.exception("%s could not be looked at", look.name)
-                pause = max(look.every, FIRST_REPEAT)
+                pause = max(look.every, FIRST_REPEAT_SECONDS)
 
-    def once(
-        self, look: Look, attention: Attention, emit: Callable[[str, Mapping[str, object]], None]
-    ) -> bool:
-        """Look, and send the event if there is something; whether it was sent."""
+    def once(self, look: Look, attention: Attention, emit: Emit) -> bool:
+        """Look, and send the event if there is something; whether it was taken."""
         found = look.find()
         now = self._clock.monotonic()
         with self._lock:
             due = attention.due(found, now)
-            if not due or now < self._last.get(look.event, -AT_MOST_EVERY) + AT_MOST_EVERY:
+            if not due or now < self._last.get(look.event, -SAME_EVENT_SECONDS) + SAME_EVENT_SECONDS:
                 return False
-            attention.mark_emitted(now)
             self._last[look.event] = now
+        if not emit(look.event, {"look": look.name, "waiting": len(found)}):
+            return False  # not taken: nothing to wait for before it is sent again
+        attention.mark_emitted(now)
         log.info("%s: %d to do, event %s is sent to Prefect.", look.name, len(due), look.event)
-        emit(look.event, {"look": look.name, "waiting": len(found)})
         return True

@@ -6,18 +6,19 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from mailout.app import wiring
+from mailout.app.engine import Engine
 from mailout.base.errors import StoreError
 from mailout.insight.reporting.phrases import count
 from mailout.insight.retention.archiving import Archived
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 
 @task(name="archive old mailouts", cache_policy=NO_CACHE)
-@redacted
-def archive_old_mailouts(older_than: int) -> str:
+@with_engine
+def archive_old_mailouts(engine: Engine, older_than: int) -> str:
     """How many. Repeatable: what was begun is ended first."""
     logger = get_run_logger()
-    archiving = wiring.archiving(wiring.engine())
+    archiving = wiring.archiving(engine)
     archived = troubles = 0
     for one in archiving.run(older_than):
         if isinstance(one, Archived):

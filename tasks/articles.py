@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from prefect import get_run_logger, task
-from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
-from mailout.app import wiring
+from mailout.app.engine import Engine
 from mailout.insight.reporting.census import census_lines, census_table
 from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.requests import answer
 from mailout.outbox.queue.port import Request, RequestKind
+from tasks.artifacts import show_table
 from tasks.letter import Letter, if_transient
-from tasks.logs import hidden, redacted
+from tasks.logs import hidden, with_engine
 
 
 @task(
@@ -24,10 +24,10 @@ from tasks.logs import hidden, redacted
     retry_delay_seconds=5,
     retry_condition_fn=if_transient,
 )
-@redacted
-def load_slices(article_key: str) -> int:
+@with_engine
+def load_slices(engine: Engine, article_key: str) -> int:
     """How many slices would be sent now; an error if there is none."""
-    found = wiring.engine().intake.articles.live_slices(article_key)
+    found = engine.intake.articles.live_slices(article_key)
     get_run_logger().info("%d slices of %s are published", len(found), article_key)
     return len(found)
 
@@ -40,22 +40,18 @@ def load_slices(article_key: str) -> int:
     retry_delay_seconds=5,
     retry_condition_fn=if_transient,
 )
-@redacted
-def assemble_variants(order: ArticleOrder) -> Letter | None:
+@with_engine
+def assemble_variants(engine: Engine, order: ArticleOrder) -> Letter | None:
     """Take the census, render each variant, enqueue the batch. None: there is nobody to send to.
 
     Safe to repeat: the same batch is the same mailout.
     """
-    engine = wiring.engine()
     mailout = answer(engine.intake, Request(order.to_ref(), RequestKind.ARTICLE))
     if mailout is None:
         return None
     census = article_rows.article_batch(engine.store, mailout.id).census
     summary = " ".join(census_lines(census))
     get_run_logger().info("%s", summary)
-    create_table_artifact(
-        [{name: hidden(str(value)) for name, value in row.items()} for row in census_table(census)],
-        key=f"census-{mailout.id}",
-        description=f"Census: {summary}",
-    )
+    rows = [{name: hidden(str(value)) for name, value in row.items()} for row in census_table(census)]
+    show_table(f"census-{mailout.id}", rows, f"Census: {summary}")
     return Letter(mailout)

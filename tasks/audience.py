@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from prefect import get_run_logger, task
 
-from mailout.app import wiring
+from mailout.app.engine import Engine
 from tasks.letter import REPEATABLE, Letter
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 
 @task(name="resolve recipients", task_run_name="resolve recipients: {letter}", **REPEATABLE)
-@redacted
-def resolve_recipients(letter: Letter) -> Letter:
+@with_engine
+def resolve_recipients(engine: Engine, letter: Letter) -> Letter:
     """Write the audience into the outbox. Safe to repeat: it goes on where it was and adds nobody twice."""
-    mailout = wiring.engine().sending.freeze(letter.id)
+    mailout = engine.sending.freeze(letter.id)
     get_run_logger().info("%d recipients", mailout.ledger.recipients)
     return letter

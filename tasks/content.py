@@ -7,11 +7,11 @@ from pathlib import PurePath
 from prefect import get_run_logger, task
 from prefect.runtime import task_run
 
-from mailout.app import wiring
+from mailout.app.engine import Engine
 from mailout.kinds.mailouts.reading import LoadedMailout
 from mailout.letters.content import content_rows
 from tasks.letter import REPEATABLE, Letter
-from tasks.logs import hidden, redacted
+from tasks.logs import hidden, with_engine
 
 NAMED = {"test": "test of", "rehearsal": "rehearsal of", "real": "mailout"}
 
@@ -25,38 +25,38 @@ def _by_its_subject() -> str:
 
 
 @task(name="load mailout", task_run_name=_by_its_ref, **REPEATABLE)
-@redacted
-def load_mailout(ref: str, test: bool | None) -> LoadedMailout:
+@with_engine
+def load_mailout(engine: Engine, ref: str, test: bool | None, asked_at: float | None = None) -> LoadedMailout:
     """Read the Notion page or the file. Safe to repeat: it writes nothing to the queue."""
-    loaded = wiring.engine().intake.load(ref, test)
+    loaded = engine.intake.load(ref, test, asked_at)
     get_run_logger().info("“%s”", loaded.subject)
     return loaded
 
 
 @task(name="render content", task_run_name=_by_its_subject, **REPEATABLE)
-@redacted
-def render_content(loaded: LoadedMailout) -> Letter:
+@with_engine
+def render_content(engine: Engine, loaded: LoadedMailout) -> Letter:
     """Render and check it, and write it into the queue. Safe to repeat: the same id is the same mailout."""
-    mailout = wiring.engine().intake.enqueue_loaded(loaded)
+    mailout = engine.intake.enqueue_loaded(loaded)
     letter = Letter(mailout)
     get_run_logger().info("%s “%s” is mailout %s", NAMED[letter.mode], mailout.subject, mailout.id)
     return letter
 
 
 @task(name="load mailout", task_run_name="load mailout: {mailout_id}", **REPEATABLE)
-@redacted
-def load_queued(mailout_id: str) -> Letter:
+@with_engine
+def load_queued(engine: Engine, mailout_id: str) -> Letter:
     """Read a mailout that waits in the queue: its page or file was read when it was asked for."""
-    letter = Letter(wiring.engine().store.mailout(mailout_id))
+    letter = Letter(engine.store.mailout(mailout_id))
     get_run_logger().info("“%s”, from the queue", letter.subject)
     return letter
 
 
 @task(name="render content", task_run_name="render content: {letter}", **REPEATABLE)
-@redacted
-def use_rendered(letter: Letter) -> Letter:
+@with_engine
+def use_rendered(engine: Engine, letter: Letter) -> Letter:
     """What it was rendered to when it came into the queue; later edits change nothing."""
-    store = wiring.engine().store
+    store = engine.store
     content_hash = store.mailout(letter.id).content_hash
     if content_hash is not None:
         content = content_rows.content(store, content_hash)

@@ -6,32 +6,32 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from mailout.app import wiring
+from mailout.app.engine import Engine
 from mailout.insight.history.counting import keep_counts
 from mailout.outbox.feedback import ingest
 from mailout.outbox.feedback.port import Applied
 from mailout.outbox.feedback.reconcile import Reconciled
 from mailout.outbox.feedback.reconcile import reconcile as put_right
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 
 @task(name="poll the queue", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
-@redacted
-def poll_queue() -> int:
+@with_engine
+def poll_queue(engine: Engine) -> int:
     """Take what SQS holds into the inbox. Safe to repeat: a message leaves the queue after our commit."""
-    settings = wiring.engine().settings
+    settings = engine.settings
     queue = wiring.event_queue(settings)
     if queue is None:
         return 0
-    taken = ingest.poll(wiring.engine().store, queue, settings.sns_topic_arns)
+    taken = ingest.poll(engine.store, queue, settings.sns_topic_arns)
     get_run_logger().info("%d messages from the queue", taken)
     return taken
 
 
 @task(name="apply events", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
-@redacted
-def apply_events() -> Applied:
+@with_engine
+def apply_events(engine: Engine) -> Applied:
     """Apply everything that waits. Safe to repeat: what is applied is marked in the same commit."""
-    engine = wiring.engine()
     applied = ingest.ingest(engine.store, engine.settings.bounce_policy)
     logger = get_run_logger()
     logger.info(
@@ -47,10 +47,9 @@ def apply_events() -> Applied:
 
 
 @task(name="reconcile", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
-@redacted
-def reconcile() -> Reconciled:
+@with_engine
+def reconcile(engine: Engine) -> Reconciled:
     """Reap, look for doubts, ask for the quota, check and keep counts, tell rates to pages. Repeatable."""
-    engine = wiring.engine()
     found = put_right(engine.store, engine.sending.reap, engine.sending.provider.ask)
     keep_counts(engine.store, engine.limits.timezone)
     logger = get_run_logger()

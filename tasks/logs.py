@@ -1,4 +1,4 @@
-"""Logging inside a flow run: our own lines among those that Prefect keeps, and nothing shown that is hidden.
+"""What every flow and task is given: the engine, a log among Prefect's own, and nothing shown that is hidden.
 
 A worker starts each flow run as a process of its own, in which nobody but Prefect has set up logging.
 """
@@ -11,12 +11,13 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, get_type_hints
 
 from prefect.exceptions import MissingContextError
 from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
 
 from mailout.app import wiring
+from mailout.app.engine import Engine
 from mailout.base.logs import LineFormatter, configure_logging
 from mailout.base.redact import RedactLines, Redactor, hidden_in_error
 from mailout.base.settings import Settings
@@ -28,35 +29,39 @@ OURS = "mailout"
 PREFECTS = ("prefect.flow_runs", "prefect.task_runs", "prefect.extra")
 
 
-def redacted(function: Callable[P, R]) -> Callable[P, R]:
-    """For the function of a flow or a task: it logs as the settings say, and an error of its shows nothing
-    that is to be hidden. Prefect makes the state of a run from it."""
+def with_engine(function: Callable[Concatenate[Engine, P], R]) -> Callable[P, R]:
+    """For the function of a flow or a task: it is given the process's engine as its first argument, which
+    Prefect does not see. It logs as the settings say, and an error of its shows nothing that is to be
+    hidden: Prefect makes the state of a run from it."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _set_up():
-            return function(*args, **kwargs)
+        with _set_up() as engine:
+            return function(engine, *args, **kwargs)
 
     @wraps(function)
     def run_in_turns(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
-        with _set_up():
-            return (yield from cast("Generator[Any, Any, Any]", function(*args, **kwargs)))
+        with _set_up() as engine:
+            return (yield from cast("Generator[Any, Any, Any]", function(engine, *args, **kwargs)))
 
     chosen = cast("Callable[P, R]", run_in_turns) if inspect.isgeneratorfunction(function) else run
     # Prefect checks a run's parameters by the types, and would look for their names in this module.
-    chosen.__annotations__ = get_type_hints(function, include_extras=True)
-    chosen.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
+    signature = inspect.signature(function, eval_str=True)
+    ours, *others = signature.parameters.values()
+    hints = get_type_hints(function, include_extras=True)
+    chosen.__annotations__ = {name: hint for name, hint in hints.items() if name != ours.name}
+    chosen.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
     return chosen
 
 
 @contextmanager
-def _set_up() -> Iterator[None]:
+def _set_up() -> Iterator[Engine]:
     hide = Redactor()
     try:
-        settings = wiring.engine().settings
-        hide = Redactor.of(settings)
-        log_in_run(settings)
-        yield
+        engine = wiring.engine()
+        hide = Redactor.of(engine.settings)
+        log_in_run(engine.settings)
+        yield engine
     except Exception as error:
         shown = hidden_in_error(error, hide)
         if shown is error:

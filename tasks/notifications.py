@@ -11,12 +11,12 @@ from pathlib import Path
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
-from mailout.app import notification_wiring, wiring
+from mailout.app import notification_wiring
 from mailout.app.engine import Engine
 from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import Counts
 from mailout.kinds.notifications.watch import dispatch
-from tasks.logs import redacted
+from tasks.logs import with_engine
 
 
 @contextmanager
@@ -38,10 +38,11 @@ def _finishing_on_sigterm(engine: Engine, stop: threading.Event) -> Iterator[Non
 
 
 @task(name="dispatch notifications", cache_policy=NO_CACHE)
-@redacted
-def send_notifications(db: str | None, seconds: float, in_place: bool, stop: threading.Event) -> Counts:
+@with_engine
+def send_notifications(
+    engine: Engine, db: str | None, seconds: float, in_place: bool, stop: threading.Event
+) -> Counts:
     """So long, or (0) once. Repeatable: what was sent and not reported is reported, and not sent again."""
-    engine = wiring.engine()
 
     def open_worker() -> NotificationWorker:
         return notification_wiring.notification_worker(engine, Path(db) if db else None, in_place=in_place)

@@ -121,13 +121,13 @@ def run_here(engine: Engine, run: Callable[[], Any]) -> str:
     home = engine.settings.mailout_home.absolute()
     prefect_home.prepare(home)
     prefect_home.start_server(home)
-    from prefect.exceptions import FailedRun
+    from prefect.exceptions import CancelledRun, FailedRun
 
     wiring.use(engine)
     state = run()
     ended = state.result(raise_on_failure=False)
-    # What a failed run has to say the store tells better.
-    if isinstance(ended, BaseException) and not isinstance(ended, FailedRun):
+    # What a run that failed or was cancelled has to say, the store tells better.
+    if isinstance(ended, BaseException) and not isinstance(ended, FailedRun | CancelledRun):
         raise ended
     return str(state.state_details.flow_run_id)
 

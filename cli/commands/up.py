@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Annotated
 
-import httpx
 import typer
 
 from cli.cut_off import found_cut_off
@@ -21,7 +20,7 @@ from cli.deploy import POOL, deploy
 from cli.engine import read_settings
 from cli.output import note, say
 from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string
-from cli.processes.listening import require_free
+from cli.processes.listening import answers, require_free
 from cli.processes.plan import PROJECT, Plan, parts_environment
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
 from cli.processes.stale_runs import clear_stale_runs
@@ -97,7 +96,7 @@ def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
                 supervisor.look_after()
             note("\nStopping: what is in hand is finished first.")
         finally:
-            _stop(supervisor, store)
+            _stop(supervisor, store, plan)
 
 
 @contextmanager
@@ -152,16 +151,17 @@ def _require_possible(plan: Plan) -> None:
 def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event, *, notify: bool) -> None:
     """The gateway at once, since people wait for it; then the server, to which all the others speak."""
     python = [sys.executable, "-m"]
+    url = supervisor.env["PREFECT_API_URL"].rstrip("/")
     if not plan.only_workers:
         gateway = ["cli", "gateway", "--host", plan.host, "--port", str(plan.port)]
         supervisor.start("gateway", [*python, *gateway])
     if plan.own_server:
         note("Starting Prefect; the first time it builds its database, about 20 seconds.")
-        supervisor.start("prefect", [*python, "prefect", "server", "start", "--port", str(plan.prefect_port)])
-    url = supervisor.env["PREFECT_API_URL"].rstrip("/")
-    if not plan.own_server and not _answers(f"{url}/health"):
+        command = ["prefect", "server", "start", "--port", str(plan.prefect_port)]
+        supervisor.start("prefect", [*python, *command], health=f"{url}/health")
+    if not plan.own_server and not answers(f"{url}/health"):
         note(f"Waiting for Prefect's server at {url}, which does not answer yet.")
-    _wait(supervisor, stop, f"{url} does not answer", lambda: _answers(f"{url}/health"))
+    _wait(supervisor, stop, f"{url} does not answer", lambda: answers(f"{url}/health"))
     if not plan.only_workers and not stop.is_set():
         deploy(supervisor.env, supervisor.logs / "deploy.log")
     if plan.own_server and not stop.is_set():
@@ -174,7 +174,7 @@ def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event, *, notify:
     if notify and not plan.only_workers and not stop.is_set():
         supervisor.start("notifications", [*python, "cli", "notify", "--prefect"], ends_first=True)
     if not plan.only_workers:
-        _wait(supervisor, stop, "The gateway does not answer", lambda: _answers(f"{plan.gateway}/health"))
+        _wait(supervisor, stop, "The gateway does not answer", lambda: answers(f"{plan.gateway}/health"))
 
 
 def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: Callable[[], bool]) -> None:
@@ -185,13 +185,6 @@ def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: 
         supervisor.look_after()
         if stop.wait(LOOK_EVERY):
             return
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=5).status_code < 500
-    except httpx.TransportError:
-        return False
 
 
 def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
@@ -245,14 +238,19 @@ def _stopping() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _stop(supervisor: Supervisor, store: Store) -> None:
+def _stop(supervisor: Supervisor, store: Store, plan: Plan) -> None:
     """Senders through the store, for a worker that is ended gives its flow no time; then workers, then the
-    server, which must hear how the runs ended."""
+    server, which must hear how the runs ended; those that no worker has begun are told to it for them."""
     try:
         _stop_senders(store)
     finally:
         workers = [part for part in supervisor.parts if part.ends_first]
         supervisor.stop(workers, STOP_SECONDS)
+        if plan.own_server and workers and answers(f"{supervisor.env['PREFECT_API_URL']}/health"):
+            try:
+                clear_stale_runs(supervisor.env)
+            except MailoutError as error:
+                note(f"{error} The next start puts it right.")
         supervisor.stop(list(supervisor.parts), STOP_SECONDS)
 
 

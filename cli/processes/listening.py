@@ -1,10 +1,19 @@
-"""Where to listen: whether it can be done, said before anything is started."""
+"""Where to listen: whether it can be done, said before anything is started; and whether somebody does."""
 
 from __future__ import annotations
 
 import socket
 
+import httpx
+
 from mailout.base.errors import UsageError
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5).status_code < httpx.codes.INTERNAL_SERVER_ERROR
+    except httpx.TransportError:
+        return False
 
 
 def require_free(option: str, host: str, port: int) -> None:

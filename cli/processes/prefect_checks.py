@@ -11,11 +11,14 @@ import httpx
 import yaml
 
 from cli.processes.prefect_api import client, environment, found
+from cli.processes.shipped import Server, Shipped
 from deployments import PREFECT_YAML, UNRESPONSIVE_RUNS
 from mailout.insight.doctor.checks import Check
 
 DEPLOY = "Run: python -m cli.deploy (`mailout up` does)."
 RESUME = "Resume them on Prefect's pages."
+SWITCH_ON = "Switch them on on Prefect's pages, or take ours back: python -m cli.deploy --reset"
+KEEP_OR_RESET = "It stays so. To take ours back: python -m cli.deploy --reset"
 
 Rows = Mapping[str, Mapping[str, Any]]
 
@@ -32,6 +35,7 @@ def prefect_checks(env: Mapping[str, str] | None = None, home: Path | None = Non
         yield _server(api, url)
         yield from _deployments(file["deployments"], deployments)
         yield from _automations(file["deployments"], _by_name(api, "automations"))
+        yield from _differences(api)
         yield from _work_pool(api, file["definitions"]["here"]["name"])
 
 
@@ -82,7 +86,7 @@ def _automations(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
     off = [name for name in triggers if not there.get(name, {}).get("enabled")]
     if off:
         message = f"missing or switched off: {', '.join(off)}; what they start waits for its schedule"
-        yield Check("triggers", "warn", message, DEPLOY)
+        yield Check("triggers", "warn", message, SWITCH_ON if there else DEPLOY)
     else:
         yield Check("triggers", "ok", f"all {len(triggers)} are on")
     marks_the_dead = yaml.safe_load(UNRESPONSIVE_RUNS.read_text(encoding="utf-8"))["name"]
@@ -93,6 +97,12 @@ def _automations(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
             "a run that died with its worker stays `Running` on the pages: its automation is missing or off"
         )
         yield Check("dead runs", "warn", message, DEPLOY)
+
+
+def _differences(api: httpx.Client) -> Iterator[Check]:
+    """What an operator has made different from what we ship. It stays so."""
+    if found := list(Shipped.read(api).differences(Server.read(api))):
+        yield Check("changed", "warn", f"on Prefect's pages: {'; '.join(found)}", KEEP_OR_RESET)
 
 
 def _work_pool(api: httpx.Client, pool: str) -> Iterator[Check]:

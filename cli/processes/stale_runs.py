@@ -1,28 +1,43 @@
 """What a Prefect server that was down still believes, put right before the first worker starts.
 
-Runs of schedules that are long past would all begin at once, to find nothing to do; and slots of runs that
-ended without a word stay taken, so that every new run is cancelled ("concurrency limit reached").
+Runs of schedules that are long past would all begin at once, to find nothing to do; runs that a worker had
+taken and not begun would stay `Submitting` for ever; and slots of runs that ended without a word stay taken,
+so that every new run is cancelled ("concurrency limit reached").
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 
 from cli.processes.prefect_api import ask, client, found
 from mailout.base.errors import MailoutError
 
-MOST = 200  # in one answer of Prefect's
+MOST_RUNS = 200  # in one answer of Prefect's
+OVER: Mapping[str, Mapping[str, str]] = {
+    "PENDING": {"type": "SCHEDULED", "message": "The worker that had taken it was stopped."},
+    "RUNNING": {
+        "type": "CRASHED",
+        "message": "mailout was stopped while it ran. The queue goes on with its mailout.",
+    },
+    "CANCELLING": {"type": "CANCELLED", "message": "mailout was stopped."},
+}
+"""What becomes of a run that nobody looks after any more, by its state."""
 
 
 def clear_stale_runs(env: Mapping[str, str]) -> None:
-    """For a server of our own, whose workers all ended before it: nobody can be running."""
+    """For a server of our own while no worker runs: before the first starts, after the last has ended."""
     try:
         with client(env) as api:
-            while _drop_late_runs(api) == MOST:
+            while _drop_late_runs(api) == MOST_RUNS:
                 continue
+            for state, now in OVER.items():
+                for run in _unattended(api, state):
+                    change = {"state": now, "force": True}
+                    ask(api, "POST", f"flow_runs/{run['id']}/set_state", change).raise_for_status()
             for limit in found(api, "v2/concurrency_limits"):
                 if limit["active_slots"] and limit["name"].startswith("deployment:"):
                     freed = ask(api, "PATCH", f"v2/concurrency_limits/{limit['id']}", {"active_slots": 0})
@@ -32,11 +47,19 @@ def clear_stale_runs(env: Mapping[str, str]) -> None:
 
 
 def _drop_late_runs(api: httpx.Client) -> int:
-    """Those that a schedule made; the next one is a minute away. What somebody asked for stays. How many."""
+    """Those that a schedule made, begun by nobody; the next one is a minute away. What somebody asked for
+    stays. How many."""
     late = {
-        "state": {"type": {"any_": ["SCHEDULED"]}},
+        "state": {"type": {"any_": ["SCHEDULED", "PENDING"]}},
         "expected_start_time": {"before_": datetime.now(UTC).isoformat()},
     }
-    answer = ask(api, "POST", "flow_runs/filter", {"flow_runs": late, "limit": MOST}).raise_for_status()
-    runs = [one["id"] for one in answer.json() if one["auto_scheduled"]]
+    answer = ask(api, "POST", "flow_runs/filter", {"flow_runs": late, "limit": MOST_RUNS})
+    runs = [one["id"] for one in answer.raise_for_status().json() if one["auto_scheduled"]]
     return sum(ask(api, "DELETE", f"flow_runs/{id}").is_success for id in runs)
+
+
+def _unattended(api: httpx.Client, state: str) -> list[dict[str, Any]]:
+    """Runs that a worker started, and those below them. A command's own run is the command's."""
+    body = {"flow_runs": {"state": {"type": {"any_": [state]}}}, "limit": MOST_RUNS}
+    rows = ask(api, "POST", "flow_runs/filter", body).raise_for_status().json()
+    return [one for one in rows if one.get("deployment_id") or one.get("parent_task_run_id")]

@@ -1,4 +1,5 @@
-"""Keeps processes running: each in a session of its own, its output in a file, started again when it dies.
+"""Keeps processes running: each in a session of its own, its output in a file, started again when it dies or
+no longer answers.
 
 A session of its own, because Ctrl-C in a terminal reaches every process of the terminal's session at once,
 and the parts have to end in order. So nothing would end them if we were killed: the orphan guard does it.
@@ -9,17 +10,21 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cli.log_rotation import rotate, rotate_large
+from cli.processes.listening import answers
 from cli.processes.orphan_guard import OrphanGuard
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 WELL_AFTER = 60.0
 """A process that ran this long was healthy: its next death counts as the first."""
+HEALTH_SECONDS, HANG_SECONDS, FIRST_ANSWER_SECONDS = 5.0, 60.0, 300.0
+"""How often a part with an address is asked; how long it may be silent, and before its first answer."""
 
 
 @dataclass
@@ -35,6 +40,8 @@ class Part:
     deaths: int = 0
     started_at: float = 0.0
     restart_at: float = 0.0
+    health: str | None = None  # an address that answers while the process is well
+    answered_at: float | None = None  # since it was started
 
     @property
     def runs(self) -> bool:
@@ -52,22 +59,26 @@ class Supervisor:
         self._orphan_guard: OrphanGuard | None = None
         logs.mkdir(parents=True, exist_ok=True)
 
-    def start(self, name: str, command: Sequence[str], *, ends_first: bool = False) -> Part:
+    def start(
+        self, name: str, command: Sequence[str], *, ends_first: bool = False, health: str | None = None
+    ) -> Part:
         log = self.logs / f"{name}.log"
         rotate(log)
-        part = Part(name, command, log, ends_first)
+        part = Part(name, command, log, ends_first, health=health)
         self.parts.append(part)
         self._spawn(part)
+        if health is not None:
+            threading.Thread(target=self._keep_asking, args=(part, health), daemon=True).start()
         return part
 
     def look_after(self) -> None:
-        """Start again what has died, each time a little later. To be called every now and then."""
+        """Start again what has died or hangs, each time a little later. To be called every now and then."""
         now = time.monotonic()
         rotate_large(self.logs)
         if self._orphan_guard is not None and not self._orphan_guard.lives:
             self._tell_orphan_guard()
         for part in self.parts:
-            if part.runs:
+            if part.runs and not self._end_if_it_hangs(part, now):
                 continue
             if part.process is not None:
                 code, part.process = part.process.returncode, None
@@ -79,6 +90,26 @@ class Supervisor:
                 self._tell(f"{part.name} ended ({_how(code)}); again in {wait:.0f} s. See {part.log}")
             elif now >= part.restart_at:
                 self._spawn(part)
+
+    def _keep_asking(self, part: Part, health: str) -> None:
+        while part in self.parts:
+            if part.runs and answers(health):
+                part.answered_at = time.monotonic()
+            time.sleep(HEALTH_SECONDS)
+
+    def _end_if_it_hangs(self, part: Part, now: float) -> bool:
+        """Whether it did."""
+        if part.health is None or part.process is None:
+            return False
+        silent_since, patience = part.started_at, FIRST_ANSWER_SECONDS
+        if part.answered_at is not None:
+            silent_since, patience = part.answered_at, HANG_SECONDS
+        if now - silent_since <= patience:
+            return False
+        self._tell(f"{part.name} has not answered for {now - silent_since:.0f} s; it is ended.")
+        _signal(part.process.pid, signal.SIGKILL)
+        part.process.wait()
+        return True
 
     def stop(self, parts: Sequence[Part], seconds: float) -> None:
         """Ask them to end, wait, and leave nothing of theirs behind.
@@ -116,7 +147,7 @@ class Supervisor:
                 start_new_session=True,
             )
         part.groups.add(part.process.pid)
-        part.started_at = time.monotonic()
+        part.started_at, part.answered_at = time.monotonic(), None
         self._tell_orphan_guard()
 
     def _tell_orphan_guard(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,32 @@ def alive(pid: int) -> bool:
         return (Path("/proc") / str(pid) / "stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
     except FileNotFoundError:
         return False
+
+
+def test_who_lives_and_answers_no_more_is_started_again(
+    supervisor: Supervisor, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server of Prefect's that hangs would start no flow until somebody noticed."""
+    monkeypatch.setattr(module, "HEALTH_SECONDS", 0.01)
+    well = threading.Event()
+    well.set()
+    monkeypatch.setattr(module, "answers", lambda url: well.is_set())
+    command = [sys.executable, "-c", SLEEP]
+    part = supervisor.start("server", command, health="http://127.0.0.1/health")
+    wait_for(lambda: part.answered_at, "it answers")
+    supervisor.look_after()
+    assert part.process is not None
+    first = part.process.pid
+    well.clear()
+    monkeypatch.setattr(module, "HANG_SECONDS", 0.05)
+
+    def is_another() -> bool:
+        supervisor.look_after()
+        return part.process is not None and part.process.pid != first
+
+    wait_for(is_another, "it is started again")
+    assert not alive(first)
+    assert any("server has not answered for" in line for line in told)
 
 
 def test_who_dies_is_started_again_each_time_later(supervisor: Supervisor, told: list[str]) -> None:

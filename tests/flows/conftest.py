@@ -45,6 +45,15 @@ def console() -> Iterator[None]:
         handler.setFormatter(formatter)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a server that is well takes longer than mail would wait for it."""
+    for limit in ("tasks.display.SERVER", "tasks.display.FINISH", "flows.send_queued.SERVER"):
+        monkeypatch.setattr(f"{limit}_SECONDS", 300.0)
+    monkeypatch.setattr("flows.send_queued.SERVER_RETRIES", 10)
+    monkeypatch.setattr("tasks.display.CLIENT_SECONDS", 0.0)  # one with the limits of the test
+
+
 @pytest.fixture
 def engine_with(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
     """An engine with these settings, for this process's flows. Asked again, another over the same store."""

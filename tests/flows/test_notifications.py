@@ -16,7 +16,7 @@ def test_what_is_due_is_sent_once_and_the_run_says_how_many(
     engine_with(NOTIFY_SOURCE="seats", NOTIFY_BASE_URL="https://app.example.org")
     producer = ProducerDatabase(tmp_path / "producer.db")
     producer.many(f"p{n}@example.org" for n in range(3))
-    producer.one("fr@example.org", locale="fr-FR", event={"dedupe_key": "another"})
+    producer.one("eve@example.org", event={"dedupe_key": "another", "payload": "{"})
     state = dispatch_notifications(str(producer.path), return_state=True)
     assert state.message == "3 sent, 0 skipped, 1 failed."
     assert (

@@ -13,17 +13,18 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import TerminationSignal
+from prefect.flow_engine import run_flow
 from prefect.flows import Flow
 from prefect.runtime import flow_run
-from prefect.states import Cancelling
+from prefect.states import AwaitingRetry, Cancelling
 
 from flows import queue_actions
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout.app.engine import Engine
-from mailout.base import ids
+from mailout.base import error_log, ids
 from mailout.outbox.delivery.port import Mail
-from mailout.outbox.delivery.protocol import Outcome
+from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
 from mailout.outbox.queue.actions import Verdict
 from mailout.outbox.queue.mailout import DeferReason, Status
 from tests.clocks import FromNoon
@@ -106,6 +107,8 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
     engine_with: Build, letter: str, by_a_person: bool, by_the_queue: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Silently PROCESSING, it would look as if somebody were sending; paused by a restart, nobody would."""
+    # A worker hands the button on as a signal; nobody else looks.
+    monkeypatch.setattr("flows.delivery.watch_for_cancel", lambda *_: ("nobody", "looks"))
     engine = engine_with(transport=Terminated, SEND_RATE_PER_SEC=2)
     freeze = engine.sending.freeze
 
@@ -137,16 +140,103 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
     assert engine.store.mailout(LETTER).ledger.sent == 3
 
 
+@pytest.mark.parametrize("by_the_queue", [True, False])
+def test_cancelling_a_letter_s_own_run_pauses_that_letter_and_ends_as_cancelled(
+    engine_with: Build, letter: str, by_the_queue: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the queue, or started by a command, no worker hands the button's signal on."""
+    monkeypatch.setattr("flows.delivery.CANCEL_SECONDS", 0.2)
+    engine = engine_with(SEND_RATE_PER_SEC=0.05)
+    freeze = engine.sending.freeze
+
+    def cancel_first(id: str) -> Any:
+        with get_client(sync_client=True) as client:
+            client.set_flow_run_state(UUID(str(flow_run.id)), Cancelling(), force=True)
+        return freeze(id)
+
+    monkeypatch.setattr(engine.sending, "freeze", cancel_first)
+    if by_the_queue:
+        engine.intake.enqueue(letter)
+    state = run(*[run_queue] if by_the_queue else [send_mailout, letter])
+    paused = engine.store.mailout(LETTER)
+    assert paused.ledger.sent < 3
+    assert (paused.defer_reason, paused.defer_note) == (DeferReason.PAUSED, "It was cancelled in Prefect.")
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=2)
+    (own,) = [one for one in runs if one.name == "Hello"][:1]
+    assert (own.state_name, own.state.message) == (
+        "Cancelled",
+        f"The mailout is paused: {paused.ledger.sent} sent, 0 failed, 0 unknown,"
+        f" {paused.ledger.pending} pending. To go on: resume_mailout.",
+    )
+    assert state.name == ("Completed" if by_the_queue else "Cancelled")
+
+
+# ── Prefect's Retry button ──
+
+
+class RefusesBoAtFirst(Delivering):
+    """One address is refused for good, as long as `refuses` says so."""
+
+    max_batch = 1
+    refuses = True
+
+    def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
+        if self.refuses and mails[0].to == "bo@example.org":
+            return [Outcome(OutcomeKind.PERMANENT, code="MESSAGE_REJECTED", message="No.")]
+        return super().send(mails)
+
+
+def press_retry(id: UUID, **parameters: Any) -> Any:
+    """What the button asks for, and what a worker then does."""
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(id, AwaitingRetry(), force=True)
+        again = client.read_flow_run(id)
+    return run_flow(send_mailout, flow_run=again, parameters=parameters, return_type="state")
+
+
+def test_retry_on_a_run_in_which_one_failed_sends_to_that_one(
+    engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_with(transport=RefusesBoAtFirst)
+    first = run(send_mailout, letter)
+    id = first.state_details.flow_run_id
+    assert first.is_failed()
+    monkeypatch.setattr(RefusesBoAtFirst, "refuses", False)
+    again = press_retry(id, ref=letter)
+    assert (again.name, again.message) == ("Completed", "3 sent, 0 failed, 0 unknown, 0 pending")
+    assert len(list(engine.settings.mailout_home.glob("outbox/*/*.eml"))) == 3
+    well = press_retry(id, ref=letter)
+    assert (well.name, well.is_completed()) == ("Nothing to retry", True)
+    assert "there is nothing to try again" in well.message
+    with get_client(sync_client=True) as client:
+        kept = client.read_flow_run(id)
+    assert (kept.name, LETTER in kept.tags, kept.run_count) == ("Hello", True, 3)
+    assert {error.code for error in error_log.errors(engine.store)} <= {"MESSAGE_REJECTED"}, (
+        "nobody asked twice"
+    )
+
+
+def test_a_run_that_fails_is_named_after_its_letter_where_the_subject_is_known(
+    engine_with: Build, letter: str
+) -> None:
+    """A list of UUIDs says nothing to whoever looks for what went wrong."""
+    engine_with()
+    assert run(send_mailout, letter).is_completed()
+    again = run(send_mailout, letter)
+    assert again.is_failed()
+    with get_client(sync_client=True) as client:
+        assert client.read_flow_run(again.state_details.flow_run_id).name == "Hello"
+
+
 # ── a person's actions ──
 
 
 def test_pause_resume_and_pause_everything(engine_with: Build, letter: str) -> None:
     engine = engine_with()
     engine.intake.enqueue(letter)
-    assert (
-        "somebody paused it. The date is wrong."
-        in run(queue_actions.pause_mailout, LETTER, "The date is wrong.").result()
-    )
+    paused = run(queue_actions.pause_mailout, LETTER, "The date is wrong.")
+    assert "somebody paused it. The date is wrong." in paused.message, "a person reads it on Prefect's pages"
     assert run(run_queue).message == "Nothing is due."
     run(queue_actions.resume_mailout, LETTER)
     run(queue_actions.pause_everything)

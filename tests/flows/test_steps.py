@@ -123,7 +123,7 @@ def test_letters_that_take_turns_have_a_run_each(engine_with: Build, tmp_path: P
 
     @flow
     def in_turn() -> None:
-        with QueuedMailouts() as steps:
+        with QueuedMailouts(engine) as steps:
             assert steps.begin(first)
             assert steps.begin(second)
             steps.enqueue(letter_file(tmp_path, "Third"))

@@ -15,6 +15,7 @@ from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.readiness import (
     AlreadyRehearsed,
+    AlreadySent,
     EmailsForTests,
     Readiness,
     already_rehearsed,
@@ -62,23 +63,26 @@ class MailoutIntake:
         self._validated: dict[str, Reading] = {}
         self.articles = ArticleIntake(settings, store, rehearses=rehearses)
 
-    def enqueue(self, ref: str, test: bool | None = None) -> Mailout:
+    def enqueue(self, ref: str, test: bool | None = None, asked_at: float | None = None) -> Mailout:
         """Read the source, refuse what must not be sent, and write the mailout into the queue."""
-        return self.enqueue_loaded(self.load(ref, test))
+        return self.enqueue_loaded(self.load(ref, test, asked_at))
 
-    def load(self, ref: str, test: bool | None = None) -> LoadedMailout:
-        """Read the source, and refuse what was sent before. Repeatable: it writes nothing to the queue."""
+    def load(self, ref: str, test: bool | None = None, asked_at: float | None = None) -> LoadedMailout:
+        """Read the source, and refuse what was sent before. Repeatable: it writes nothing to the queue.
+
+        `asked_at`: when a page or a request asked for it, where no person waits for the answer.
+        """
         reading = self._validated.pop(_name(ref), None) or self._read(ref)
         is_test = reading.is_test(test)
         rehearsal = self.rehearses and not is_test
-        with self._aborts_recorded(reading.source):
+        with self._aborts_recorded(reading.source, asked_at):
             known = None if is_test or rehearsal else self._known(reading)
             id = None if rehearsal else self._id(reading.source, is_test)
-        return LoadedMailout(reading, is_test=is_test, id=id, known=known)
+        return LoadedMailout(reading, is_test=is_test, id=id, known=known, asked_at=asked_at)
 
     def enqueue_loaded(self, loaded: LoadedMailout) -> Mailout:
         """Render and check it, and write it into the queue with its content. Repeatable: its id is known."""
-        with self._aborts_recorded(loaded.reading.source):
+        with self._aborts_recorded(loaded.reading.source, loaded.asked_at):
             if loaded.id is None:
                 return self._rehearse(loaded.reading)
             return loaded.known or self._enqueue_new(loaded.reading, loaded.id, loaded.is_test)
@@ -142,10 +146,14 @@ class MailoutIntake:
         raise AssertionError("count() has no end")
 
     @contextmanager
-    def _aborts_recorded(self, source_mailout: SourceMailout) -> Iterator[None]:
+    def _aborts_recorded(
+        self, source_mailout: SourceMailout, asked_at: float | None = None
+    ) -> Iterator[None]:
         try:
             yield
         except Abort as abort:
+            if isinstance(abort, AlreadySent) and abort.is_same_ask(asked_at):
+                raise
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=source_mailout.ref)
             self.store.record_errors([error])
             if source_mailout.kind is Kind.NOTION:
@@ -162,7 +170,7 @@ class MailoutIntake:
         """A real mailout is one mailout, however often it is asked for; its content is the first one."""
         mailout = mailout_or_none(self.store, ids.mailout_id(reading.source.ref))
         if mailout is not None and mailout.status is Status.COMPLETED:
-            raise already_sent(mailout.subject)
+            raise already_sent(mailout.subject, mailout.completed_at)
         if mailout is not None and mailout.status is Status.CANCELLED:
             if mailout.ledger.suppressed != mailout.ledger.recipients:
                 raise cancelled(mailout)

@@ -101,11 +101,31 @@ class Readiness:
 # ── Why a mailout is not enqueued ──
 
 
-def already_sent(subject: str) -> Abort:
-    return Abort(
-        AbortCode.MAILOUT_ALREADY_SENT,
+SAME_ASK_SECONDS = 60.0
+"""Whoever asks so soon after a mailout has ended asked while it was being sent: a webhook and the look for
+`Ready` pages find the same page, and Notion shows for some seconds what a page was. A page that still asks
+after that is asked again by the next look."""
+
+
+class AlreadySent(Abort):
+    """It went out before; `at`: when its last message did, where the store knows."""
+
+    def __init__(self, subject: str, message: str, *, remedy: str, at: float | None = None) -> None:
+        super().__init__(AbortCode.MAILOUT_ALREADY_SENT, message, remedy=remedy)
+        self.subject = subject
+        self.at = at
+
+    def is_same_ask(self, asked_at: float | None) -> bool:
+        """Asked for twice and sent once: nobody did anything wrong."""
+        return asked_at is not None and self.at is not None and asked_at < self.at + SAME_ASK_SECONDS
+
+
+def already_sent(subject: str, at: float | None = None) -> AlreadySent:
+    return AlreadySent(
+        subject,
         f"“{subject}” has been sent; a real mailout goes out once.",
         remedy="To send to those that failed: `mailout queue retry`. For a trial: `--test`.",
+        at=at,
     )
 
 
@@ -116,15 +136,16 @@ def cancelled(mailout: Mailout) -> UsageError:
     )
 
 
-class AlreadyRehearsed(Abort):
+class AlreadyRehearsed(AlreadySent):
     """The same content was written to the folder before."""
 
 
 def already_rehearsed(mailout: Mailout) -> AlreadyRehearsed:
     return AlreadyRehearsed(
-        AbortCode.MAILOUT_ALREADY_SENT,
+        mailout.subject,
         f"“{mailout.subject}” has been rehearsed and has not changed since.",
         remedy="To rehearse it all the same: --again. To send it to people: MAILOUT_TRANSPORT=ses.",
+        at=mailout.completed_at,
     )
 
 

@@ -61,10 +61,19 @@ class Reading:
 class LoadedMailout:
     """A mailout that was read and not refused. No dataclass: Prefect would walk through all of it."""
 
-    def __init__(self, reading: Reading, *, is_test: bool, id: str | None, known: Mailout | None) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        *,
+        is_test: bool,
+        id: str | None,
+        known: Mailout | None,
+        asked_at: float | None = None,
+    ) -> None:
         self.reading = reading
         self.is_test = is_test
         self.id = id  # None: a rehearsal's id is of its rendered content, too
+        self.asked_at = asked_at
         self.known = known  # it is in the queue already, with its content
 
     @property

@@ -19,6 +19,7 @@ from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.mailouts import MailoutIntake
+from mailout.kinds.mailouts.readiness import AlreadySent
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Request, RequestKind, mailout_or_none
@@ -33,19 +34,23 @@ EVENT_SECONDS = 30.0
 """How long a request's own event may take to start its flow; after that the queue enqueues it."""
 
 
-Enqueue = Callable[[str, bool | None], Mailout]
-"""Reads and renders a page or file into the queue: `MailoutIntake.enqueue`, or the same in steps to see."""
+Enqueue = Callable[[str, bool | None, float | None], Mailout]
+"""Reads and renders a page or file (for a test or not, asked for when) into the queue:
+`MailoutIntake.enqueue`, or the same in steps to see."""
 
 
-def answer(intake: MailoutIntake, request: Request, enqueue: Enqueue | None = None) -> Mailout | None:
+def answer(
+    intake: MailoutIntake, request: Request, enqueue: Enqueue | None = None, *, by_hand: bool = False
+) -> Mailout | None:
     """Enqueue what was asked for; None: its page does not ask to be sent (yet), or an article has no reader.
 
     Once it is in the queue, or refused for good, the request is answered; what could not be read just now is
     asked again in a minute. Killed in between, it is enqueued again, as the same mailout. What nobody
-    foresaw counts as refused: it would come again every minute.
+    foresaw counts as refused: it would come again every minute. `by_hand`: a person waits for the answer.
     """
+    asked_at = None if by_hand else intake.store.now()
     try:
-        mailout = _enqueue_requested(intake, request, enqueue or intake.enqueue)
+        mailout = _enqueue_requested(intake, request, enqueue or intake.enqueue, asked_at)
     except _NotYet:
         return None
     except (StoreError, SourceUnavailable):
@@ -59,12 +64,14 @@ def answer(intake: MailoutIntake, request: Request, enqueue: Enqueue | None = No
     return mailout
 
 
-def _enqueue_requested(intake: MailoutIntake, request: Request, enqueue: Enqueue) -> Mailout | None:
+def _enqueue_requested(
+    intake: MailoutIntake, request: Request, enqueue: Enqueue, asked_at: float | None
+) -> Mailout | None:
     if request.how is RequestKind.ARTICLE:
         return intake.articles.enqueue(ArticleOrder.from_ref(request.ref))
     if request.if_ready:
         return _enqueue_if_ready(intake, request.ref, enqueue)
-    return enqueue(request.ref, request.test)
+    return enqueue(request.ref, request.test, asked_at)
 
 
 def still_asked(intake: MailoutIntake, request: Request) -> bool:
@@ -102,8 +109,9 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
     reporter = intake.pages.reporter
     if reporter is None or intake.pages.away:
         return []
+    asked_at = intake.store.now()
     try:
-        refs = reporter.ready(intake.store.now())
+        refs = reporter.ready(asked_at)
     except StoreError:
         raise
     except MailoutError as error:
@@ -112,9 +120,10 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
     _point_out_done_by_hand(intake, reporter)
     told_later = _told_later(intake)
     taken = []
+    enqueue = enqueue or intake.enqueue
     for ref in refs:
         try:
-            mailout = None if ref in told_later else _enqueue(intake, ref, enqueue or intake.enqueue)
+            mailout = None if ref in told_later else _enqueue(intake, ref, enqueue, asked_at)
         except (SourceUnavailable, SourceRefused) as error:
             log.warning("%s could not be read: %s", ref, error)
         else:
@@ -136,14 +145,15 @@ def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mail
         raise SourceUnavailable("Notion was away a moment ago.")
     if ref in _told_later(intake):
         return None
+    asked_at = intake.store.now()
     ready_at = reporter.ready_at(ref)
     if ready_at is None:
         return None
-    if ready_at > intake.store.now():
+    if ready_at > asked_at:
         if reporter.finds_ready:
             return None
         raise _NotYet
-    return _enqueue(intake, ref, enqueue)
+    return _enqueue(intake, ref, enqueue, asked_at)
 
 
 def _told_later(intake: MailoutIntake) -> set[str]:
@@ -170,10 +180,13 @@ def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> No
     intake.pages.report_errors()
 
 
-def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
-    """None: it must not be sent, and its page says so."""
+def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue, asked_at: float) -> Mailout | None:
+    """None: it must not be sent, and its page says so; or it has just been sent."""
     try:
-        mailout = enqueue(ref, None)
+        mailout = enqueue(ref, None, asked_at)
+    except AlreadySent as sent:
+        log.log(logging.INFO if sent.is_same_ask(asked_at) else logging.WARNING, "%s: %s", ref, sent)
+        return None
     except (StoreError, SourceUnavailable, SourceRefused):
         raise
     except MailoutError as error:

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import httpx
@@ -16,7 +17,7 @@ from cli.processes.prefect_api import UP_LOCK, show_running
 from mailout.outbox.queue import queue_rows
 from tests.e2e.conftest import Commands
 from tests.ports import free_port
-from tests.prefect_server import PATIENCE, PrefectServer, answers, running, wait_for
+from tests.prefect_server import PATIENCE, PrefectServer, answers, patiently, running, wait_for
 
 TOKEN = "a token for all these tests"
 PEOPLE = [f"{name}@example.org" for name in ("ana", "bo", "cy", "dee", "eli", "fay")]
@@ -50,6 +51,24 @@ def without_the_queue(server: PrefectServer) -> Iterator[None]:
         yield
     finally:
         server.ask(f"deployments/{queue['id']}/resume_deployment", {})
+
+
+@contextmanager
+def without_its_schedule(server: PrefectServer) -> Iterator[None]:
+    """Every ten minutes it would be faster than the event."""
+    (queue,) = [one for one in server.find("deployments") if one["name"] == "run_queue"]
+    (schedule,) = queue["schedules"]
+    address = f"{server.url}/deployments/{queue['id']}/schedules/{schedule['id']}"
+
+    def switch(on: bool) -> None:
+        send = partial(httpx.patch, address, json={"active": on}, trust_env=False, timeout=60)
+        patiently(send, "Prefect takes it").raise_for_status()
+
+    switch(False)
+    try:
+        yield
+    finally:
+        switch(True)
 
 
 def runs_of(server: PrefectServer, ref: str) -> list[dict[str, Any]]:
@@ -89,7 +108,7 @@ def test_what_falls_due_is_taken_up_without_waiting_for_a_schedule(
     mailout.people(*PEOPLE)
     planned = mailout("send", mailout.letter(subject="In a moment"), "--direct", SEND_DELAY="1")
     assert planned.code == 75
-    with gateway(mailout, deployed), worker(mailout, deployed, "second"):
+    with without_its_schedule(deployed), gateway(mailout, deployed), worker(mailout, deployed, "second"):
         wait_for(lambda: len(mailout.mails()) == len(PEOPLE), "the letters are written")
         asked = {"sort": "START_TIME_DESC", "limit": 20}
         named = wait_for(

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import yaml
 
+from flows.heartbeats import ENDED, HEARTBEAT
 from tests.prefect_server import PATIENCE, ROOT, PrefectServer, patiently, running, wait_for
 
 AUTOMATION = yaml.safe_load((ROOT / "deployments" / "unresponsive-runs.yaml").read_text(encoding="utf-8"))
@@ -23,7 +24,7 @@ import time
 from prefect import flow
 from flows import heartbeats
 
-heartbeats.EVERY = {every}
+heartbeats.HEARTBEAT_SECONDS = {every}
 
 @flow(name="sleeper", flow_run_name="{name}")
 @heartbeats.heartbeats
@@ -74,13 +75,13 @@ def state_of(server: PrefectServer, name: str) -> str | None:
     return run["state_type"] if run else None
 
 
-def heartbeats(server: PrefectServer, name: str) -> int:
+def heartbeats(server: PrefectServer, name: str, event: str = HEARTBEAT) -> int:
     run = run_named(server, name)
     if run is None:
         return 0
     asked = {
         "filter": {
-            "event": {"name": ["mailout.flow-run.heartbeat"]},
+            "event": {"name": [event]},
             "resource": {"id": [f"prefect.flow-run.{run['id']}"]},
         }
     }
@@ -124,7 +125,7 @@ def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is
         assert heartbeats(deployed, "living") >= 2
         # They ended before it began: their time was over first.
         assert [state_of(deployed, name) for name in short] == ["COMPLETED"] * 3
-        assert all(heartbeats(deployed, name) for name in short)
+        assert [heartbeats(deployed, name, ENDED) for name in short] == [1, 1, 1]
         assert [vain_attempts(deployed, name) for name in short] == [[], [], []]
     dead = run_named(deployed, "dying")
     assert dead is not None

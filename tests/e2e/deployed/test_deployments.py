@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from prefect.client.schemas.objects import StateType
@@ -15,9 +16,10 @@ from prefect.events.schemas.automations import AutomationCore
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.server.events.schemas.automations import EventTrigger
 
-from cli.deploy import automate, deploy
+from cli.deploy import Deploying, deploy
 from cli.processes.prefect_api import ask, client
-from flows.heartbeats import HEARTBEAT
+from cli.processes.prefect_checks import prefect_checks
+from flows.heartbeats import ENDED, HEARTBEAT
 from gateway.looks import looks
 from mailout.base.settings import Settings
 from tests.prefect_server import ROOT, PrefectServer
@@ -26,6 +28,7 @@ PREFECT = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))
 DEPLOYMENTS: list[dict[str, Any]] = PREFECT["deployments"]
 NAMES = [one["name"] for one in DEPLOYMENTS]
 AUTOMATION = ROOT / "deployments" / "unresponsive-runs.yaml"
+KEPT = ("automations", "variables")
 
 
 def flow_of(deployment: Mapping[str, Any]) -> Flow[..., Any]:
@@ -72,17 +75,15 @@ def test_whoever_starts_it_by_hand_reads_what_each_parameter_means(deployment: M
     assert deployment["description"]
 
 
-@pytest.mark.parametrize(
-    "name", ["Completed", "Failed", "Crashed", "Deferred", "Paused", "Drift", "Cancelled"]
-)
-def test_a_run_that_ended_is_not_taken_for_a_dead_one(name: str) -> None:
-    """Its end is an event by its own name, `Deferred` for one; unexpected, it would be marked as crashed."""
+def test_a_run_that_ended_is_not_taken_for_a_dead_one_and_no_other_event_is_written_down() -> None:
+    """On every event of every flow run, Prefect's SQLite answers "database is locked" under load."""
     automation = AutomationCore.model_validate(yaml.safe_load(AUTOMATION.read_text(encoding="utf-8")))
     trigger = EventTrigger.model_validate(automation.trigger.model_dump())
-    assert trigger.expects(f"prefect.flow-run.{name}")
+    assert trigger.expects(ENDED)
+    assert trigger.expects(HEARTBEAT)
     assert trigger.starts_after(HEARTBEAT)
-    assert not trigger.starts_after("prefect.flow-run.heartbeat")  # that of a short run comes after its end
-    assert not trigger.starts_after(f"prefect.flow-run.{name}")
+    assert not trigger.starts_after(ENDED)
+    assert not any(trigger.expects(f"prefect.flow-run.{name}") for name in ("heartbeat", "Completed"))
     assert [action.state for action in automation.actions] == [StateType.CRASHED]  # type: ignore[union-attr]
 
 
@@ -123,40 +124,115 @@ def test_everything_is_deployed_with_its_schedule_and_its_trigger(deployed: Pref
     assert [one["trigger"]["posture"] for one in automations.values()] == ["Proactive"]
 
 
-def test_deploying_again_changes_nothing(deployed: PrefectServer) -> None:
-    """After every upgrade: two triggers for one event would be two runs."""
-    before = {one["name"] for one in deployed.find("automations")}
+def test_every_schedule_has_an_anchor() -> None:
+    """Without one it begins anew at every start: whoever restarts often enough never reconciles."""
+    schedules = [schedule for one in DEPLOYMENTS for schedule in one.get("schedules", [])]
+    assert all(one["anchor_date"].endswith("+00:00") for one in schedules)
 
-    def archive() -> dict[str, Any]:
-        (found,) = [one for one in deployed.find("deployments") if one["name"] == "archive"]
-        return found
 
-    schedules = f"deployments/{archive()['id']}/schedules"
+class Operator:
+    """What a person does on Prefect's pages, and sees there."""
+
+    def __init__(self, server: PrefectServer, api: httpx.Client) -> None:
+        self._server = server
+        self._api = api
+
+    def does(self, method: str, path: str, body: Any = None) -> None:
+        ask(self._api, method, path, body).raise_for_status()
+
+    def deployment(self, name: str) -> dict[str, Any]:
+        return next(one for one in self._server.find("deployments") if one["name"] == name)
+
+    def schedules(self, name: str) -> str:
+        return f"deployments/{self.deployment(name)['id']}/schedules"
+
+    def automation(self, name: str) -> dict[str, Any] | None:
+        return next((one for one in self._server.find("automations") if one["name"] == name), None)
+
+    def changes_everything(self) -> None:
+        self.does("POST", f"deployments/{self.deployment('run_queue')['id']}/pause_deployment")
+        due, ses = self.automation("Something is due"), self.automation("SES has reported something")
+        assert due is not None
+        assert ses is not None
+        self.does("PATCH", f"automations/{due['id']}", {"enabled": False})
+        self.does("DELETE", f"automations/{ses['id']}")
+        (hourly,) = self.deployment("ingest_ses_events")["schedules"]
+        slower = {"schedule": hourly["schedule"] | {"interval": 7200.0}}
+        self.does("PATCH", f"{self.schedules('ingest_ses_events')}/{hourly['id']}", slower)
+        own = [{"schedule": {"cron": "30 4 1 * *"}, "active": True}]
+        self.does("POST", self.schedules("archive"), own)
+        self.does("PATCH", f"deployments/{self.deployment('reconcile')['id']}", {"tags": ["mine"]})
+
+    def sees(self) -> dict[str, Any]:
+        due = self.automation("Something is due")
+        return {
+            "paused": self.deployment("run_queue")["paused"],
+            "trigger": due and due["enabled"],
+            "deleted": self.automation("SES has reported something") is None,
+            "interval": self.deployment("ingest_ses_events")["schedules"][0]["schedule"]["interval"],
+            "own schedules": len(self.deployment("archive")["schedules"]),
+            "tags": self.deployment("reconcile")["tags"],
+        }
+
+
+def test_what_an_operator_has_changed_stays_until_it_is_taken_back(deployed: PrefectServer) -> None:
+    """`mailout up` deploys at every start; and two triggers for one event would be two runs."""
+    names = sorted(one["name"] for one in deployed.find("automations"))
     with client(deployed.env) as api:
-        ask(api, "POST", schedules, [{"schedule": {"cron": "30 4 1 * *"}, "active": True}]).raise_for_status()
-        deploy(deployed.env)
-        (own,) = archive()["schedules"]  # a person's
-        assert own["active"]
-        ask(api, "DELETE", f"{schedules}/{own['id']}").raise_for_status()
-    assert sorted(one["name"] for one in deployed.find("automations")) == sorted(before)
+        operator = Operator(deployed, api)
+        ours = operator.sees()
+        try:
+            operator.changes_everything()
+            theirs = operator.sees()
+            assert [name for name in ours if ours[name] == theirs[name]] == []
+            deploy(deployed.env)
+            assert operator.sees() == theirs
+            (told,) = [one for one in prefect_checks(deployed.env) if one.name == "changed"]
+            assert set(told.message.removeprefix("on Prefect's pages: ").split("; ")) == {
+                "ingest_ses_events: schedule every-hour",
+                "ingest_ses_events: trigger SES has reported something (deleted)",
+                "reconcile: settings",
+            }
+            assert "--reset" in told.remedy
+        finally:
+            deploy(deployed.env, reset=True)
+        assert operator.sees() == ours | {"own schedules": 1}, "a person's own is not ours to take"
+        (own,) = operator.deployment("archive")["schedules"]
+        operator.does("DELETE", f"{operator.schedules('archive')}/{own['id']}")
+    assert [one for one in prefect_checks(deployed.env) if one.name == "changed"] == []
+    assert sorted(one["name"] for one in deployed.find("automations")) == names
     assert sorted(one["name"] for one in deployed.find("deployments")) == sorted(NAMES)
-    assert Path(deployed.home).exists()
 
 
-def test_an_automation_of_an_earlier_version_is_brought_up_to_date(deployed: PrefectServer) -> None:
-    """One that waits for other signs of life would mark living runs. Switched off, it stays so."""
+def test_what_nobody_has_changed_is_brought_up_to_date(
+    deployed: PrefectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An automation that waits for other signs of life would mark living runs. Switched off, it stays so."""
     wanted = yaml.safe_load(AUTOMATION.read_text(encoding="utf-8"))
-    earlier = {"after": ["prefect.flow-run.heartbeat"], "expect": ["prefect.flow-run.*"]}
-
-    def there() -> dict[str, Any]:
-        (found,) = [one for one in deployed.find("automations") if one["name"] == wanted["name"]]
-        return found
-
+    trigger = wanted["trigger"] | {"expect": ["prefect.flow-run.*"]}
+    earlier = tmp_path / "earlier.yaml"
+    earlier.write_text(yaml.safe_dump(wanted | {"trigger": trigger}), encoding="utf-8")
     with client(deployed.env) as api:
-        for enabled in (False, True):
-            before = wanted | {"trigger": wanted["trigger"] | earlier, "enabled": enabled}
-            ask(api, "PUT", f"automations/{there()['id']}", before).raise_for_status()
-            assert there()["trigger"]["after"] == earlier["after"]
-            automate(api)
-            assert there()["trigger"]["after"] == [HEARTBEAT]
-            assert there()["enabled"] is enabled
+        operator = Operator(deployed, api)
+        monkeypatch.setattr("cli.deploy.UNRESPONSIVE_RUNS", earlier)
+        Deploying(api).run()
+        there = operator.automation(wanted["name"])
+        assert there is not None
+        assert there["trigger"]["expect"] == ["prefect.flow-run.*"]
+        operator.does("PATCH", f"automations/{there['id']}", {"enabled": False})
+        monkeypatch.undo()
+        Deploying(api).run()
+        there = operator.automation(wanted["name"])
+        assert there is not None
+        assert set(there["trigger"]["expect"]) == {HEARTBEAT, ENDED}
+        assert not there["enabled"]
+        operator.does("PATCH", f"automations/{there['id']}", {"enabled": True})
+
+
+def test_deploying_again_writes_nothing(deployed: PrefectServer) -> None:
+    """Each write would delete and make anew the runs that are planned."""
+    with client(deployed.env) as api:
+        Deploying(api).run()
+        before = [{one["id"]: one["updated"] for one in deployed.find(what)} for what in KEPT]
+        Deploying(api).run()
+        assert [{one["id"]: one["updated"] for one in deployed.find(what)} for what in KEPT] == before

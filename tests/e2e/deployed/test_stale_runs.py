@@ -25,6 +25,23 @@ def test_slots_of_runs_that_died_are_free_again(deployed: PrefectServer) -> None
     assert {one["active_slots"] for one in deployed.find("v2/concurrency_limits")} == {0}
 
 
+def test_runs_that_nobody_looks_after_do_not_stay_on_the_pages_for_ever(deployed: PrefectServer) -> None:
+    """One that a worker had taken and not begun is begun after all: somebody has asked for it."""
+    flow = next(one["id"] for one in deployed.find("deployments") if one["name"] == "pause_everything")
+    ids = {}
+    for state in ("PENDING", "RUNNING", "CANCELLING"):
+        asked = {"state": {"type": "SCHEDULED"}, "idempotency_key": f"stale {state}"}
+        ids[state] = deployed.ask(f"deployments/{flow}/create_flow_run", asked)["id"]
+        change = {"state": {"type": state, "name": "Submitting"}, "force": True}
+        deployed.ask(f"flow_runs/{ids[state]}/set_state", change)
+    stale_runs.clear_stale_runs(deployed.env)
+    now = {one["id"]: one["state_type"] for one in deployed.find("flow_runs")}
+    assert [now[id] for id in ids.values()] == ["SCHEDULED", "CRASHED", "CANCELLED"]
+    for id in ids.values():
+        address = f"{deployed.url}/flow_runs/{id}"
+        patiently(partial(httpx.delete, address, trust_env=False, timeout=60), "it is deleted")
+
+
 @pytest.fixture
 def late() -> list[dict[str, Any]]:
     """A night of missed schedules, more than one answer holds, and one that somebody asked for."""

@@ -9,10 +9,12 @@ import pytest
 from mailout.app.engine import Engine
 from mailout.base import error_log, ids
 from mailout.insight.page_status import report_rows
-from mailout.kinds.mailouts.requests import enqueue_ready
+from mailout.kinds.mailouts import readiness
+from mailout.kinds.mailouts.requests import answer, enqueue_ready
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows
-from mailout.outbox.queue.mailout import MailoutOutcome, Status
+from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
+from mailout.outbox.queue.port import Request
 from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails
 from tests.stubs.notion_pages import id_of, p, words
 from tests.stubs.notion_workspace import mailout_page, workspace
@@ -127,7 +129,33 @@ def test_a_page_for_an_empty_list_fails_with_the_reason(engine_with: Build, noti
     assert "mailout subscribers import" in error["message"]
 
 
-def test_a_sent_page_that_is_set_to_ready_again_goes_back_to_send(engine: Engine, notion: Notion) -> None:
+@pytest.mark.parametrize("by_webhook", [True, False])
+def test_a_page_that_webhook_and_look_both_find_is_sent_once_and_no_error(
+    engine: Engine, notion: Notion, by_webhook: bool
+) -> None:
+    """A letter that went out well once left errors in Notion and on the dashboard."""
+    notion.load(status="Ready")
+
+    def after_the_other_one(ref: str, test: bool | None, asked_at: float | None) -> Mailout:
+        run_queue(engine)
+        return engine.intake.enqueue(ref, test, asked_at)
+
+    if by_webhook:
+        request = Request.of(PAGE, if_ready=True)
+        engine.store.ask(request, repeat=60)
+        assert answer(engine.intake, request, after_the_other_one) is None
+        assert queue_rows.asked(engine.store, waiting=0) == []
+    else:
+        assert enqueue_ready(engine.intake, after_the_other_one) == []
+    assert len(mails(engine)) == 3
+    assert notion.statuses() == ["Sending", "Send"]
+    assert (notion.errors(), error_log.errors(engine.store)) == ([], [])
+
+
+def test_a_sent_page_that_is_set_to_ready_again_goes_back_to_send(
+    engine: Engine, notion: Notion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "SAME_ASK_SECONDS", 0.0)  # it was set a minute later
     notion.load(status="Ready")
     run_queue(engine)
     notion.load(status="Ready", sent_at={"start": "2026-11-15"})
