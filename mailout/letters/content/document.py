@@ -50,6 +50,9 @@ class Document:
     language: str | None = None  # asked for by its author; None: as LANGUAGE says
     date: date | None = None  # the letter's own, never the clock's
     literals: frozenset[str] = frozenset()  # `{{ x }}` that its author wants to be read as it stands
+    headline: str | None = None  # above the letter; None: its subject, empty: none
+    excerpt: str = ""  # a sentence below the headline
+    byline: str = ""  # who wrote it
     styles: str = ""  # CSS for what the layout knows no look for; it goes inline with the layout's own
 
 

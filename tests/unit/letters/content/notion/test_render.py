@@ -14,6 +14,7 @@ from tests.stubs.notion_pages import (
     blocks,
     column,
     external,
+    formula,
     hosted,
     p,
     rich,
@@ -198,6 +199,23 @@ def test_a_page_without_words_is_empty(page: list[Json]) -> None:
 
 def test_blank_paragraphs_around_the_page_are_dropped_and_inside_kept() -> None:
     assert shown(p(), p("a"), p(), p("b"), p()).html_body.count("<p") == 3
+
+
+def test_empty_paragraphs_leave_one_line_and_empty_boxes_nothing() -> None:
+    """People press Enter until it looks right; a reader would scroll past the end."""
+    assert shown(p("a"), p(), p("  "), p(), p("b")).html_body.count("<p") == 3
+    stripe = block("paragraph", {"rich_text": [], "color": "red_background"})
+    table = block("table", {"has_column_header": True}, block("table_row", {"cells": [[], []]}))
+    assert shown(p("a"), stripe, table, p("b")).html_body == "<p>a</p>\n<p>b</p>"
+
+
+def test_an_equation_that_letters_cannot_write_is_code_and_is_named() -> None:
+    matrix = r"\begin{matrix} a & b \end{matrix}"
+    rendered = shown(
+        block("equation", {"expression": matrix}), block("paragraph", {"rich_text": [formula(matrix)]})
+    )
+    assert rendered.html_body.count("<code>") == 2
+    assert [(one.code, one.where) for one in rendered.problems] == [("equation_as_source", matrix)] * 2
 
 
 def test_every_type_of_the_specification_is_shown_without_a_report() -> None:
