@@ -41,10 +41,11 @@ class Contents(Protocol):
 
 
 class MediaStore(Protocol):
-    """Keeps bytes under their hash and says at which address a reader finds them."""
+    """Keeps bytes under a hash and says at which address a reader finds them."""
 
-    def keep(self, data: bytes, name: str) -> str:
-        """OSError if they cannot be kept."""
+    def keep(self, data: bytes, name: str, made_of: bytes | None = None) -> str:
+        """`made_of`: what names them instead of themselves, so that the same source has one name whoever
+        makes it. OSError if they cannot be kept."""
         ...
 
 
