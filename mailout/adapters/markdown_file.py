@@ -26,6 +26,7 @@ class MarkdownFiles:
             is_test=bool(front.test),
             list_key=front.list,
             from_name=front.from_name,
+            reply_to=front.reply_to,
             read_media=read_picture,
         )
 

@@ -13,6 +13,10 @@ LINK_SCHEMES = WEB_SCHEMES | {"mailto", "tel"}
 """Where a link in a mail may lead; pictures come from the web alone."""
 
 
+CAPTIONED = "captioned"
+"""The class of a picture whose caption, below it, is its description."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something the author should know of. It stops nothing."""
@@ -96,9 +100,13 @@ def preheader_of(text: str, limit: int = 120) -> str:
 
 
 def language_of(text: str) -> str:
-    """A guess good enough for a screen reader's voice: Ukrainian, Russian, else English."""
+    """A guess good enough for a screen reader's voice: Hebrew, Arabic, Ukrainian, Russian, else English."""
     text = re.sub(_MARK, "", text)
+    latin = len(re.findall(r"[A-Za-z]", text))
+    for code, letters in (("he", r"[\u0590-\u05ff]"), ("ar", r"[\u0600-\u06ff]")):
+        if len(re.findall(letters, text)) > latin:
+            return code
     cyrillic = len(re.findall(r"[\u0400-\u04ff]", text))
-    if cyrillic <= len(re.findall(r"[A-Za-z]", text)):
+    if cyrillic <= latin:
         return "en"
     return "uk" if re.search(r"[іїєґІЇЄҐ]", text) and not re.search(r"[ыэъЫЭЪ]", text) else "ru"

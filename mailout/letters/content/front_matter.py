@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from typing import Any
@@ -12,6 +11,7 @@ import yaml
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import UsageError
 from mailout.letters.content.document import one_line
+from mailout.letters.content.languages import LANGUAGE_CODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _value(key: str, node: yaml.Node, where: str) -> str | bool | date | None:
         return None
     if key == "date":
         return _date(node.value, where)
-    if key == "language" and not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z]{2,4})?", node.value):
+    if key == "language" and not LANGUAGE_CODE.fullmatch(node.value):
         raise UsageError(
             f"{where}: `language` is no language's code: {node.value!r}.",
             remedy="Write it as `language: en`.",

@@ -24,6 +24,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mailout.letters.content import raw_html
 from mailout.letters.content.brand import BUTTON
 from mailout.letters.content.document import (
+    CAPTIONED,
     LINK_SCHEMES,
     WEB_SCHEMES,
     Document,
@@ -253,7 +254,7 @@ def _figures(html: str) -> str:
         if not caption:
             return found[0]
         if attributes.get("alt", "").strip() == caption.strip():
-            attributes["alt"] = ""
+            attributes |= {"alt": "", "class": CAPTIONED}
         given = "".join(f' {name}="{value}"' for name, value in attributes.items())
         picture = f"{link}<img{given}>{'</a>' if link else ''}"
         return f'<div class="figure">{picture}<p class="caption">{caption}</p></div>'

@@ -1,5 +1,5 @@
-"""Pictures as mails carry them: no wider than readers see, without where they were taken, in a form that every
-mail program shows."""
+"""Pictures as mails carry them: no wider than readers see, silent about where they were taken, in a form that
+every mail program shows."""
 
 from __future__ import annotations
 

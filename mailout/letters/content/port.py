@@ -29,6 +29,7 @@ class SourceMailout:
     is_test: bool = False
     list_key: str | None = None
     from_name: str | None = None
+    reply_to: str | None = None
     already_sent: bool = False  # its source says so (a Notion page with `sent_at`)
     read_media: Callable[[str], bytes]  # by `Media.source`; OSError if it cannot be had
 

@@ -92,10 +92,10 @@ def test_what_is_no_picture_is_not_published_whatever_it_is_called(tmp_path, dat
     for name in (".env", "boat.png"):
         (tmp_path / name).write_bytes(data)
         (tmp_path / "n.md").write_text(f"![x]({name})")
-        with pytest.raises(Abort, match="not a picture|million pixels") as caught:
+        with pytest.raises(Abort, match=r"not a picture|million pixels") as caught:
             read_markdown(tmp_path / "n.md")
         assert caught.value.code is AbortCode.MEDIA_UNAVAILABLE
-        with pytest.raises(Abort, match="not a picture|million pixels"):
+        with pytest.raises(Abort, match=r"not a picture|million pixels"):
             read_picture(str(tmp_path / name))
 
 

@@ -80,7 +80,7 @@ def words_of(spans: Spans) -> list[str]:
 
 
 def caption_html(spans: Spans) -> str:
-    return f'<p class="n-caption">{inline_html(spans)}</p>' if spans else ""
+    return f'<p class="caption">{inline_html(spans)}</p>' if spans else ""
 
 
 def class_of(color: str, name: str = "", *, filled: bool = False) -> str:
