@@ -72,6 +72,7 @@ class AlertSender:
         return Facts(
             signs=signs,
             mailouts=self.store.needing_a_person(),
+            recent=self.store.mailouts(),
             scope=scope,
             quota_left=self.store.quota(scope),
             expects_events=self.transport.name == "ses" and bool(self.settings.ses_configuration_set),

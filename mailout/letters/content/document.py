@@ -38,7 +38,6 @@ class Media:
     ref: str  # what stands in the body until then
     source: str  # a path or an address, as its reader understands it
     name: str  # gives the kept copy its extension
-    plays: bool = False  # a video's picture: without it the letter has the link alone
 
 
 @dataclass(frozen=True, slots=True)

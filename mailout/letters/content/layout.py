@@ -100,12 +100,17 @@ def framed(
     head: Head | None = None,
     why: str = "",
     footer: str = "",
+    as_given: bool = False,
 ) -> str:
-    """The document's HTML with the layout around it, its CSS inlined. `footer` is safe HTML."""
+    """The document's HTML with the layout around it, its CSS inlined. `footer` is safe HTML.
+
+    `as_given`: a program's HTML, of which nothing but its place is ours.
+    """
     head = head or Head(body=document.html_body)
     asked = document.language or brand.language
     is_rtl = is_right_to_left(document.text_body)
     direction = "rtl" if is_rtl else "ltr"
+    body = head.body if as_given else for_mail(_unbroken(head.body), direction)
     html = TEMPLATES.get_template("layout.html.j2").render(
         lang=asked or document.lang,
         asked=asked,
@@ -123,7 +128,7 @@ def framed(
         excerpt=head.excerpt,
         byline=head.byline,
         styles=Markup(document.styles + brand.styles),  # noqa: S704 (our own)
-        body=Markup(for_mail(_unbroken(head.body), direction)),  # noqa: S704 (a Document promises to be safe)
+        body=Markup(body),  # noqa: S704 (a Document promises to be safe)
         why=why,
         footer=Markup(footer),  # noqa: S704 (its values are escaped)
     )

@@ -70,17 +70,12 @@ def keep_media(
         is_shown = f'src="{media.ref}"' in document.html_body
         try:
             data = read(media.source)
-            picture = prepare(data, plays=media.plays) if is_shown else None
+            picture = prepare(data) if is_shown else None
             if picture is not None:
-                url = store.keep(
-                    picture.data, f"picture{picture.suffix}", RECIPE + bytes([media.plays]) + data
-                )
+                url = store.keep(picture.data, f"picture{picture.suffix}", RECIPE + data)
             else:
                 url = store.keep(data, media.name)
         except OSError as error:
-            if media.plays:  # the link to the video stays
-                document = _without_picture(document, media)
-                continue
             raise Abort(
                 AbortCode.MEDIA_UNAVAILABLE,
                 f"{_called(media)} could not be kept: {error.strerror or error}.",
@@ -116,17 +111,6 @@ def _findings(media: Media, picture: Prepared | None) -> Iterator[Problem]:
     elif picture.stopped:
         message = "This picture does not move in the letter. Save it as a GIF of at most 3 MB."
         yield Problem("picture_stopped", message, _called(media))
-
-
-def _without_picture(document: Document, media: Media) -> Document:
-    """A link around words, where it was to be one around a picture."""
-    picture = re.compile(rf'<img(?: [a-z-]+="[^"]*")*? src="{media.ref}"(?: [a-z-]+="[^"]*")*>')
-
-    def words(found: re.Match[str]) -> str:
-        alt = re.search(r' alt="([^"]*)"', found[0])
-        return alt[1] if alt else ""
-
-    return replace(document, html_body=picture.sub(words, document.html_body))
 
 
 def _called(media: Media) -> str:

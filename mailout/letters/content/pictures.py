@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from io import BytesIO
 
-from PIL import Image, ImageCms, ImageDraw, ImageOps
+from PIL import Image, ImageCms, ImageOps
 
 COLUMN = 520
 """Pixels between the layout's margins. Outlook knows no max-width: a wider picture must say so itself."""
@@ -48,10 +48,10 @@ def require_picture(source: bytes) -> None:
         picture.load()
 
 
-def prepare(source: bytes, *, plays: bool = False) -> Prepared | None:
-    """None: no picture that this can read. `plays`: it stands for a video, and says so."""
+def prepare(source: bytes) -> Prepared | None:
+    """None: no picture that this can read."""
     try:
-        return _prepared(source, plays)
+        return _prepared(source)
     except TooLarge:
         raise
     except Exception:  # noqa: BLE001 (decoders raise whatever a broken file makes them stumble over)
@@ -70,7 +70,7 @@ def _opened(source: bytes) -> Image.Image:
     return picture
 
 
-def _prepared(source: bytes, plays: bool) -> Prepared:
+def _prepared(source: bytes) -> Prepared:
     with _opened(source) as picture:
         moves = bool(getattr(picture, "is_animated", False))
         if moves and picture.format == "GIF" and len(source) <= MAX_ANIMATION_BYTES:
@@ -84,8 +84,6 @@ def _prepared(source: bytes, plays: bool) -> Prepared:
     if still.width > WIDEST:
         height = max(1, round(still.height * WIDEST / still.width))
         still = still.resize((WIDEST, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
-    if plays:
-        _draw_play_mark(still)
     kept = BytesIO()
     if still.mode == "RGBA" or is_drawn:
         still.save(kept, "PNG", optimize=True)
@@ -122,13 +120,3 @@ def _as_srgb(picture: Image.Image) -> Image.Image:
         return ImageCms.profileToProfile(picture, given, own, outputMode=mode) or picture
     except (ImageCms.PyCMSError, OSError):
         return picture  # a broken profile: its colours are taken as they are
-
-
-def _draw_play_mark(picture: Image.Image) -> None:
-    """A disc with a triangle in the middle."""
-    draw = ImageDraw.Draw(picture, "RGBA")
-    x, y, radius = picture.width / 2, picture.height / 2, max(min(picture.size) / 7, 12)
-    draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=(20, 18, 15, 200))
-    half = radius * 0.45
-    points = [(x - half * 0.8, y - half), (x - half * 0.8, y + half), (x + half * 1.1, y)]
-    draw.polygon(points, fill=(255, 255, 255, 255))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from mailout.letters.content.document import CAPTIONED
-from mailout.letters.content.notion.links import short
+from mailout.letters.content.notion.links import short, site_of
 from mailout.letters.content.notion.nodes import (
     BOX,
     WIDTH,
@@ -69,7 +69,7 @@ class Card:
             name = f'<a href="{escape(self.url)}">{name}</a>'
         lines = [f"{self.sign}&#160;{name}"]
         if where and self.name and where != self.name:
-            lines.append(f'<span class="n-where">{escape(where)}</span>')
+            lines.append(f'<span class="n-where">{escape(site_of(self.url or ""))}</span>')
         if self._says_more:
             lines.append(f'<span class="n-where">{inline_html(self.caption)}</span>')
         box = f'{BOX} width="100%" class="n-card"><tr><td class="n-card-in">'

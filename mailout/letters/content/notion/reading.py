@@ -13,7 +13,7 @@ from mailout.letters.content.notion import text_nodes as text
 from mailout.letters.content.notion.blocks import Block, as_mapping, walk
 from mailout.letters.content.notion.equations import readable
 from mailout.letters.content.notion.files import HostedFiles
-from mailout.letters.content.notion.links import safe_url, short
+from mailout.letters.content.notion.links import safe_url, short, title_of
 from mailout.letters.content.notion.nodes import Node, Nodes
 from mailout.letters.content.notion.rich_text import Span, Spans, plain, spans_of
 from mailout.letters.content.refs import page_url
@@ -233,7 +233,8 @@ class Reader:
             self._report(
                 f"The address “{written}” cannot stand in a mail. Give one that begins with https://."
             )
-        return (box.Card(SIGNS[block.type], plain(caption) or ("" if url else written), url),)
+        said = plain(caption) or (title_of(url) if url else written)
+        return (box.Card(SIGNS[block.type], said, url),)
 
     def _page_link(self, block: Block) -> Iterable[Node]:
         kind = str(block.data.get("type") or "")

@@ -84,17 +84,3 @@ def test_heavy_moving_and_unreadable_pictures_are_told() -> None:
     for given, code in ((frames.getvalue(), "picture_stopped"), (b"<svg/>", "picture_unreadable")):
         found = keep_media(DOCUMENT, {"a.png": given, "b.pdf": b""}.__getitem__, Kept()).problems
         assert [(one.code, one.where) for one in found] == [(code, "a.png")]
-
-
-def test_a_video_without_its_picture_is_a_link() -> None:
-    def read(source: str) -> bytes:
-        raise OSError("no answer")
-
-    video = Document(
-        "s",
-        f'<a href="https://x.y/v"><img src="{A}" alt="▶ The dome" width="520"></a>',
-        "▶ The dome (https://x.y/v)",
-        media=(Media(A, "https://x.y/v.jpg", "v.jpg", plays=True),),
-    )
-    kept = keep_media(video, read, Kept())
-    assert (kept.html_body, kept.media) == ('<a href="https://x.y/v">▶ The dome</a>', ())
