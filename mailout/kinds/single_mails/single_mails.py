@@ -15,7 +15,7 @@ from mailout.base.errors import Abort
 from mailout.base.ids import transactional_id
 from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import MAX_HTML, MAX_SUBJECT, check_content
-from mailout.letters.content.document import Document, preheader_of
+from mailout.letters.content.document import Document
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.inert_html import as_fragment
 from mailout.letters.content.layout import PLAIN, framed
@@ -142,7 +142,7 @@ class SingleMailIntake:
             faults.append(Fault(Code.INVALID_TEMPLATE, "html", error.message.rstrip(".")))
             return None
         if given.layout and not _DOCUMENT.search(html):
-            return self._framed(given, Document(subject, as_fragment(html), text, preheader_of(words)))
+            return self._framed(given, Document(subject, as_fragment(html), text))
         if given.category is Category.MARKETING:
             footer = self.footer()
             html = _with(html, footer.html())
