@@ -7,29 +7,29 @@ from base64 import b64encode
 from enum import StrEnum
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from mailout.base.addresses import as_written
+from mailout.letters.content.brand import DARK_PAPER, PAPER, Brand
+from mailout.letters.content.colors import SEEN, readable_on, words_on
 from mailout.letters.content.languages import Language, language, preferred
+from mailout.letters.content.layout import PLAIN
 from mailout.letters.content.tokens import TokenData
 
 TEMPLATES = Environment(
     loader=PackageLoader("gateway"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
-STYLE: str = TEMPLATES.get_template("page.css").render()
-_STYLE_HASH = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-
+POLICY = "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Robots-Tag": "noindex, nofollow",
     "Referrer-Policy": "no-referrer",  # the address of the page is the right to unsubscribe
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": (
-        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; base-uri 'none';"
-        " frame-ancestors 'none'"
-    ),
+    "Content-Security-Policy": POLICY,
 }
 
 
@@ -49,19 +49,49 @@ class Pages:
         org_name: str | None,
         org_address: str | None,
         write_to: str | None,
-        language: str | None = None,
+        brand: Brand = PLAIN,
     ) -> None:
         self._org = {"org_name": org_name, "org_address": org_address, "write_to": write_to}
-        self._language = language
+        self._language = brand.language
+        self._look = {"logo": brand.logo, "logo_dark": brand.logo_dark, "style": _style(brand)}
+        self._headers = HEADERS | {"Content-Security-Policy": _policy(brand, self._look["style"] or "")}
 
     def show(
         self, page: Page, status: int = 200, *, accept_language: str = "", **values: Any
     ) -> HTMLResponse:
         spoken = language(self._language) if self._language else preferred(accept_language)
         html = TEMPLATES.get_template(f"{page}.html.j2").render(
-            **self._org, style=STYLE, words=spoken, say=partial(_say, spoken, self._org["org_name"]), **values
+            **self._org,
+            **self._look,
+            words=spoken,
+            say=partial(_say, spoken, self._org["org_name"]),
+            **values,
         )
-        return HTMLResponse(html, status, headers=HEADERS | {"Content-Language": spoken.code})
+        return HTMLResponse(html, status, headers=self._headers | {"Content-Language": spoken.code})
+
+
+def _style(brand: Brand) -> str:
+    """In the sender's colour, as far as words can be read in it."""
+    color = brand.color
+    look = color and {
+        "accent": color,
+        "link": readable_on(PAPER, color),
+        "on_link": words_on(readable_on(PAPER, color)),
+        "accent_dark": readable_on(DARK_PAPER, color, SEEN),
+        "link_dark": readable_on(DARK_PAPER, color),
+        "on_link_dark": words_on(readable_on(DARK_PAPER, color)),
+    }
+    return TEMPLATES.get_template("page.css").render(look=look)
+
+
+def _policy(brand: Brand, style: str) -> str:
+    """Nothing is loaded but the logo, and the one style is known by its hash."""
+    known = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    hosts = sorted(
+        {"{0.scheme}://{0.netloc}".format(urlsplit(one)) for one in (brand.logo, brand.logo_dark) if one}
+    )
+    pictures = f"; img-src {' '.join(hosts)}" if hosts else ""
+    return f"{POLICY}; style-src 'sha256-{known}'{pictures}"
 
 
 def _say(spoken: Language, org: str | None, key: str, who: TokenData | None = None, **values: str) -> Markup:
@@ -70,7 +100,11 @@ def _say(spoken: Language, org: str | None, key: str, who: TokenData | None = No
     if who is not None:
         named = (key, *(["list"] if who.list_key else ()), *(["of"] if org else ()))
         key = "_".join(named) if "_".join(named) in spoken.pages else key
-        values |= {"email": _strong(who.email), "list": _strong(who.list_key or ""), "org": org or ""}
+        values |= {
+            "email": _strong(as_written(who.email)),
+            "list": _strong(who.list_key or ""),
+            "org": org or "",
+        }
     return escape(spoken.pages[key]).format(**values)
 
 

@@ -13,6 +13,7 @@ from gateway.answers import Ok, errors, read_body, refusal
 from gateway.pages import HEADERS, Page, Pages
 from mailout.base.addresses import address_of
 from mailout.base.settings import Settings
+from mailout.letters.content.from_settings import brand_of
 from mailout.letters.content.tokens import TokenData, Tokens
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.port import FeedbackStore
@@ -94,7 +95,7 @@ class _Answers:
         # Without a secret there are no links, so every token is a forgery.
         self._tokens = Tokens(settings.unsubscribe_keys) if settings.unsubscribe_keys else None
         write_to = settings.reply_to or settings.from_email
-        self._pages = Pages(settings.org_name, settings.org_address, write_to, settings.language)
+        self._pages = Pages(settings.org_name, settings.org_address, write_to, brand_of(settings))
 
     def who(self, token: str) -> TokenData | None:
         """Whom the token speaks for, normalised; None: it is not ours, or names nobody."""

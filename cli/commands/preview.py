@@ -62,10 +62,11 @@ def preview(
             to=to,
             from_email=settings.from_email or "nobody@example.org",
             from_name=from_name,
-            reply_to=settings.reply_to,
+            reply_to=source_mailout.reply_to or settings.reply_to,
             unsubscribe_url=link,
             unsubscribe_mailbox=settings.unsubscribe_mailbox,
             list_key=source_mailout.list_key,
+            org_name=settings.org_name or "",
             date=engine.clock.now(),
             refusals=[_refusal(error) for error in refusals],
         )

@@ -10,7 +10,7 @@ from gateway.api.callers import Callers
 from gateway.api.problems import Problem, answer_problem
 from mailout.base.settings import Settings
 from mailout.kinds.single_mails.single_mails import SingleMailIntake
-from mailout.letters.content.from_settings import footer_of
+from mailout.letters.content.from_settings import brand_of, footer_of
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.store import Store
 
@@ -19,7 +19,12 @@ BATCH = "/v1/email/send-batch"
 
 def include(app: FastAPI, settings: Settings, store: Store, wrong: WrongTokens) -> None:
     callers = Callers(store, wrong)
-    intake = SingleMailIntake(lambda: footer_of(settings), settings.mailout_transport == REHEARSING)
+    intake = SingleMailIntake(
+        lambda: footer_of(settings),
+        settings.mailout_transport == REHEARSING,
+        brand_of(settings),
+        settings.org_name or settings.from_name or "",
+    )
     app.include_router(single_mails.router(store, callers, intake))
     app.include_router(recipients.router(store, callers))
     app.add_exception_handler(Problem, answer_problem)

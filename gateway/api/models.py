@@ -77,6 +77,9 @@ class Mail(Given):
         Category.TRANSACTIONAL,
         description="`marketing` gets a link to leave by, and does not go to who has left",
     )
+    layout: bool = Field(
+        True, description="Around HTML that is no whole document; `false` sends the fragment bare"
+    )
     send_at: AwareDatetime | None = Field(
         None,
         validation_alias=_either("sendAt"),
@@ -101,6 +104,7 @@ class Mail(Given):
             reply_to=self.reply_to,
             headers=self.headers,
             category=self.category,
+            layout=self.layout,
             send_at=self.send_at.timestamp() if self.send_at else None,
         )
 

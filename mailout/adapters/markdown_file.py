@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
-
-from PIL import Image
 
 from mailout.base.errors import Abort, AbortCode, UsageError
 from mailout.letters.content.document import Media
 from mailout.letters.content.markdown import MarkdownMailout, parse_markdown
+from mailout.letters.content.pictures import TooLarge, require_picture
 from mailout.letters.content.port import Kind, SourceMailout
-
-PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "AVIF")
-"""What may be published. No SVG: mail programs do not show it, and it can hold scripts."""
 
 
 class MarkdownFiles:
@@ -31,6 +26,7 @@ class MarkdownFiles:
             is_test=bool(front.test),
             list_key=front.list,
             from_name=front.from_name,
+            reply_to=front.reply_to,
             read_media=read_picture,
         )
 
@@ -46,8 +42,11 @@ def read_picture(source: str) -> bytes:
     """The reader that `keep_media` needs for a Markdown file. Decoded first: a name proves nothing."""
     data = Path(source).read_bytes()
     try:
-        with Image.open(io.BytesIO(data), formats=PICTURES) as picture:
-            picture.load()
+        require_picture(data)
+    except TooLarge as error:
+        raise Abort(
+            AbortCode.MEDIA_UNAVAILABLE, f"{source} cannot be shown: {error}.", remedy="Make it smaller."
+        ) from error
     except Exception as error:  # decoders raise whatever a broken file makes them stumble over
         raise Abort(
             AbortCode.MEDIA_UNAVAILABLE,

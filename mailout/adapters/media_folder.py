@@ -21,9 +21,9 @@ class MediaFolder:
         else:
             self._base = directory.resolve().as_uri()
 
-    def keep(self, data: bytes, name: str) -> str:
+    def keep(self, data: bytes, name: str, made_of: bytes | None = None) -> str:
         """The address of these bytes. Kept once, however often and under whatever name they come."""
-        kept = kept_name(data, name)
+        kept = kept_name(made_of or data, name)
         if not (self._directory / kept).exists():
             self._write(kept, data)
         return f"{self._base}/{kept}"

@@ -32,8 +32,8 @@ class MediaBucket:
             host = "s3" if region in (None, "aws-global") else f"s3.{region}"
             self._base = f"https://{bucket}.{host}.amazonaws.com"
 
-    def keep(self, data: bytes, name: str) -> str:
-        kept = kept_name(data, name)
+    def keep(self, data: bytes, name: str, made_of: bytes | None = None) -> str:
+        kept = kept_name(made_of or data, name)
         try:
             if not self._is_there(kept):
                 self._client.put_object(

@@ -19,8 +19,8 @@ class MediaSupabase:
         self._base = (media_base_url or f"{self._objects}/public/{bucket}").rstrip("/")
         self._http = httpx.Client(headers={"apikey": key, "Authorization": f"Bearer {key}"}, timeout=30.0)
 
-    def keep(self, data: bytes, name: str) -> str:
-        kept = kept_name(data, name)
+    def keep(self, data: bytes, name: str, made_of: bytes | None = None) -> str:
+        kept = kept_name(made_of or data, name)
         address = f"{self._objects}/{self._bucket}/{kept}"
         try:
             if not self._http.head(address).is_success:

@@ -235,7 +235,7 @@ class Sending:
             tokens=tokens_of(self.settings),
             from_email=from_email_of(self.settings),
             from_name=mailout.from_name or self.settings.from_name or "",
-            reply_to=self.settings.reply_to,
+            reply_to=mailout.reply_to or self.settings.reply_to,
             list_key=mailout.list_key,
             is_test=mailout.is_test,
             unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
@@ -249,6 +249,7 @@ class Sending:
             from_email=from_email_of(self.settings),
             from_name=self.settings.from_name or "",
             reply_to=self.settings.reply_to,
+            transactional_from_email=self.settings.transactional_from_email,
         )
 
     def _options(self) -> SenderOptions:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+import idna
 from email_validator import EmailNotValidError, validate_email
 
 MAX_LENGTH, MAX_LOCAL_LENGTH = 254, 64
@@ -97,6 +98,15 @@ def address_of(written: str) -> str | None:
     kept = found.strip(TRIM).lower()
     sound = "@" in kept and len(kept) <= 320 and kept.isprintable() and not re.search(r"\s", kept)
     return kept if sound else None
+
+
+def as_written(address: str) -> str:
+    """As people write it: `bücher.example`, not `xn--bcher-kva.example`."""
+    local, at, domain = address.rpartition("@")
+    try:
+        return f"{local}{at}{idna.decode(domain)}" if "xn--" in domain else address
+    except idna.IDNAError:
+        return address
 
 
 class AddressList(NamedTuple):

@@ -78,6 +78,15 @@ def parse_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def parse_links(text: str) -> tuple[tuple[str, str], ...]:
+    """`Website=https://example.org, Mastodon=https://…` as (label, address)."""
+    pairs = [part.partition("=") for part in parse_list(text)]
+    links = tuple((label.strip(), address.strip()) for label, _, address in pairs)
+    if not all(label and _is_url(address) for label, address in links):
+        raise ValueError("must be labels with addresses, Website=https://example.org, separated by commas")
+    return links
+
+
 def _check_address(address: str) -> str:
     """As written, since some providers distinguish case; an IDN domain becomes punycode."""
     match normalise(address):
@@ -178,6 +187,7 @@ Proxies = Annotated[
 ]
 Address = Annotated[str, AfterValidator(_check_address)]
 Url = Annotated[str, _must("must be a URL that starts with http:// or https://", _is_url)]
+Links = Annotated[tuple[tuple[str, str], ...], _text(parse_links)]
 # A token is put behind it.
 BareUrl = Annotated[Url, _must("must be a URL without ? and #", lambda url: not {"?", "#"} & set(url))]
 Color = Annotated[

@@ -22,6 +22,7 @@ from mailout.base.setting_values import (
     Confirm,
     Days,
     Delays,
+    Links,
     Locale,
     Password,
     Proxies,
@@ -47,6 +48,7 @@ class Settings(BaseModel):
     # The sender, as recipients see it
     from_email: Address | None = Field(None, examples=["news@example.org"])
     from_name: str | None = None
+    transactional_from_email: Address | None = Field(None, examples=["receipts@example.org"])
     reply_to: Address | None = Field(None, examples=["office@example.org"])
     org_name: str | None = None
     org_address: str | None = None
@@ -63,6 +65,10 @@ class Settings(BaseModel):
 
     # How letters look
     brand_logo: Url | None = Field(None, examples=["https://example.org/logo.png"])
+    brand_logo_dark: Url | None = Field(None, examples=["https://example.org/logo-light.png"])
+    brand_links: Links = Field(
+        (), examples=["Website=https://example.org,Mastodon=https://hill.example/@dome"]
+    )
     brand_color: Color | None = Field(None, examples=["#0b5c8a"])
     brand_footer: str | None = None
     language: Locale | None = Field(None, examples=["en"])
@@ -121,6 +127,13 @@ class Settings(BaseModel):
     notion_prop_send_at: str = "send_at"
     notion_prop_list: str = "list"
     notion_prop_preheader: str = "preheader"
+    notion_prop_from_name: str = "from_name"
+    notion_prop_reply_to: str = "reply_to"
+    notion_prop_language: str = "language"
+    notion_prop_headline: str = "headline"
+    notion_prop_excerpt: str = "excerpt"
+    notion_prop_byline: str = "byline"
+    notion_prop_date: str = "date"
     notion_prop_sent_count: str = "sent_count"
     notion_prop_failed_count: str = "failed_count"
     notion_prop_delivered_count: str = "delivered_count"

@@ -59,6 +59,7 @@ create table if not exists campaign_queue (
     company_id        text not null default 'default',
     list_key          text,
     from_name         text,  -- for recipients who have none of their own
+    reply_to          text,  -- null: as REPLY_TO says
     is_test           boolean not null default false,
     is_rehearsal      boolean not null default false,  -- written to a folder: nobody gets it
     status            text not null default 'PENDING'

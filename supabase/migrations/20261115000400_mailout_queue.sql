@@ -17,13 +17,13 @@ comment on function mailout_mailout is 'One mailout.';
 create or replace function mailout_enqueue(mailout jsonb) returns jsonb
 language plpgsql set search_path = public as $$
 begin
-    insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, is_test, is_rehearsal, priority,
+    insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, priority,
                                 scheduled_at, campaign_tag, send_batch_id, actor, retry_plan, created_at)
-    select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.is_test, n.is_rehearsal, n.priority,
+    select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.reply_to, n.is_test, n.is_rehearsal, n.priority,
            to_timestamp(n.scheduled_at), n.campaign_tag, n.send_batch_id, n.actor,
            nullif(n.retry_plan, 'null'), mailout_now()
     from jsonb_to_record(mailout) as n (
-        id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text,
+        id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text, reply_to text,
         is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text, retry_plan jsonb)
     on conflict (id) do nothing;
     return mailout_mailout(mailout ->> 'id');

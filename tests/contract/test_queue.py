@@ -272,3 +272,11 @@ def test_test_runs_are_counted_by_page(store: Store) -> None:
     enqueue(store, "page", id=uuid_of("real"))
     enqueue(store, "other", id=uuid_of("other-1"), is_test=True)
     assert queue_rows.next_test_run(store, "page") == 2
+
+
+def test_a_mailout_keeps_where_answers_go(store: Store) -> None:
+    """Else readers' answers to a letter of its own go to the office."""
+    new = NewMailout(
+        id=mailout_id("reply.md"), kind=Kind.MARKDOWN, ref="reply.md", reply_to="ida@example.org"
+    )
+    assert store.enqueue(new).reply_to == "ida@example.org"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from mailout.insight.reporting.rendering import html_report
 from mailout.letters.content.document import Document
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.layout import render
+from mailout.letters.content.markdown import parse_markdown
 from mailout.letters.content.media import keep_media
 from mailout.letters.content.model import UNSUBSCRIBE_URL
 from mailout.letters.content.notion import Block
@@ -98,6 +100,45 @@ def test_nothing_sticks_out_of_a_phone_and_dark_mode_is_dark(tmp_path: Path, nam
     width, scheme, dark = seen(tmp_path, html, width=320, dark=True)
     assert (width <= 320, scheme) == (True, "dark"), width
     assert brightness(dark) < 80 < brightness(light)
+
+
+TRICKY = """---
+subject: Everything that ever stuck out
+---
+| Night | What to look for | Where | Best at | Price for members | Price for guests |
+|:--|:--|:--|--:|--:|--:|
+| 13 December | Geminids, up to 100 an hour | School field | 01:30 | nothing at all | 4 EUR |
+
+![A hill at dusk](https://example.invalid/gone.png)
+
+```
+exposures = [camera.expose(seconds=seconds, gain=120, filter="hydrogen-alpha", binning=2) for seconds in (1,)]
+```
+
+Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaftsversammlung
+
+> [Book a seat](https://example.org/book)
+"""
+IGNORED = {
+    "all of them": "",
+    "Yahoo": r"overflow-wrap:[^;\"]*;?|word-wrap:[^;\"]*;?|word-break:[^;\"]*;?",
+    "Outlook": r"white-space:[^;\"]*;?|overflow-wrap:[^;\"]*;?|word-wrap:[^;\"]*;?|max-width:[^;\"]*;?",
+}
+"""Styles that a mail program does not know, as it does not know them."""
+
+
+@pytest.mark.parametrize("program", IGNORED)
+def test_no_block_makes_a_letter_wider_than_the_screen(tmp_path: Path, program: str) -> None:
+    """A table made it 491 px wide at 360, a blocked picture 560, a line of code 1,011 in Outlook."""
+    document = parse_markdown(TRICKY, "tricky.md").document
+    html = mail_of(
+        replace(document, html_body=document.html_body.replace("<img", '<img width="520" height="220"'))
+    )
+    if IGNORED[program]:
+        html = re.sub(IGNORED[program], "", html)
+    screen = 360 if program != "Outlook" else 640
+    width, _, _ = seen(tmp_path, html, width=screen, dark=False)
+    assert width <= screen
 
 
 def brightness(colour: str) -> float:

@@ -16,6 +16,7 @@ from mailout.base.ids import uuid_of
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Scope, new_token
 from mailout.letters.content import content_rows
+from mailout.letters.content.plaintext import plain_text
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
 from mailout.outbox.delivery.states import State
 from tests.contract.scenes import Sender, result
@@ -79,7 +80,32 @@ def test_a_mail_is_in_the_outbox_when_it_is_answered(api: Api, store: SqliteStor
     (row,) = Sender(store, None).begin(5)
     assert row.attempt.id == told["outboxId"]
     content = content_rows.content(store, row.content_hash)
-    assert (content.html, content.text) == (MAIL["html"], "Thank you, {{ name }}")
+    assert MAIL["html"].removeprefix("<p>") in content.html
+    assert content.text == "Thank you, {{ name }}"
+
+
+def test_a_fragment_gets_the_layout_unless_it_is_to_stay_bare(api: Api, store: SqliteStore) -> None:
+    """Bare, it arrives in Times, without a margin, and white in the dark."""
+    whole = "<html><body><p>News</p></body></html>"
+    for html, layout, framed in (
+        ("<p>News</p>", True, True),
+        ("<p>News</p>", False, False),
+        (whole, True, False),
+    ):
+        assert api.send(html=html, layout=layout).status_code == 202
+        shown = content_rows.content(store, Sender(store, None).begin_one().content_hash).html
+        assert ("prefers-color-scheme: dark" in shown, "Unsubscribe" in shown) == (framed, False)
+        assert framed or shown == html
+
+
+@pytest.mark.parametrize("end", ["<!-- </body> -->", "<!--", "<style>", "<textarea>", "</table></td>"])
+def test_whatever_a_fragment_leaves_open_the_link_to_leave_by_is_shown(
+    api: Api, store: SqliteStore, end: str
+) -> None:
+    assert api.send(category="marketing", html=f"<p>News</p>{end}").status_code == 202
+    content = content_rows.content(store, Sender(store, None).begin_one().content_hash)
+    assert "Unsubscribe (" in plain_text(content.html)
+    assert content.html_segments.names == ("unsubscribe_url",)
 
 
 def test_without_a_key_every_request_is_a_mail_of_its_own(api: Api, store: SqliteStore) -> None:
@@ -285,13 +311,13 @@ def test_the_link_to_leave_by_stands_at_the_end_of_turkish_too(api: Api, store: 
 def test_marketing_that_would_hide_the_link_to_leave_by_is_refused(
     api: Api, store: SqliteStore, end: str
 ) -> None:
-    answer = api.send(category="marketing", html=f"<p>News</p>{end}")
+    answer = api.send(category="marketing", html=f"<p>News</p>{end}", layout=False)
     assert problem(answer) == (400, "INVALID_TEMPLATE", "html")
     assert not Sender(store, None).begin(9)
 
 
 def test_marks_in_what_a_program_hands_in_are_not_ours(api: Api, store: SqliteStore) -> None:
-    api.send(html="<p>\ue000unsubscribe_url\ue001</p>", subject="\ue000x\ue001")
+    api.send(html="<p>\ue000unsubscribe_url\ue001</p>", subject="\ue000x\ue001", layout=False)
     content = content_rows.content(store, Sender(store, None).begin_one().content_hash)
     assert (content.html, content.subject) == ("<p>unsubscribe_url</p>", "x")
 

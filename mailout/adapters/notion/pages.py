@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from datetime import datetime
 from functools import partial
 
 from mailout.adapters.notion.calls import Json
 from mailout.adapters.notion.config import NotionConfig
 from mailout.adapters.notion.downloads import download
 from mailout.adapters.notion.source import NotionSource
+from mailout.base.addresses import Dropped, normalise
 from mailout.base.clock import Clock
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceNotFound, UsageError
 from mailout.insight.doctor.checks import Check
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.page_status.state import WAITS, PageState, PageStatus
+from mailout.letters.content.languages import LANGUAGE_CODE
 from mailout.letters.content.notion import page_id_of, render
 from mailout.letters.content.notion.page import NotionPage, Value
 from mailout.letters.content.port import Kind, SourceMailout
@@ -44,14 +45,15 @@ class NotionPages:
         id = page_id_of(ref)
         if id is None:
             raise UsageError(f"{ref} is no Notion page.", remedy="Give its id or its address.")
-        page = self._notion.load_page(id)
-        day = None if page.send_at is None else datetime.fromtimestamp(page.send_at, self._zone).date()
+        page = _sound(self._notion.load_page(id))
         return SourceMailout(
             kind=Kind.NOTION,
             ref=page.id,
-            document=render(self._notion.load_blocks(id), page.subject, preheader=page.preheader, day=day),
+            document=render(self._notion.load_blocks(id), about=page),
             is_test=page.is_test,
             list_key=page.list,
+            from_name=page.from_name,
+            reply_to=page.reply_to,
             already_sent=self._was_sent(page),
             read_media=self._read_media,
         )
@@ -127,3 +129,16 @@ class NotionPages:
     def _was_sent(self, page: NotionPage) -> bool:
         """A failed run has its `sent_at`, too: only `retry` continues it."""
         return page.sent_at is not None or page.status == self._statuses[PageStatus.SEND]
+
+
+def _sound(page: NotionPage) -> NotionPage:
+    """Refused by name: a reply that goes nowhere is found out by readers alone."""
+    if page.reply_to and isinstance(normalise(page.reply_to), Dropped):
+        raise UsageError(
+            f"The page's reply_to is no address: {page.reply_to}.", remedy="Correct it, or leave it empty."
+        )
+    if page.language and not LANGUAGE_CODE.fullmatch(page.language):
+        raise UsageError(
+            f"The page's language is no language's code: {page.language}.", remedy="Write it as `en`."
+        )
+    return page

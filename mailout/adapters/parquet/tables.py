@@ -33,8 +33,8 @@ EVENTS = _schema(
 )
 CONTENTS = _schema(text="hash subject html text")
 MAILOUT = _schema(
-    text="id kind ref subject company_id list_key from_name status outcome campaign_tag send_batch_id actor"
-    " content_hash defer_reason defer_note locked_by metrics acknowledged archive store",
+    text="id kind ref subject company_id list_key from_name reply_to status outcome campaign_tag"
+    " send_batch_id actor content_hash defer_reason defer_note locked_by metrics acknowledged archive store",
     yes_or_no="is_test is_rehearsal",
     number="priority recipients pending in_flight sent failed suppressed unknown transient_pauses"
     " transient_sent",

@@ -70,8 +70,15 @@ def list_headers(mail: Mail) -> list[dict[str, str]] | None:
     if mail.one_click:
         pairs.append({"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"})
     if mail.list_id and _LINK.fullmatch(mail.list_id):
-        pairs.append({"Name": "List-Id", "Value": f"<{mail.list_id}>"})
+        pairs.append({"Name": "List-Id", "Value": _list_id(mail.list_name, mail.list_id)})
     return pairs
+
+
+@lru_cache(maxsize=64)
+def _list_id(name: str, id: str) -> str:
+    shown = display_name(one_line(name).strip().encode("utf-8", "replace").decode()).replace("\r\n", "")
+    named = f"{shown} <{id}>" if shown else f"<{id}>"
+    return named if len(named) <= MAX_HEADER_VALUE else f"<{id}>"
 
 
 def own_headers(given: Mapping[str, str]) -> list[dict[str, str]] | None:

@@ -13,12 +13,16 @@ from mailout.base.redact import redact_text
 from mailout.base.time_format import lasting, spoken
 from mailout.insight.alerts.port import Alert, AlertKind, Facts
 from mailout.insight.reporting.phrases import NextStep, count, headline, resuming, settling, waiting
+from mailout.outbox.queue.deferrals import ENOUGH_SENT
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
 DAY = 86_400.0
 QUOTA_TELL, QUOTA_OVER = 0.10, 0.20
 """Told when a tenth is left: early enough for the alert itself to leave, and to shift a mailout to tomorrow.
 Over when a fifth is: the window slides, and an account that is near the line would be reported all day."""
+COMPLAINTS_TELL = 0.001
+"""Gmail and Yahoo ask for less; three times as many stop a mailout (`MAX_COMPLAINT_RATE`)."""
+COMPLAINTS_RECENT = 14 * DAY
 DOUBT_GRACE = 900.0
 """An event settles most doubts within minutes; and before a quarter of an hour nobody may send them again."""
 EVENTS_WAIT = 600.0
@@ -31,6 +35,7 @@ def alerts(facts: Facts, zone: tzinfo) -> Sequence[Alert]:
     """Whatever holds now; `sender` says when an alert of it is due."""
     found = [
         *(alert for mailout in facts.mailouts for alert in _of_mailout(mailout, facts, zone)),
+        *(alert for mailout in facts.recent for alert in _complaints(mailout, facts.signs.now)),
         *_quota(facts),
         *_events_waiting(facts),
         *_events_unheard(facts, zone),
@@ -97,6 +102,31 @@ def _unknown(mailout: Mailout, expects_events: bool) -> Alert:
         name=_title(mailout),
         mailout=mailout.id,
         grace=DOUBT_GRACE,
+    )
+
+
+def _complaints(mailout: Mailout, now: float) -> Iterator[Alert]:
+    """Told once. One that was stopped for it has an alert already."""
+    n, sent = mailout.metrics.get("complained", 0), mailout.ledger.sent
+    is_old = mailout.completed_at is not None and now - mailout.completed_at > COMPLAINTS_RECENT
+    if mailout.is_test or mailout.is_rehearsal or is_old or sent < ENOUGH_SENT:
+        return
+    if n / sent <= COMPLAINTS_TELL or mailout.defer_reason is DeferReason.REPUTATION:
+        return
+    yield Alert(
+        key=f"complaints {mailout.id}",
+        kind=AlertKind.COMPLAINTS,
+        subject=f"{count(n, 'reader')} reported as spam: {_title(mailout)}",
+        text=_lines(
+            f"{count(n, 'reader')} of {sent:,} reported {_title(mailout)} as spam ({n / sent:.2%}). Gmail and"
+            f" Yahoo ask for less than {COMPLAINTS_TELL:.1%}; above that, more letters land in spam folders.",
+            "They get no more mail. Look at where these people came from, and whether they expect it.",
+            *_where(mailout),
+        ),
+        about=f"mailout.{mailout.id}",
+        name=_title(mailout),
+        mailout=mailout.id,
+        remind=False,
     )
 
 

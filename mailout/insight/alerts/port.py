@@ -19,6 +19,7 @@ class AlertKind(StrEnum):
 
     DEFERRED = "deferred"  # a mailout waits for a person
     UNKNOWN = "unknown"  # a mailout has messages in doubt
+    COMPLAINTS = "complaints"  # more readers call a mailout spam than Gmail and Yahoo like
     QUOTA = "quota"  # the provider's quota is nearly spent
     EVENTS = "events"  # SES events are not applied, or do not come
 
@@ -44,6 +45,7 @@ class Facts:
     scope: str = ""  # whose quota it is
     quota_left: int | None = None  # the effective one; None: no limit
     expects_events: bool = False  # SES, with a configuration set
+    recent: Sequence[Mailout] = ()  # under way, waiting, and the last that were sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

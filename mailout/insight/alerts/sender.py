@@ -75,6 +75,7 @@ class AlertSender:
         return Facts(
             signs=signs,
             mailouts=queue_rows.needing_a_person(self.store),
+            recent=queue_rows.mailouts(self.store),
             scope=scope,
             quota_left=outbox_rows.quota(self.store, scope),
             expects_events=self.transport.name == "ses" and bool(self.settings.ses_configuration_set),

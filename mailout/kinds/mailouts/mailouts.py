@@ -224,6 +224,7 @@ class MailoutIntake:
                 subject=as_written(content.subject),
                 list_key=source_mailout.list_key,
                 from_name=source_mailout.from_name,
+                reply_to=source_mailout.reply_to,
                 is_test=is_test,
                 is_rehearsal=self.rehearses,
                 scheduled_at=None if is_test else self._time_to_take_it_back(),

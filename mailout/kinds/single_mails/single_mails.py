@@ -13,8 +13,12 @@ from enum import StrEnum
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import Abort
 from mailout.base.ids import transactional_id
+from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import MAX_HTML, MAX_SUBJECT, check_content
+from mailout.letters.content.document import Document
 from mailout.letters.content.footer import Footer
+from mailout.letters.content.inert_html import as_fragment
+from mailout.letters.content.layout import PLAIN, framed
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, clean, mark
 from mailout.letters.content.plaintext import plain_text
 from mailout.outbox.delivery.single_mails import Category, SingleMail
@@ -29,6 +33,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 SHOWABLE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 _HEADER_NAME = re.compile(r"X-[A-Za-z0-9-]{1,70}|References|In-Reply-To", re.IGNORECASE | re.ASCII)
+_DOCUMENT = re.compile(r"<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _END = re.compile(r"</body", re.IGNORECASE)
 _OURS = re.compile(r"X-(?:Mailout|SES|AMZN?)\b", re.IGNORECASE | re.ASCII)
 
@@ -78,6 +83,7 @@ class MailRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     category: Category = Category.TRANSACTIONAL
     send_at: float | None = None
+    layout: bool = True  # around a fragment; a whole document stays as it is
 
     @property
     def fingerprint(self) -> str:
@@ -92,6 +98,8 @@ class SingleMailIntake:
 
     footer: Callable[[], Footer]
     is_rehearsal: bool
+    brand: Brand = PLAIN
+    sender: str = ""  # named above a fragment, unless the mail brings a name
 
     def prepare(self, given: MailRequest, *, company: str, request_id: str, key: str | None) -> SingleMail:
         """The message, or `Faulty` with all that is wrong."""
@@ -120,18 +128,21 @@ class SingleMailIntake:
         )
 
     def _content(self, given: MailRequest, faults: list[Fault]) -> Content | None:
-        """The HTML as it was given: no layout, and a footer for marketing alone."""
+        """A whole document as it was given; around a fragment the layout. A footer for marketing alone."""
         html = clean(given.html)
         words = plain_text(html)
         if not words.strip() and "<img" not in html.lower():
             faults.append(Fault(Code.INVALID_TEMPLATE, "html", "shows nothing: neither words nor a picture"))
             return None
-        content = Content(clean(given.subject), html, clean(given.text) if given.text else words)
+        subject, text = clean(given.subject), clean(given.text) if given.text else words
+        content = Content(subject, html, text)
         try:
             check_content(content, local_files=False)
         except Abort as error:
             faults.append(Fault(Code.INVALID_TEMPLATE, "html", error.message.rstrip(".")))
             return None
+        if given.layout and not _DOCUMENT.search(html):
+            return self._framed(given, Document(subject, as_fragment(html), text))
         if given.category is Category.MARKETING:
             footer = self.footer()
             html = _with(html, footer.html())
@@ -141,6 +152,19 @@ class SingleMailIntake:
                 return None
             content = Content(content.subject, html, content.text + footer.text())
         return content
+
+    def _framed(self, given: MailRequest, document: Document) -> Content:
+        """A bare fragment arrives in Times, without margins, white in the dark."""
+        footer = self.footer() if given.category is Category.MARKETING else None
+        html = framed(
+            document,
+            clean(given.from_name or self.sender),
+            self.brand,
+            footer=footer.html() if footer else "",
+            as_given=True,
+        )
+        text = document.text_body + (footer.text() if footer else "")
+        return Content(document.subject, html, text)
 
 
 def _with(html: str, footer: str) -> str:

@@ -18,6 +18,8 @@ class Brand:
     color: str | None = None
     footer: str | None = None
     language: str | None = None
+    logo_dark: str | None = None
+    links: tuple[tuple[str, str], ...] = ()  # (label, address); the logo leads to the first
 
     @property
     def styles(self) -> str:
@@ -36,11 +38,11 @@ class Brand:
         return (
             f".card {{ border-top: 4px solid {self.color}; }}\n"
             f".card a {{ color: {readable_on(PAPER, self.color)}; }}\n"
-            f".card blockquote {{ border-left-color: {self.color}; }}\n"
+            f".card .quote-in {{ border-left-color: {self.color}; }}\n"
             "@media (prefers-color-scheme: dark) {\n"
             f"  .card a {{ color: {readable_on(DARK_PAPER, self.color)} !important; }}\n"
             f"  .card {{ border-top-color: {lit} !important; }}\n"
-            f"  .card blockquote {{ border-left-color: {lit} !important; }}\n}}\n"
+            f"  .card .quote-in {{ border-left-color: {lit} !important; }}\n}}\n"
         ) + rules
 
 
@@ -48,4 +50,4 @@ BUTTON = (
     '<table role="presentation" class="button" cellpadding="0" cellspacing="0" border="0"><tr>'
     '<td class="button-in" align="center"><a href="{address}">{words}</a></td></tr></table>'
 )
-"""A link that stands alone: a table cell, since Outlook knows no padding around a link."""
+"""A link that stands alone, clickable as a whole; the cell is there for Outlook."""

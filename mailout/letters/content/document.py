@@ -13,6 +13,10 @@ LINK_SCHEMES = WEB_SCHEMES | {"mailto", "tel"}
 """Where a link in a mail may lead; pictures come from the web alone."""
 
 
+CAPTIONED = "captioned"
+"""The class of a picture whose caption, below it, is its description."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something the author should know of. It stops nothing."""
@@ -50,6 +54,9 @@ class Document:
     language: str | None = None  # asked for by its author; None: as LANGUAGE says
     date: date | None = None  # the letter's own, never the clock's
     literals: frozenset[str] = frozenset()  # `{{ x }}` that its author wants to be read as it stands
+    headline: str | None = None  # above the letter; None: its subject, empty: none
+    excerpt: str = ""  # a sentence below the headline
+    byline: str = ""  # who wrote it
     styles: str = ""  # CSS for what the layout knows no look for; it goes inline with the layout's own
 
 
@@ -92,9 +99,13 @@ def preheader_of(text: str, limit: int = 120) -> str:
 
 
 def language_of(text: str) -> str:
-    """A guess good enough for a screen reader's voice: Ukrainian, Russian, else English."""
+    """A guess good enough for a screen reader's voice: Hebrew, Arabic, Ukrainian, Russian, else English."""
     text = re.sub(_MARK, "", text)
+    latin = len(re.findall(r"[A-Za-z]", text))
+    for code, letters in (("he", r"[\u0590-\u05ff]"), ("ar", r"[\u0600-\u06ff]")):
+        if len(re.findall(letters, text)) > latin:
+            return code
     cyrillic = len(re.findall(r"[\u0400-\u04ff]", text))
-    if cyrillic <= len(re.findall(r"[A-Za-z]", text)):
+    if cyrillic <= latin:
         return "en"
     return "uk" if re.search(r"[іїєґІЇЄҐ]", text) and not re.search(r"[ыэъЫЭЪ]", text) else "ru"

@@ -37,7 +37,14 @@ def footer_of(settings: Settings) -> Footer:
 
 
 def brand_of(settings: Settings) -> Brand:
-    return Brand(settings.brand_logo, settings.brand_color, settings.brand_footer, settings.language)
+    return Brand(
+        settings.brand_logo,
+        settings.brand_color,
+        settings.brand_footer,
+        settings.language,
+        settings.brand_logo_dark,
+        settings.brand_links,
+    )
 
 
 def tokens_of(settings: Settings) -> Tokens:

@@ -83,6 +83,13 @@ def require_inert(html: str, *, local_files: bool = False) -> list[str]:
     return reader.without_alt
 
 
+def as_fragment(html: str) -> str:
+    """Well-formed, to stand within other HTML: what is open in it, also a comment, ends in it."""
+    written = AS_BROWSERS_READ_IT.inline(html)
+    head = written.partition("<head>")[2].partition("</head>")[0]
+    return head + written.partition("<body>")[2].rpartition("</body>")[0]
+
+
 class _Reader(HTMLParser):
     """Of HTML that is well-formed; inside a conditional comment, of what stands there."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from html import unescape
+from dataclasses import dataclass
+from html import escape, unescape
 
 from css_inline import CSSInliner
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -13,13 +14,15 @@ from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import check_content, check_document
 from mailout.letters.content.document import Document, one_line
 from mailout.letters.content.footer import UNSUBSCRIBE, Footer
-from mailout.letters.content.languages import language
+from mailout.letters.content.languages import Language, language
+from mailout.letters.content.mail_blocks import for_mail, is_right_to_left
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, Segments, clean
+from mailout.letters.content.plaintext import screen_width
 from mailout.letters.content.variables import marked_for_html
 
 PLAIN = Brand()
 _ASKED = re.compile(r'<meta http-equiv="content-language" content="([A-Za-z-]+)"')
-HEADING = re.compile(r"<h[1-6]\b")
+OWN_HEADLINE = re.compile(r"\s*<h1\b.*?</h1>", re.DOTALL)
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
 
@@ -40,34 +43,98 @@ INLINER = CSSInliner(
 def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     """A mailout's content: layout, footer, marks where recipients differ. Aborts if it must not be sent."""
     check_document(document)
-    subject = one_line(document.subject)
     asked = document.language or brand.language
     words = language(asked or document.lang)
     unsubscribe = words.unsubscribe if asked else UNSUBSCRIBE
     why = clean(brand.footer or "").strip()
+    head = Head.of(document, words)
+    html = framed(
+        document, clean(footer.org_name), brand, head=head, why=why, footer=footer.html(unsubscribe)
+    )
+    links = "\n".join(f"{label}: {address}" for label, address in brand.links)
+    text = TEMPLATES.get_template("layout.txt.j2").render(
+        body="\n\n".join(part for part in (head.text, document.text_body.strip("\n"), links, why) if part),
+        footer=footer.text(unsubscribe),
+    )
+    content = Content(one_line(document.subject), html, _lines(text))
+    if UNSUBSCRIBE_URL not in content.html_segments.names:
+        raise AssertionError("The layout lost the link to unsubscribe; its templates must keep marks.")
+    check_content(content)
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands above the letter: a headline, a sentence, who wrote it and when."""
+
+    headline: str = ""  # HTML
+    excerpt: str = ""
+    byline: str = ""
+    body: str = ""  # of the document, without a headline of its own
+    text: str = ""
+
+    @classmethod
+    def of(cls, document: Document, words: Language) -> Head:
+        """The subject is the headline, unless the letter brings one or wants none."""
+        own = OWN_HEADLINE.match(document.html_body)
+        said = one_line(document.subject) if document.headline is None else document.headline
+        shown = "" if own else said
+        told = document.headline or ""  # as text it would stand below the subject, which says the same
+        day = words.day(document.date) if document.date else ""
+        byline = " · ".join(part for part in (document.byline, day) if part)
+        underlined = f"{told}\n{'=' * min(screen_width(told), 72)}" if told and not own else ""
+        return cls(
+            headline=own[0].strip() if own else f"<h1>{escape(shown)}</h1>" if shown else "",
+            excerpt=document.excerpt,
+            byline=byline,
+            body=document.html_body[own.end() :] if own else document.html_body,
+            text="\n\n".join(part for part in (underlined, document.excerpt, byline) if part),
+        )
+
+
+def framed(
+    document: Document,
+    sender: str,
+    brand: Brand = PLAIN,
+    *,
+    head: Head | None = None,
+    why: str = "",
+    footer: str = "",
+    as_given: bool = False,
+) -> str:
+    """The document's HTML with the layout around it, its CSS inlined. `footer` is safe HTML.
+
+    `as_given`: a program's HTML, of which nothing but its place is ours.
+    """
+    head = head or Head(body=document.html_body)
+    asked = document.language or brand.language
+    is_rtl = is_right_to_left(document.text_body)
+    direction = "rtl" if is_rtl else "ltr"
+    body = head.body if as_given else for_mail(_unbroken(head.body), direction)
     html = TEMPLATES.get_template("layout.html.j2").render(
         lang=asked or document.lang,
         asked=asked,
-        subject=subject,
-        title="" if HEADING.search(document.html_body) else subject,
+        dir=Markup(' dir="rtl"') if is_rtl else "",
+        start="right" if is_rtl else "left",
+        subject=one_line(document.subject),
         preheader=document.preheader,
         padding=PADDING,
-        sender=clean(footer.org_name),
+        sender=sender,
         logo=brand.logo,
-        date=words.day(document.date) if document.date else "",
+        logo_dark=brand.logo_dark,
+        home=brand.links[0][1] if brand.links else "",
+        links=brand.links,
+        headline=Markup(for_mail(head.headline, direction)),  # noqa: S704 (escaped, or the document's own)
+        excerpt=head.excerpt,
+        byline=head.byline,
         styles=Markup(document.styles + brand.styles),  # noqa: S704 (our own)
-        body=Markup(_unbroken(document.html_body)),  # noqa: S704 (safe: that is what a Document promises)
+        body=Markup(body),  # noqa: S704 (a Document promises to be safe)
         why=why,
-        footer=Markup(footer.html(unsubscribe)),  # noqa: S704 (its values are escaped)
+        footer=Markup(footer),  # noqa: S704 (its values are escaped)
     )
-    body = document.text_body.strip("\n")
-    text = TEMPLATES.get_template("layout.txt.j2").render(
-        body=f"{body}\n\n{why}" if why else body, footer=footer.text(unsubscribe)
-    )
-    content = Content(subject, marked_for_html(_lines(INLINER.inline(html))), _lines(text))
-    _check_marks(html, content)
-    check_content(content)
-    return content
+    shown = marked_for_html(_lines(INLINER.inline(html)))
+    _check_marks(html, shown)
+    return shown
 
 
 def language_asked_for(content: Content) -> str | None:
@@ -86,8 +153,8 @@ def _lines(text: str) -> str:
     return re.sub(r"\r\n?", "\n", text).replace("\0", "")
 
 
-def _check_marks(before: str, content: Content) -> None:
-    """Inlining writes the page again; a mark lost there would be a mail that nobody can unsubscribe from."""
+def _check_marks(before: str, shown: str) -> None:
+    """Inlining writes the page again; a mark lost there would be a word that nobody gets."""
     expected = Segments.of(marked_for_html(unescape(before))).names
-    if sorted(content.html_segments.names) != sorted(expected) or UNSUBSCRIBE_URL not in expected:
+    if sorted(Segments.of(shown).names) != sorted(expected):
         raise AssertionError("The layout lost a mark; its templates must keep them in attributes and text.")

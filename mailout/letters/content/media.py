@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from io import BytesIO
 from pathlib import PurePosixPath
 
-from PIL import Image
-
 from mailout.base.errors import Abort, AbortCode
-from mailout.letters.content.document import Document, Media
+from mailout.letters.content.document import Document, Media, Problem
 from mailout.letters.content.model import mark
+from mailout.letters.content.pictures import RECIPE, Prepared, TooLarge, prepare
 from mailout.letters.content.port import MediaStore
 
-COLUMN = 520
-"""Pixels between the layout's margins. Outlook knows no max-width: a wider picture must say so itself."""
-
+HEAVY_BYTES = 1_000_000
+"""Of all pictures together: on a bad connection half a minute."""
 
 CONTENT_TYPES: Mapping[str, str] = {
     ".avif": "image/avif",
@@ -67,16 +64,24 @@ def keep_media(
     `public`: readers must be able to get them from where they are.
     """
     urls: dict[str, str] = {}
-    widths: dict[str, int] = {}
+    pictures: dict[str, Prepared] = {}
+    problems: list[Problem] = []
     for media in document.media:
+        is_shown = f'src="{media.ref}"' in document.html_body
         try:
             data = read(media.source)
-            url = urls[media.ref] = store.keep(data, media.name)
+            picture = prepare(data) if is_shown else None
+            if picture is not None:
+                url = store.keep(picture.data, f"picture{picture.suffix}", RECIPE + data)
+            else:
+                url = store.keep(data, media.name)
         except OSError as error:
             raise Abort(
                 AbortCode.MEDIA_UNAVAILABLE,
                 f"{_called(media)} could not be kept: {error.strerror or error}.",
-                remedy="Check that it is there and can be read, then send again.",
+                remedy="Make it smaller, then send again."
+                if isinstance(error, TooLarge)
+                else "Check that it is there and can be read, then send again.",
             ) from error
         if public and not url.startswith(("https://", "http://")):
             raise Abort(
@@ -84,10 +89,28 @@ def keep_media(
                 f"Readers could not see {_called(media)}: it has no public address.",
                 remedy="Set PUBLIC_URL (the gateway serves it), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET.",
             )
-        width = picture_width(data)
-        if width:
-            widths[media.ref] = min(width, COLUMN)
-    return replace_media(size_pictures(document, widths), urls)
+        urls[media.ref] = url
+        if picture is not None:
+            pictures[media.ref] = picture
+        problems += _findings(media, picture) if is_shown else ()
+    weight = sum(len(picture.data) for picture in pictures.values())
+    if weight > HEAVY_BYTES:
+        heavy = f"The pictures weigh {weight / 1e6:.1f} MB together: phones load them slowly. Use fewer."
+        problems.append(Problem("pictures_heavy", heavy))
+    kept = replace_media(size_pictures(document, pictures), urls)
+    return replace(kept, media=(), problems=(*kept.problems, *problems))
+
+
+def _findings(media: Media, picture: Prepared | None) -> Iterator[Problem]:
+    if picture is None:
+        message = (
+            "Many mail programs cannot show this picture, and it goes out with all that its file tells, such"
+            " as where it was taken. Save it as JPEG or PNG."
+        )
+        yield Problem("picture_unreadable", message, _called(media))
+    elif picture.stopped:
+        message = "This picture does not move in the letter. Save it as a GIF of at most 3 MB."
+        yield Problem("picture_stopped", message, _called(media))
 
 
 def _called(media: Media) -> str:
@@ -109,27 +132,19 @@ def replace_media(document: Document, urls: Mapping[str, str]) -> Document:
     return replace(document, html_body=html, text_body=text, media=())
 
 
-def size_pictures(document: Document, widths: Mapping[str, int]) -> Document:
-    """Pictures (by ref) with their width; one that was given stays, if the picture is that wide."""
+def size_pictures(document: Document, pictures: Mapping[str, Prepared]) -> Document:
+    """Pictures (by ref) with width and height; a width that was given stays, if the picture is that wide."""
 
     def size(found: re.Match[str]) -> str:
         attributes = found[1]
         source = re.search(r' src="([^"]*)"', attributes)
-        width = widths.get(source[1]) if source else None
-        if not width:
+        picture = pictures.get(source[1]) if source else None
+        if picture is None:
             return found[0]
         given = re.search(r' width="(\d+)"', attributes)
-        if given:
-            return found[0].replace(given[0], f' width="{min(width, int(given[1]))}"')
-        return f'<img{attributes} width="{width}">' if " width=" not in attributes else found[0]
+        width = min(int(given[1]), picture.shown_width) if given else picture.shown_width
+        height = max(1, round(picture.height * width / picture.width))
+        rest = re.sub(r' (?:width|height)="[^"]*"', "", attributes)
+        return f'<img{rest} width="{width}" height="{height}">'
 
     return replace(document, html_body=re.sub(r'<img((?: [a-z-]+="[^"]*")*)>', size, document.html_body))
-
-
-def picture_width(data: bytes) -> int | None:
-    """Of a PNG, GIF or JPEG, in pixels; None for what this cannot read."""
-    try:
-        with Image.open(BytesIO(data), formats=("PNG", "GIF", "JPEG")) as picture:
-            return picture.width
-    except Exception:  # noqa: BLE001 (decoders raise whatever a broken file makes them stumble over)
-        return None

@@ -21,11 +21,10 @@ from jinja2 import (
 )
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import SandboxedEnvironment
-from markupsafe import Markup
 
 from mailout.letters.content.checks import check_content
-from mailout.letters.content.document import cut, one_line, preheader_of
-from mailout.letters.content.layout import INLINER, PADDING, TEMPLATES
+from mailout.letters.content.document import Document, cut, one_line, preheader_of
+from mailout.letters.content.layout import framed
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, clean, in_every_text, mark
 
 MANAGE_URL = "manage_url"
@@ -97,22 +96,9 @@ class NotificationTemplates:
             raise TemplateProblem(
                 "template_variable_missing", f"Template {folder}: {error.message}."
             ) from None
-        html = TEMPLATES.get_template("layout.html.j2").render(
-            lang=locale,
-            asked=locale,
-            subject=subject,
-            preheader=preheader_of(text),
-            padding=PADDING,
-            sender=self._sender,
-            logo=None,
-            date="",
-            title="",
-            why="",
-            styles="",
-            body=Markup(body),  # noqa: S704 (rendered with autoescape)
-            footer=Markup(footer),  # noqa: S704 (likewise)
-        )
-        content = Content(cut(subject, SUBJECT_LENGTH), INLINER.inline(html), f"{text.strip()}\n")
+        document = Document(subject, body, text, preheader_of(text), lang=locale, language=locale)
+        html = framed(document, self._sender, footer=footer)
+        content = Content(cut(subject, SUBJECT_LENGTH), html, f"{text.strip()}\n")
         check_content(content)
         return content
 

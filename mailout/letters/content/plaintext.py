@@ -68,14 +68,17 @@ def _tree(well_formed: str) -> Element:
     return root
 
 
-def plain_text(html: str) -> str:
-    """The text of some HTML: lists marked and counted, tables aligned, links with their addresses."""
+def plain_text(html: str, *, titles: bool = False) -> str:
+    """The text of some HTML: lists marked and counted, tables aligned, links with their addresses.
+
+    `titles`: what shows when one points at a link or a picture is the author's own, not a template's.
+    """
     # Broken HTML is put right first, as browsers would: what is left open is closed, what is silent is gone.
     well_formed = nh3.clean(
         html,
         tags=TAGS,
         clean_content_tags=SILENT,
-        attributes=ATTRIBUTES,
+        attributes={**ATTRIBUTES, "*": {"title"}} if titles else ATTRIBUTES,
         link_rel=None,
         url_schemes=SCHEMES,
     )
@@ -141,8 +144,12 @@ def _list(element: Element) -> str:
     start = element.attributes.get("start", "1")
     number = int(start) if re.fullmatch(r"-?\d{1,9}", start) else 1
     items: list[str] = []
-    for item in element.elements("li", "ul", "ol"):
-        if item.tag == "li":
+    for item in element.children:
+        if isinstance(item, str):
+            items += [words] if (words := _tidy(_inline(item))) else []
+        elif item.tag not in ("li", "ul", "ol"):
+            items += [words] if (words := _block(Element("div", {}, [item]))) else []
+        elif item.tag == "li":
             bullet = f"{number}. " if element.tag == "ol" else "- "
             items.append(_indent(_block(item), bullet, " " * len(bullet)))
             number += 1
@@ -153,6 +160,11 @@ def _list(element: Element) -> str:
 
 def _table(element: Element) -> str:
     """Aligned when it holds data. One that holds blocks is a layout: its cells go one below the other."""
+    captions = [_block(caption) for caption in element.elements("caption")]
+    return "\n\n".join(text for text in (*captions, _grid(element)) if text.strip())
+
+
+def _grid(element: Element) -> str:
     rows = list(_rows(element))
     cells = [list(row.elements("td", "th")) for row in rows]
     if any(_holds_blocks(cell) for row in cells for cell in row) or max(map(len, cells), default=0) < 2:
@@ -190,21 +202,34 @@ def _inline(node: Element | str) -> str:
     if node.tag == "br":
         return "\n"
     if node.tag == "img":
-        alt = " ".join(node.attributes.get("alt", "").split())
+        said = (node.attributes.get("alt", ""), node.attributes.get("title", ""))
+        alt = " – ".join(words for one in said if (words := " ".join(one.split())))
         return f"[{alt}]" if alt else ""  # in brackets, or it would read as a sentence of the letter
     words = "".join(_inline(child) for child in node.children)
+    title = " ".join(node.attributes.get("title", "").split())
     if node.tag == "a":
-        return _link(words, node.attributes.get("href", ""))
+        return _link(words, node.attributes.get("href", ""), title)
+    if title:
+        words = f"{words} ({title})"
     if node.tag in ("s", "del", "strike"):
-        return ""  # text cannot strike words out, and leaving them in would say the opposite
+        return struck_out(words)
     if node.tag in ("td", "th"):
         return f"{words} "
     return words
 
 
-def _link(words: str, address: str) -> str:
+def struck_out(words: str) -> str:
+    """As people type it: left out, a letter would lose words; left in, it would say the opposite."""
+    inside = words.strip()
+    return words.replace(inside, f"~~{inside}~~", 1) if inside else words
+
+
+def _link(words: str, address: str, title: str = "") -> str:
     """The words, then where they lead, unless the words say it themselves."""
     plain = re.sub(r"^(mailto|tel):", "", address)
+    if title:
+        said = ", ".join(one for one in (title, "" if words.strip() in (address, plain) else plain) if one)
+        return f"{words} ({said})" if words.strip() else said
     if not address or address.startswith("#") or words.strip() in (address, plain):
         return words
     return f"{words} ({plain})" if words.strip() else plain

@@ -30,6 +30,7 @@ class SourceMailout:
     is_test: bool = False
     list_key: str | None = None
     from_name: str | None = None
+    reply_to: str | None = None
     already_sent: bool = False  # its source says so (a Notion page with `sent_at`)
     read_media: Callable[[str], bytes]  # by `Media.source`; OSError if it cannot be had
 
@@ -41,10 +42,11 @@ class Contents(Reads, Protocol):
 
 
 class MediaStore(Protocol):
-    """Keeps bytes under their hash and says at which address a reader finds them."""
+    """Keeps bytes under a hash and says at which address a reader finds them."""
 
-    def keep(self, data: bytes, name: str) -> str:
-        """OSError if they cannot be kept."""
+    def keep(self, data: bytes, name: str, made_of: bytes | None = None) -> str:
+        """`made_of`: what names them instead of themselves, so that the same source has one name whoever
+        makes it. OSError if they cannot be kept."""
         ...
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from mailout.letters.content.checks import check_content
 from mailout.letters.content.colors import READABLE, contrast
-from mailout.letters.content.document import Document, Problem, cut
+from mailout.letters.content.document import CAPTIONED, Document, Problem, cut
 from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content
 from mailout.letters.content.plaintext import VOID
 from mailout.letters.content.variables import as_written
@@ -73,7 +73,7 @@ class _Letter(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attributes}
-        if tag == "img" and self._inside:
+        if tag == "img" and self._inside and CAPTIONED not in given.get("class", "").split():
             self.pictures.append((given.get("src", ""), given.get("alt", "").strip()))
         if tag in VOID:
             return

@@ -124,6 +124,10 @@ class Hidden:
 
         return _HIDDEN_IN_ADDRESS.sub(put, address)
 
+    def as_written(self, text: str) -> str:
+        """For a finding, which quotes what its author wrote."""
+        return as_written(_HIDDEN_IN_ADDRESS.sub(lambda found: self._found[int(found[1])][0], text))
+
     def show(self, html: str) -> str:
         """In well-formed HTML: marks in words and attributes, the author's own letters inside code."""
         parts, code = [], 0

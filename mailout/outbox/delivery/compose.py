@@ -42,6 +42,7 @@ class Composer:
         read = partial(_as_test, self.contents) if self.is_test else self.contents
         self._content = lru_cache(CONTENTS_KEPT)(read)
         self._list_id = list_id(self.list_key, self.from_email)
+        self._list_name = list_name(self.list_key, self.footer.org_name)
 
     def __call__(self, row: Claimed) -> Mail:
         token = self.tokens.make(row.email, self.list_key)
@@ -64,6 +65,7 @@ class Composer:
             unsubscribe_url=url,
             unsubscribe_mailbox=self.unsubscribe_mailbox,
             list_id=self._list_id,
+            list_name=self._list_name,
         )
 
 
@@ -77,24 +79,28 @@ class SingleComposer:
     from_email: str
     from_name: str
     reply_to: str | None
+    transactional_from_email: str | None = None  # None: the same
 
     def __post_init__(self) -> None:
         self._content = lru_cache(SINGLE_CONTENTS_KEPT)(self.contents)
 
     def __call__(self, row: Claimed) -> Mail:
+        is_transactional = row.category == Category.TRANSACTIONAL
         given = row.variables.get(UNSUBSCRIBE_URL)  # somebody else's link: it may not understand a POST
-        own = None if row.category == Category.TRANSACTIONAL else self._leave(row)
+        own = None if is_transactional else self._leave(row)
         return Mail(
             attempt=row.attempt,
             mailout_id=None,
             to=row.email,
-            from_email=self.from_email,
+            from_email=(is_transactional and self.transactional_from_email) or self.from_email,
             from_name=row.from_name or self.from_name,
             reply_to=row.reply_to or self.reply_to,
             content=self._content(row.content_hash),
             values=row.variables if own is None else {**row.variables, UNSUBSCRIBE_URL: own},
             unsubscribe_url=own or given,
             one_click=own is not None,
+            list_id=None if is_transactional else list_id(None, self.from_email),
+            list_name="" if is_transactional else self.footer().org_name,
             tags=row.tags,
             headers=row.headers or {},
         )
@@ -112,6 +118,11 @@ def list_id(list_key: str | None, from_email: str) -> str:
     label = re.sub(r"[^a-z0-9]+", "-", (list_key or GENERAL).lower()).strip("-") or GENERAL
     domain = from_email.rpartition("@")[2]
     return f"{label[:60]}.{domain if domain.isascii() else domain.encode('idna').decode()}"
+
+
+def list_name(list_key: str | None, org_name: str) -> str:
+    """What mail programs show of it."""
+    return org_name if list_key in (None, GENERAL) else f"{org_name}: {list_key}"
 
 
 def _as_test(contents: Callable[[str], Content], hash: str) -> Content:

@@ -211,10 +211,16 @@ def _leave(mail: Mail) -> bytes:
     mailbox = mail.unsubscribe_mailbox and leave_by_mail(mail.unsubscribe_mailbox)
     ways = [_NEVER_IN_BRACKETS.sub("", way) for way in (mail.unsubscribe_url, mailbox) if way]
     return (
-        (header("List-Id", f"<{_NEVER_IN_BRACKETS.sub('', mail.list_id)}>") if mail.list_id else b"")
+        (header("List-Id", _list_id(mail.list_name, mail.list_id)) if mail.list_id else b"")
         + header("List-Unsubscribe", ", ".join(f"<{way}>" for way in ways))
         + (b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" if mail.one_click else b"")
     )
+
+
+@lru_cache(maxsize=64)
+def _list_id(name: str, id: str) -> str:
+    shown, safe = display_name(name), _NEVER_IN_BRACKETS.sub("", id)
+    return f"{shown}\r\n <{safe}>" if shown else f"<{safe}>"
 
 
 def leave_by_mail(mailbox: str) -> str:

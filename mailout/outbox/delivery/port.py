@@ -28,6 +28,7 @@ class Mail:
     unsubscribe_url: str | None  # None: a transactional mail
     unsubscribe_mailbox: str | None = None  # where a mail also takes one off the list
     list_id: str | None = None  # `weekly.example.org`, by which mail programs sort
+    list_name: str = ""  # the same for people
     one_click: bool = True  # RFC 8058: the link is ours and understands a POST
     tags: Mapping[str, str] = field(default_factory=dict)  # besides our own
     headers: Mapping[str, str] = field(default_factory=dict)  # its sender's own

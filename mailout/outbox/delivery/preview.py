@@ -12,7 +12,7 @@ from mailout.letters.content.document import Document, Problem
 from mailout.letters.content.model import Content
 from mailout.letters.content.preflight import findings
 from mailout.letters.content.variables import as_written
-from mailout.outbox.delivery.compose import list_id
+from mailout.outbox.delivery.compose import list_id, list_name
 from mailout.outbox.delivery.mime import Envelope
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Attempt
@@ -31,6 +31,7 @@ def write_preview(
     unsubscribe_url: str | None = None,
     unsubscribe_mailbox: str | None = None,
     list_key: str | None = None,
+    org_name: str = "",
     date: float = 0.0,
     refusals: Sequence[Problem] = (),
 ) -> dict[str, Any]:
@@ -40,6 +41,7 @@ def write_preview(
         *(attempt, None, to, from_email, from_name, reply_to, content, values, unsubscribe_url),
         unsubscribe_mailbox=unsubscribe_mailbox,
         list_id=list_id(list_key, from_email),
+        list_name=list_name(list_key, org_name),
     )
     message = Envelope(content).splice(mail, date)
     problems = [asdict(problem) for problem in findings(document, content)]

@@ -69,6 +69,7 @@ class NewMailout:
     company_id: str = "default"
     list_key: str | None = None
     from_name: str | None = None  # for recipients who have none of their own
+    reply_to: str | None = None  # None: as REPLY_TO says
     is_test: bool = False
     is_rehearsal: bool = False  # written to a folder: nobody gets it
     priority: int = 0  # higher goes first

@@ -35,7 +35,8 @@ def test_the_shipped_newsletter_can_be_sent(tmp_path):
     content = render(document, Footer("Org", "Address", "https://example.org/u"))
     assert document.problems == check_content(content) == ()
     (kept,) = (tmp_path / "media").iterdir()
-    assert kept.read_bytes() == (EXAMPLE.parent / "birch-hill.png").read_bytes()
+    with Image.open(kept) as shown:
+        assert shown.format == "PNG"
     assert f'src="https://example.org/media/{kept.name}"' in content.html
     assert "субботу" in content.text
 
@@ -91,10 +92,10 @@ def test_what_is_no_picture_is_not_published_whatever_it_is_called(tmp_path, dat
     for name in (".env", "boat.png"):
         (tmp_path / name).write_bytes(data)
         (tmp_path / "n.md").write_text(f"![x]({name})")
-        with pytest.raises(Abort, match="not a picture") as caught:
+        with pytest.raises(Abort, match=r"not a picture|million pixels") as caught:
             read_markdown(tmp_path / "n.md")
         assert caught.value.code is AbortCode.MEDIA_UNAVAILABLE
-        with pytest.raises(Abort, match="not a picture"):
+        with pytest.raises(Abort, match=r"not a picture|million pixels"):
             read_picture(str(tmp_path / name))
 
 

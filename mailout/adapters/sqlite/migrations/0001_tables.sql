@@ -72,6 +72,7 @@ CREATE TABLE campaign_queue (
     company_id        TEXT NOT NULL DEFAULT 'default',
     list_key          TEXT,
     from_name         TEXT,
+    reply_to          TEXT,
     is_test           INTEGER NOT NULL DEFAULT 0,
     is_rehearsal      INTEGER NOT NULL DEFAULT 0,  -- written to a folder: nobody gets it
     status            TEXT NOT NULL DEFAULT 'PENDING'

@@ -6,11 +6,11 @@ blocks → `reading` (what Notion means) → nodes, which write themselves as HT
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 
 from mailout.letters.content.document import Document, Problem, language_of, preheader_of
 from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, within_limits
 from mailout.letters.content.notion.nodes import Nodes, nodes_html, nodes_text
+from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.notion.reading import Reader
 from mailout.letters.content.notion.styles import STYLES
 from mailout.letters.content.notion.text_nodes import Paragraph
@@ -20,10 +20,12 @@ from mailout.letters.content.variables import literal_braces, marked
 __all__ = ["Block", "page_id_of", "page_url", "render"]
 
 
-def render(
-    blocks: Sequence[Block], subject: str = "", *, preheader: str = "", day: date | None = None
-) -> Document:
-    """What the page says: the same blocks give the same bytes, a page without words an empty body."""
+def render(blocks: Sequence[Block], subject: str = "", about: NotionPage | None = None) -> Document:
+    """What the page says: the same blocks give the same bytes, a page without words an empty body.
+
+    `about`: what its properties say of it.
+    """
+    about = about or NotionPage("", subject, None, False, None, None, None)
     page, cut = within_limits(blocks)
     reader = Reader(page)
     nodes = _trimmed(reader.nodes(page))
@@ -33,16 +35,23 @@ def render(
         lost = f"Only the page's first {MAX_BLOCKS:,} blocks are in the mail. Shorten it."
         problems += (Problem("content_too_long", lost),)
     return Document(
-        subject=marked(subject),
+        subject=marked(about.subject),
         html_body=nodes_html(nodes) if text else "",
         text_body=text,
-        preheader=marked(preheader) or preheader_of(text),
+        preheader=marked(about.preheader or about.excerpt) or preheader_of(text),
         problems=problems,
         media=reader.media if text else (),
         lang=language_of(text),
-        date=day,
+        language=about.language,
+        date=about.day,
         styles=STYLES,
-        literals=literal_braces(subject, preheader) | reader.literals,
+        literals=literal_braces(
+            about.subject, about.preheader, about.headline or "", about.excerpt, about.byline
+        )
+        | reader.literals,
+        headline=None if about.headline is None else marked(about.headline),
+        excerpt=marked(about.excerpt),
+        byline=marked(about.byline),
     )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from mailout.letters.content.notion.links import short
+from mailout.letters.content.document import CAPTIONED
+from mailout.letters.content.notion.links import short, site_of
 from mailout.letters.content.notion.nodes import (
     BOX,
     WIDTH,
@@ -40,8 +41,11 @@ class Picture:
 
     def html(self, place: Place) -> str:
         # Outlook goes by the attribute; the others by the stylesheet's `auto`, so small pictures stay small.
-        source = f'src="{escape(self.url)}" alt="{escape(self.alt)}" width="{max(place.width, 40)}"'
-        return f'<div class="n-figure"><img class="n-image" {source}>{caption_html(self.caption)}</div>'
+        # Its caption is its description: said once, below it.
+        is_said = bool(self.caption) and plain(self.caption) == self.alt
+        alt, name = ("", f"n-image {CAPTIONED}") if is_said else (escape(self.alt), "n-image")
+        source = f'src="{escape(self.url)}" alt="{alt}" width="{max(place.width, 40)}"'
+        return f'<div class="figure"><img class="{name}" {source}>{caption_html(self.caption)}</div>'
 
     def lines(self) -> list[str]:
         lines = [f"[{self.alt}] {self.url}"]
@@ -65,7 +69,7 @@ class Card:
             name = f'<a href="{escape(self.url)}">{name}</a>'
         lines = [f"{self.sign}&#160;{name}"]
         if where and self.name and where != self.name:
-            lines.append(f'<span class="n-where">{escape(where)}</span>')
+            lines.append(f'<span class="n-where">{escape(site_of(self.url or ""))}</span>')
         if self._says_more:
             lines.append(f'<span class="n-where">{inline_html(self.caption)}</span>')
         box = f'{BOX} width="100%" class="n-card"><tr><td class="n-card-in">'
@@ -99,12 +103,8 @@ class Table:
                 else:
                     cells.append(f"<td>{words}</td>")
             rows.append(f"<tr>{''.join(cells)}</tr>")
-        # The box has a fixed layout: a wide table scrolls in it instead of widening the whole mail.
-        opening = (
-            f'{BOX} width="100%" class="n-wide"><tr><td><div class="n-scroll">'
-            '<table cellpadding="0" cellspacing="0" border="0" width="100%">'
-        )
-        return f"{opening}\n" + "\n".join(rows) + "\n</table></div></td></tr></table>"
+        opening = '<table cellpadding="0" cellspacing="0" border="0" width="100%">'
+        return f"{opening}\n" + "\n".join(rows) + "\n</table>"
 
     def lines(self) -> list[str]:
         """Aligned, or row by row where it is too wide for that."""

@@ -42,6 +42,30 @@ def file_name(url: str) -> str:
         return ""
 
 
+def title_of(url: str) -> str:
+    """What a page is probably called, by the last words of its address; empty: those say nothing.
+
+    Nothing is fetched: two renders have to give the same bytes, and an address may lead anywhere.
+    """
+    try:
+        last = unquote(urlsplit(url).path.rstrip("/").rsplit("/", 1)[-1], errors="replace")
+    except ValueError:
+        return ""
+    words = re.sub(r"\.(?:html?|php|aspx?)$", "", _INVISIBLE.sub("", last), flags=re.IGNORECASE)
+    words = re.sub(r"[-_+\s]+", " ", words).strip()
+    is_said = len(re.findall(r"[^\W\d_]{2,}", words)) >= 2 and not re.search(r"[0-9a-f]{16,}", words)
+    return words[0].upper() + words[1:] if is_said else ""
+
+
+def site_of(url: str) -> str:
+    """Whose page it is: the host, as people say it."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+    return host.removeprefix("www.")
+
+
 def short(url: str) -> str:
     """An address as a label: no scheme, no query, not long, in letters instead of %-codes."""
     if url.lower().startswith(("mailto:", "tel:")):

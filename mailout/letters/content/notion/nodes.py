@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from mailout.letters.content.media import COLUMN
 from mailout.letters.content.notion.rich_text import Spans, inline_html, inline_text
 from mailout.letters.content.notion.styles import color_class
+from mailout.letters.content.pictures import COLUMN
 
 BOX = '<table role="presentation" cellpadding="0" cellspacing="0" border="0"'
 WIDTH = 76
@@ -80,7 +80,7 @@ def words_of(spans: Spans) -> list[str]:
 
 
 def caption_html(spans: Spans) -> str:
-    return f'<p class="n-caption">{inline_html(spans)}</p>' if spans else ""
+    return f'<p class="caption">{inline_html(spans)}</p>' if spans else ""
 
 
 def class_of(color: str, name: str = "", *, filled: bool = False) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from itertools import islice
 from typing import Any
 
@@ -16,6 +16,8 @@ TEXT_LIMIT = 2_000
 """Characters in one item of rich text, counted as Notion does (UTF-16)."""
 ITEMS_LIMIT = 100
 OPTION_LIMIT = 100
+
+NO_HEADLINE = frozenset({"false", "no", "none", "-"})
 
 Value = str | int | float | bool | None
 
@@ -31,6 +33,13 @@ class PropertyNames:
     send_at: str = "send_at"
     list: str = "list"
     preheader: str = "preheader"
+    from_name: str = "from_name"
+    reply_to: str = "reply_to"
+    language: str = "language"
+    headline: str = "headline"
+    excerpt: str = "excerpt"
+    byline: str = "byline"
+    date: str = "date"
     sent_count: str = "sent_count"
     failed_count: str = "failed_count"
     delivered_count: str = "delivered_count"
@@ -49,7 +58,8 @@ class StatusNames:
     draft: str = "Draft"  # to which a test run returns
 
 
-OPTIONAL = frozenset({"send_at", "list", "preheader"})
+_OPTIONAL = "send_at list preheader from_name reply_to language headline excerpt byline date"
+OPTIONAL = frozenset(_OPTIONAL.split())
 """Properties that a database may do without."""
 
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -60,6 +70,13 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "send_at": ("date",),
     "list": ("select", "rich_text"),
     "preheader": ("rich_text",),
+    "from_name": ("rich_text", "select"),
+    "reply_to": ("email", "rich_text", "select"),
+    "language": ("select", "rich_text"),
+    "headline": ("rich_text", "select"),
+    "excerpt": ("rich_text",),
+    "byline": ("rich_text", "select", "people"),
+    "date": ("date",),
     "sent_count": ("number",),
     "failed_count": ("number",),
     "delivered_count": ("number",),
@@ -81,6 +98,13 @@ class NotionPage:
     send_at: float | None
     list: str | None
     preheader: str = ""
+    from_name: str | None = None
+    reply_to: str | None = None
+    language: str | None = None
+    headline: str | None = None  # None: the subject; empty: none
+    excerpt: str = ""
+    byline: str = ""
+    day: date | None = None
 
 
 def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC) -> NotionPage:
@@ -90,14 +114,39 @@ def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC)
     id = str(answer.get("id") or "")
     return NotionPage(
         id=page_id_of(id) or id,
-        subject=" ".join(mailable(text_of(found["subject"])).split()),
+        subject=_line(found["subject"]),
         status=text_of(found["status"]) or None,
         is_test=(found["is_test"] or {}).get("checkbox") is True,
         sent_at=_date(found["sent_at"], zone),
         send_at=_date(found["send_at"], zone),
         list=text_of(found["list"]).strip() or None,
-        preheader=" ".join(mailable(text_of(found["preheader"])).split()),
+        preheader=_line(found["preheader"]),
+        from_name=_line(found["from_name"]) or None,
+        reply_to=_line(found["reply_to"]) or None,
+        language=_line(found["language"]) or None,
+        headline=_headline(_line(found["headline"])),
+        excerpt=_line(found["excerpt"]),
+        byline=_line(found["byline"]),
+        day=_day(found["date"]),
     )
+
+
+def _line(property: Mapping[str, Any] | None) -> str:
+    return " ".join(mailable(text_of(property)).split())
+
+
+def _headline(written: str) -> str | None:
+    """Nothing written is no wish; `false` and `no` leave it out."""
+    return "" if written.lower() in NO_HEADLINE else written or None
+
+
+def _day(property: Mapping[str, Any] | None) -> date | None:
+    """As it is written: a letter's date has no time zone."""
+    start = str(as_mapping((property or {}).get("date")).get("start") or "")
+    try:
+        return date.fromisoformat(start[:10])
+    except ValueError:
+        return None
 
 
 def _property(properties: Mapping[str, Any], names: PropertyNames, name: str) -> Mapping[str, Any] | None:
@@ -113,13 +162,15 @@ def title_of(properties: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def text_of(property: Mapping[str, Any] | None) -> str:
-    """What a title, text, select or status says."""
+    """What a title, text, select, status, e-mail address or people say."""
     if not property:
         return ""
     value = property.get(str(property.get("type")))
     if isinstance(value, Mapping):
         return str(value.get("name") or "")
     if isinstance(value, list):
+        if property.get("type") == "people":
+            return ", ".join(str(as_mapping(one).get("name") or "") for one in value)
         return "".join(str(as_mapping(run).get("plain_text") or "") for run in value)
     return value if isinstance(value, str) else ""
 

@@ -10,9 +10,10 @@ from typing import Any
 from mailout.letters.content.document import Media, Problem, cut
 from mailout.letters.content.notion import box_nodes as box
 from mailout.letters.content.notion import text_nodes as text
-from mailout.letters.content.notion.blocks import Block, walk
+from mailout.letters.content.notion.blocks import Block, as_mapping, walk
+from mailout.letters.content.notion.equations import readable
 from mailout.letters.content.notion.files import HostedFiles
-from mailout.letters.content.notion.links import safe_url, short
+from mailout.letters.content.notion.links import safe_url, short, title_of
 from mailout.letters.content.notion.nodes import Node, Nodes
 from mailout.letters.content.notion.rich_text import Span, Spans, plain, spans_of
 from mailout.letters.content.refs import page_url
@@ -87,7 +88,7 @@ class Reader:
                 nodes.append(self._list(kind, list(run)))
                 continue
             for block in run:
-                nodes.extend(self._one(block))
+                nodes.extend(node for node in self._one(block) if not _repeats_blank(node, nodes))
         return tuple(nodes)
 
     def _one(self, block: Block) -> Iterable[Node]:
@@ -114,6 +115,11 @@ class Reader:
         if isinstance(items, Sequence) and not isinstance(items, str):
             typed = (item.get("plain_text") for item in items if isinstance(item, Mapping))
             self.literals |= literal_braces(*(one for one in typed if isinstance(one, str)))
+            self._report_unreadable(
+                str(as_mapping(item.get("equation")).get("expression") or "")
+                for item in items
+                if isinstance(item, Mapping) and item.get("type") == "equation"
+            )
         return spans_of(items, self._files.host)
 
     def _words_of(self, block: Block) -> tuple[Spans, str, Nodes]:
@@ -122,6 +128,8 @@ class Reader:
 
     def _paragraph(self, block: Block) -> Iterable[Node]:
         spans, color, children = self._words_of(block)
+        if color != "default" and not children and not plain(spans):
+            return ()  # a coloured stripe without a word
         return (text.Paragraph(_icon_text(block.data.get("icon")) + spans, color, children),)
 
     def _heading(self, block: Block) -> Iterable[Node]:
@@ -148,6 +156,7 @@ class Reader:
 
     def _equation(self, block: Block) -> Iterable[Node]:
         expression = str(block.data.get("expression") or "")
+        self._report_unreadable([expression])
         return (text.Equation(expression),) if expression else ()
 
     def _list(self, kind: str, blocks: Sequence[Block]) -> Node:
@@ -224,7 +233,8 @@ class Reader:
             self._report(
                 f"The address “{written}” cannot stand in a mail. Give one that begins with https://."
             )
-        return (box.Card(SIGNS[block.type], plain(caption) or ("" if url else written), url),)
+        said = plain(caption) or (title_of(url) if url else written)
+        return (box.Card(SIGNS[block.type], said, url),)
 
     def _page_link(self, block: Block) -> Iterable[Node]:
         kind = str(block.data.get("type") or "")
@@ -238,7 +248,7 @@ class Reader:
         rows = [self._cells(row) for row in block.children if row.type == "table_row"]
         others = self.nodes(row for row in block.children if row.type != "table_row")
         width = max((len(row) for row in rows), default=0)
-        if not width:
+        if not any(plain(cell) or _pictured(cell) for row in rows for cell in row):
             return others
         filled = tuple(row + ((),) * (width - len(row)) for row in rows)
         table = box.Table(
@@ -268,10 +278,27 @@ class Reader:
             return ()
         return (box.Columns(tuple(((ratio or usual) / total, children) for ratio, children in columns)),)
 
+    def _report_unreadable(self, expressions: Iterable[str]) -> None:
+        for expression in expressions:
+            if expression.strip() and not readable(expression):
+                message = "This equation is shown as its source: letters cannot write it. Say it in words."
+                self.problems.append(Problem("equation_as_source", message, expression))
+
     def _report(self, message: str) -> None:
         """By the nearest words before it: nobody finds a block by its id."""
         where = cut(as_written(self._words), 60) or "the top of the page"
         self.problems.append(Problem(UNSUPPORTED, message, where))
+
+
+def _repeats_blank(node: Node, before: Sequence[Node]) -> bool:
+    """Several empty paragraphs are one empty line."""
+    blank = isinstance(node, text.Paragraph) and node.is_blank
+    last = before[-1] if before else None
+    return blank and isinstance(last, text.Paragraph) and last.is_blank
+
+
+def _pictured(cell: Spans) -> bool:
+    return any(span.image for span in cell)
 
 
 def _only_link(spans: Spans) -> str | None:

@@ -14,6 +14,7 @@ from mailout.letters.content.notion.blocks import as_mapping
 from mailout.letters.content.notion.equations import readable
 from mailout.letters.content.notion.links import file_name, safe_url, web_url
 from mailout.letters.content.notion.styles import color_class
+from mailout.letters.content.plaintext import struck_out
 from mailout.letters.content.refs import page_url
 from mailout.letters.content.variables import marked, marked_address
 
@@ -185,16 +186,20 @@ def _span_html(span: Span, verbatim: bool) -> str:
 
 
 def inline_text(spans: Spans) -> str:
-    """Links carry their address behind them, once. What is struck out is left out: text cannot strike."""
+    """Links carry their address behind them, once."""
     parts = []
     for href, run in groupby(spans, key=lambda span: span.href):
-        label = "".join(span.text for span in run if not span.strikethrough)
+        struck = (
+            (crossed, "".join(span.text for span in same)) for crossed, same in groupby(run, _is_struck)
+        )
+        label = "".join(struck_out(words) if crossed else words for crossed, words in struck)
         if label:
             parts.append(with_address(label, href))
-    text = "".join(parts)
-    if any(span.strikethrough for span in spans):  # where a word was left out, one of its two spaces goes too
-        text = re.sub(r"(?<=\S)  (?=\S)", " ", text)
-    return text
+    return "".join(parts)
+
+
+def _is_struck(span: Span) -> bool:
+    return span.strikethrough
 
 
 def with_address(label: str, href: str | None) -> str:

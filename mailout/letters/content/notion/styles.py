@@ -57,18 +57,12 @@ _RULES = f"""\
 .card .n-icon {{ padding: 14px 0 14px 16px; width: 24px; }}
 .card .n-said {{ padding: 14px 16px; }}
 .card .n-equation {{ text-align: center; }}
-.card .n-figure {{ margin: 0 0 18px; }}
 .card .n-image {{ width: auto; }}
 .card .n-emoji {{ display: inline; width: 1.15em; height: 1.15em; vertical-align: -0.2em; border-radius: 0; }}
-.card .n-caption {{ margin: 8px 0 18px; font-size: 14px; line-height: 20px; color: #6b6a66; }}
-.card pre + .n-caption {{ margin-top: -8px; }}
+.card .code + .caption {{ margin-top: -8px; }}
 .card .n-card {{ margin: 0 0 18px; width: 100%; border: 1px solid #dcd8d0; border-radius: 6px; }}
 .card .n-card-in {{ padding: 12px 16px; }}
 .card .n-where {{ font-size: 14px; color: #6b6a66; }}
-.card .n-wide {{ width: 100%; table-layout: fixed; }}
-.card .n-wide {{ margin: 0 0 18px; }}
-.card .n-scroll {{ overflow-x: auto; }}
-.card .n-scroll table:not([role]) {{ margin: 0; }}
 .card .n-columns {{ width: 100%; table-layout: fixed; margin: 0 0 18px; }}
 .card .n-column {{ padding: 0 18px 0 0; vertical-align: top; }}
 .card .n-last {{ padding-right: 0; }}
@@ -80,7 +74,7 @@ _RULES = f"""\
 """
 
 _DARK = f"""\
-  .card .n-done, .card .n-caption, .card .n-where, .card .n-toc {{ color: #a8a7a3 !important; }}
+  .card .n-done, .card .n-where, .card .n-toc {{ color: #a8a7a3 !important; }}
   .card .n-callout {{ background-color: #33312c !important; color: {ON_DARK} !important; }}
   .card .n-card {{ border-color: #57524a !important; }}
 """
@@ -98,7 +92,7 @@ def _tones(*, dark: bool = False) -> str:
         rules += [
             f".card .n-{name} {{ color: {text}; }}\n",
             f".card .n-bg-{name} {{ background-color: {background}; color: {words}; }}\n",
-            f".card blockquote.n-{name}, .card blockquote.n-bg-{name} {{ border-left-color: {text}; }}\n",
+            f".card .quote-in.n-{name}, .card .quote-in.n-bg-{name} {{ border-left-color: {text}; }}\n",
         ]
     return "".join(f"  {rule.replace(';', ' !important;')}" if dark else rule for rule in rules)
 

@@ -111,6 +111,16 @@ def test_the_one_click_pair_stands_in_every_mailing_and_in_no_transactional_mail
     assert list_headers(replace(MAIL, unsubscribe_url=None, list_id="weekly.example.org")) == []
 
 
+def test_a_lists_id_has_a_readable_name() -> None:
+    """Gmail shows it beside its own button to unsubscribe."""
+    mail = replace(
+        MAIL, unsubscribe_url="https://x.y/u", list_id="weekly.example.org", list_name="Möwe: weekly"
+    )
+    (value,) = [one["Value"] for one in list_headers(mail) or () if one["Name"] == "List-Id"]
+    assert read_back(value) == ("Möwe: weekly", "weekly.example.org")
+    assert value.isascii()
+
+
 def test_a_list_has_an_id_a_mailbox_to_leave_by_and_a_feedback_id():
     mail = replace(
         MAIL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
@@ -159,3 +160,18 @@ def test_no_address_gets_into_an_alert(field: str, email: str) -> None:
     for alert in told:
         for words in (alert.subject, alert.text, alert.name, alert.about, alert.key):
             assert email not in words
+
+
+@pytest.mark.parametrize(("complained", "told"), [(1, False), (2, True)])
+def test_complaints_are_told_before_they_stop_a_mailout(complained: int, told: bool) -> None:
+    """Gmail and Yahoo ask for less than 0.1 %; at 0.3 % it is too late."""
+    one = mailout(
+        status=Status.COMPLETED,
+        ledger=Ledger(1000, sent=1000),
+        metrics={"complained": complained},
+        completed_at=NOON,
+    )
+    kinds = [alert.kind for alert in found(recent=[one])]
+    assert kinds == ([AlertKind.COMPLAINTS] if told else [])
+    assert found(recent=[replace(one, completed_at=NOON - 15 * DAY)]) == []
+    assert found(recent=[replace(one, is_test=True)]) == []

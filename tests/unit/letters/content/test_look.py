@@ -37,23 +37,56 @@ def letter(front: str, body: str = "Words", brand: Brand = Brand()) -> str:  # n
     ).html
 
 
-def test_a_letter_without_a_heading_has_its_subject_for_a_title() -> None:
+def test_a_letter_has_its_subject_for_a_headline_unless_it_brings_one_or_wants_none() -> None:
     assert ">The title</h1>" in letter("")
-    assert ">The title</h1>" not in letter("", "## A heading\n\nWords")
+    assert ">The title</h1>" in letter("", "## A heading\n\nWords")
+    assert letter("", "# Its own\n\nWords").count("<h1") == 1
+    assert "<h1" not in letter("headline: false")
+    assert ">Other &amp; words</h1>" in letter("title: Other & words")
+    assert ">Other</h1>" in letter("headline: Other")
+
+
+def test_what_stands_below_the_headline_is_in_html_and_text() -> None:
+    front = "title: Up\nexcerpt: In one <sentence>\nbyline: Ida Holm\ndate: 2026-12-04"
+    html = letter(front, "# Own\n\nWords")
+    assert re.search(r"Own</h1>\s*<p class=\"excerpt\".*?>In one &lt;sentence&gt;</p>", html)
+    assert ">Ida Holm · 4 December 2026</p>" in html
+    document = parse_markdown(f"---\nsubject: s\n{front}\n---\nWords", "x.md").document
+    text = render(document, FOOTER).text
+    assert text.startswith("Up\n==\n\nIn one <sentence>\n\nIda Holm · 4 December 2026\n\nWords\n")
+    assert document.preheader == "In one <sentence>"
 
 
 def test_the_date_is_the_letters_own_in_its_language() -> None:
-    assert ">4 December 2026</td>" in letter("date: 2026-12-04")
-    assert ">4. Dezember 2026</td>" in letter("date: 2026-12-04T10:00:00\nlanguage: de")
-    assert 'class="date"' not in letter("")
+    assert ">4 December 2026</p>" in letter("date: 2026-12-04")
+    assert ">4. Dezember 2026</p>" in letter("date: 2026-12-04T10:00:00\nlanguage: de")
+    assert 'class="byline"' not in letter("")
     with pytest.raises(UsageError, match="line 3: `date` is no day"):
         letter("date: tomorrow")
+
+
+def test_links_stand_above_the_footer_and_the_logo_leads_home() -> None:
+    """Seed 000's footer stays last and as it is, whatever else a sender puts there."""
+    links = (("Website", "https://example.org/?a=1&b=2"), ("Mastodon", "https://hill.example/@dome"))
+    brand = Brand("https://x.y/l.png", None, "Why", logo_dark="https://x.y/d.png", links=links)
+    content = render(Document("s", "<p>b</p>", "b"), FOOTER, brand)
+    assert content.html.count('<a href="https://example.org/?a=1&amp;b=2"') == 2
+    assert content.html.index(">Mastodon</a>") < content.html.index(">Why</p>") < content.html.rindex("<hr")
+    assert re.search(r'<img class="in-the-dark"[^>]* src="https://x.y/d.png"[^>]*display: none', content.html)
+    assert content.text == (
+        "b\n\nWebsite: https://example.org/?a=1&b=2\nMastodon: https://hill.example/@dome\n\nWhy\n"
+        + FOOTER.text()
+    )
+    end = "<hr" + content.html.rpartition("<hr")[2].partition("</td>")[0].rstrip()
+    assert re.sub(r' style="[^"]*"', "", end) == FOOTER.html()
 
 
 def test_the_sender_has_a_logo_a_colour_and_a_reason() -> None:
     brand = Brand("https://example.org/logo.png", "#f2c14e", "You signed up <at> the fair.")
     html = letter("", "[link](https://x.y)\n\n> [Go](https://x.y)", brand)
-    assert '<img src="https://example.org/logo.png" alt="Org &amp; Co"' in html
+    assert re.search(
+        r'<img class="on-a-plate"[^>]* src="https://example.org/logo.png" alt="Org &amp; Co"', html
+    )
     assert "You signed up &lt;at&gt; the fair." in html
     link = re.search(r'<a href="https://x.y" style="color: (#\w{6})', html)
     assert link is not None

@@ -25,7 +25,7 @@ from mailout.letters.content.plaintext import plain_text
         ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
         ("<pre><code>if x:\n    y  z\n</code></pre>", "    if x:\n        y  z"),
         ("<hr>", "* * *"),
-        ("<p>now <s>later</s> and here</p>", "now and here"),
+        ("<p>now <s>later</s> and here</p>", "now ~~later~~ and here"),
         ("<script>x</script><style>y</style><p>a &amp; b</p>", "a & b"),
         ("<p>open <b>bold", "open bold"),
         ("</p></div>loose", "loose"),

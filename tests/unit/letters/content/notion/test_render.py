@@ -14,6 +14,7 @@ from tests.stubs.notion_pages import (
     blocks,
     column,
     external,
+    formula,
     hosted,
     p,
     rich,
@@ -77,7 +78,7 @@ def test_a_table_with_a_header_column_says_so_to_screen_readers() -> None:
 
 
 def test_a_short_row_does_not_break_the_table() -> None:
-    assert shown(table(row("a", "b"), row("c"))).html_body.count("<td>") == 3  # the third holds the table
+    assert shown(table(row("a", "b"), row("c"))).html_body.count("<td>") == 2
 
 
 def test_columns_share_the_width_as_in_notion() -> None:
@@ -95,13 +96,19 @@ def test_the_table_of_contents_lists_headings_that_come_later() -> None:
 @pytest.mark.parametrize(
     ("picture", "alt"),
     [
-        (hosted("image", "a%20b.png", "The harbour"), "The harbour"),
         (hosted("image", "a%20b.png"), "a b.png"),
         (external("image", "https://example.org/?id=1"), "Image"),
     ],
 )
 def test_every_picture_says_what_it_is(picture: Json, alt: str) -> None:
     assert f'alt="{alt}"' in shown(picture).html_body
+
+
+def test_a_caption_is_said_once() -> None:
+    """A voice read it twice: as the picture's description, and below it."""
+    rendered = shown(hosted("image", "a.png", "The harbour"))
+    assert rendered.html_body.count("The harbour") == 1
+    assert rendered.text_body.count("The harbour") == 1
 
 
 def test_a_hosted_file_is_collected_and_swapped_for_its_final_address() -> None:
@@ -198,6 +205,23 @@ def test_a_page_without_words_is_empty(page: list[Json]) -> None:
 
 def test_blank_paragraphs_around_the_page_are_dropped_and_inside_kept() -> None:
     assert shown(p(), p("a"), p(), p("b"), p()).html_body.count("<p") == 3
+
+
+def test_empty_paragraphs_leave_one_line_and_empty_boxes_nothing() -> None:
+    """People press Enter until it looks right; a reader would scroll past the end."""
+    assert shown(p("a"), p(), p("  "), p(), p("b")).html_body.count("<p") == 3
+    stripe = block("paragraph", {"rich_text": [], "color": "red_background"})
+    table = block("table", {"has_column_header": True}, block("table_row", {"cells": [[], []]}))
+    assert shown(p("a"), stripe, table, p("b")).html_body == "<p>a</p>\n<p>b</p>"
+
+
+def test_an_equation_that_letters_cannot_write_is_code_and_is_named() -> None:
+    matrix = r"\begin{matrix} a & b \end{matrix}"
+    rendered = shown(
+        block("equation", {"expression": matrix}), block("paragraph", {"rich_text": [formula(matrix)]})
+    )
+    assert rendered.html_body.count("<code>") == 2
+    assert [(one.code, one.where) for one in rendered.problems] == [("equation_as_source", matrix)] * 2
 
 
 def test_every_type_of_the_specification_is_shown_without_a_report() -> None:

@@ -44,10 +44,10 @@ def test_text_tells_an_address_once(label: str, href: str, said: str) -> None:
     assert plain(text(label, href)) == said
 
 
-def test_what_is_struck_out_is_not_in_the_text() -> None:
-    """Text cannot strike: left in, an old price would read as the new one."""
-    assert plain(text("old 10 € ", strikethrough=True), text("8 €")) == "8 €"
-    assert plain(text("from "), text("forty", strikethrough=True), text(" three")) == "from three"
+def test_what_is_struck_out_is_marked_in_the_text() -> None:
+    """Without a mark an old price would read as the new one; without the words a letter could be empty."""
+    assert plain(text("old 10 € ", strikethrough=True), text("8 €")) == "~~old 10 €~~ 8 €"
+    assert plain(text("from "), text("forty", strikethrough=True), text(" three")) == "from ~~forty~~ three"
 
 
 def test_line_breaks_are_kept() -> None:
