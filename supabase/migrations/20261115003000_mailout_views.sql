@@ -180,7 +180,7 @@ comment on function mailout_select is 'Rows of one of the views read_*: at most 
 -- ── What `mailout_select` reads. The names and columns are those of mailout/adapters/sqlite/migrations ──
 
 create or replace view read_mailouts with (security_invoker = true) as
-select id, kind, ref, subject, company_id, list_key, from_name, is_test, is_rehearsal, status, outcome, priority,
+select id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, status, outcome, priority,
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
        transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan,
