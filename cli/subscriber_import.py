@@ -1,11 +1,13 @@
-"""`mailout subscribers import`: what was recognised is shown first, and written when that is right."""
+"""`mailout subscribers import`: who wants mail is asked before anything is written."""
 
 from __future__ import annotations
 
 import csv
+import getpass
+import json as json_
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -13,31 +15,48 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.progress import Progress
 
+from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.output import Json, err, item, note, print_json, say
+from cli.tables import Table
 from mailout.app.engine import Engine
 from mailout.base.errors import UsageError
+from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
-from mailout.letters.audience.csv_import import Choices, CsvImport, read_subscribers
-from mailout.letters.audience.marks import BY_NAME, Meaning
-from mailout.letters.audience.plan import IN_WORDS, Plan
+from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
+from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import ImportCounts
+from mailout.letters.audience.wishes import Answers, Question, Verdicts, in_words, only
 
-EXAMPLE = "Example: mailout subscribers import people.csv --list newsletter --rejects left-out.csv"
-LONG = 50_000
-"""From so many people on, an import shows how far it is."""
-
-STATUSES = ", ".join(BY_NAME)
+EXAMPLE = "Example: mailout subscribers import people.csv --mail-if 'Newsletter=yes' --rejects left-out.csv"
+UNDO_EXAMPLE = "Example: mailout subscribers undo-import 4f0c2a1e-8f5b-4b0e-9c55-0a3a0d1f7c11"
+PROGRESS_FROM_PEOPLE = 50_000
 
 
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A CSV file or a workbook (.xlsx) with a header line."),
+        typer.Argument(metavar="FILE", help="A CSV file, a workbook (.xlsx, .xls, .ods), or a .zip of them."),
     ],
     list_key: Annotated[
         str | None, typer.Option("--list", help="Put everybody in it on this list, too.")
+    ] = None,
+    mail_if: Annotated[
+        list[str] | None,
+        typer.Option("--mail-if", metavar="COLUMN=VALUE", help="Those with this value get mail; no others."),
+    ] = None,
+    no_mail_if: Annotated[
+        list[str] | None,
+        typer.Option("--no-mail-if", metavar="COLUMN=VALUE", help="Those with this value said no."),
+    ] = None,
+    ignored: Annotated[
+        list[str] | None,
+        typer.Option("--ignore-column", metavar="COLUMN", help="This column says nothing about mail."),
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option("--answers", help="Read answers from this file, and keep them in it.")
     ] = None,
     rejects: Annotated[
         Path | None, typer.Option("--rejects", help="Write the rows that were left out to this CSV file.")
@@ -46,119 +65,184 @@ def import_(
         list[str] | None,
         typer.Option("--map", metavar="COLUMN=FIELD", help="What a column is, if it was not recognised."),
     ] = None,
-    statuses: Annotated[
-        list[str] | None,
-        typer.Option("--map-status", metavar="WORD=STATUS", help=f"What a status means: {STATUSES}."),
-    ] = None,
     encoding: Annotated[
-        str | None, typer.Option("--encoding", help="The file's encoding, if the detection is wrong.")
+        str | None, typer.Option("--encoding", help="The file's encoding, if it is not UTF-8.")
     ] = None,
     sheet: Annotated[
-        str | None, typer.Option("--sheet", help="The sheet of a workbook; without it, the first.")
+        str | None, typer.Option("--sheet", help="The sheet of a workbook; without it, all with people.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Everybody in the file agreed to get mail. Answers no column.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Read people from a CSV file or a workbook.
 
-    Exports of other products are recognised. Who has unsubscribed or bounced stays so.
+    Known exports of other products say who wants mail. Of any other file, each column that may say so is
+    asked about. Who has unsubscribed or bounced stays so.
     """
-    choices = Choices(
-        fields=dict(_pairs(columns, "--map")),
-        statuses={word: _meaning(to) for word, to in _pairs(statuses, "--map-status")},
-        encoding=encoding,
-        sheet=sheet,
+    said = Answers.load(answers) if answers is not None and answers.exists() else Answers()
+    said = said.and_then(
+        Answers.from_options(
+            mail_if=list(_pairs(mail_if, "--mail-if")),
+            no_mail_if=list(_pairs(no_mail_if, "--no-mail-if")),
+            ignored=ignored or (),
+            fields=dict(_pairs(columns, "--map", of_field=True)),
+            encoding=encoding,
+            sheet=sheet,
+        )
     )
     engine = None if dry_run else open_engine()
-    found = read_subscribers(file, choices)
+    found = read_people(file, said)
+    if _is_terminal() and not json and not dry_run:
+        found = _asked(file, found)
+    if answers is not None and not dry_run and not found.plan.open:
+        with writing(answers) as kept:
+            json_.dump(found.plan.answers.as_data(), kept, ensure_ascii=False, indent=2)
     if rejects is not None:
         _write_rejects(found, rejects)
     if not json:
-        _show(found.plan)
-    if engine is None or found.plan.unknown:
+        say(found.plan.summary())
+        for line in found.plan.details():
+            item(line)
+    if engine is None or found.plan.open or found.plan.readings:
         if json:
             print_json({"plan": found.plan.as_data()})
-        found.plan.require_understood()
+        found.plan.require_answered()
         note("Nothing was written.")
         return
-    if not yes and not _agreed(found):
-        note("Nothing was imported.")
-        raise typer.Exit(1)
-    counts = import_into(engine, found, list_key)
+    agreed = _agreed(found, yes)
+    id, counts = import_into(engine, found, list_key, agreed=agreed)
     if json:
-        print_json(_result(found, counts))
+        print_json(_result(found, id, counts))
         return
     show_counts(found, counts)
+    note(f"To take it back before anybody of it is mailed: mailout subscribers undo-import {id}")
     if rejects is not None:
         say(f"The rows left out are in {rejects}.")
 
 
-def _pairs(written: Sequence[str] | None, option: str) -> Iterator[tuple[str, str]]:
+def _pairs(
+    written: Sequence[str] | None, option: str, *, of_field: bool = False
+) -> Iterator[tuple[str, str]]:
     for pair in written or ():
-        name, equals, value = pair.rpartition("=")
+        name, equals, value = pair.rpartition("=") if of_field else pair.partition("=")
         if not equals:
             raise UsageError(f"{option} {pair} has no `=`.", remedy=f'Write it as {option} "NAME=VALUE".')
         yield name.strip(), value.strip()
 
 
-def _meaning(status: str) -> Meaning:
-    if status not in BY_NAME:
-        raise UsageError(f"There is no status {status}.", remedy=f"There are: {STATUSES}.")
-    return BY_NAME[status]
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _show(plan: Plan) -> None:
-    say(plan.summary())
-    for line in plan.details():
-        item(line)
+# ── Questions ──
 
 
-def _agreed(found: CsvImport) -> bool:
-    """Asked on a terminal only: a script has nobody to answer."""
-    if not found.people or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return True
-    return typer.confirm(f"Import {count(found.people, 'person', 'people')}?", default=False, err=True)
+def _asked(file: Path, found: PeopleImport) -> PeopleImport:
+    """Each open question is put to the person at the terminal; then the file is read again."""
+    answers = found.plan.answers
+    if found.plan.readings:
+        note(f"{file.name} does not say its encoding. Which of these lines reads right?")
+        lines = [f"{line}  ({encoding})" for encoding, line in found.plan.readings]
+        answers = replace(answers, encoding=found.plan.readings[_choose(lines)][0])
+        return _asked(file, read_people(file, answers))
+    for question in found.plan.open:
+        answers = answers.with_column(question.column, _ask(question))
+    return read_people(file, answers) if found.plan.open else found
 
 
-def import_into(engine: Engine, found: CsvImport, list_key: str | None = None) -> ImportCounts:
-    totals: dict[str, int] = asdict(ImportCounts())
-    hidden = found.people < LONG
-    with Progress(console=err, transient=True, disable=hidden) as progress:
+def _ask(question: Question) -> Verdicts:
+    note(f"“{question.column}”: {question.described()}. Who should get mail?")
+    if question.hint:
+        note(question.hint)
+    choices = question.choices()
+    at = _choose([words for words, _ in choices] + ["value by value"])
+    if at < len(choices):
+        return choices[at][1]
+    return only([value for value in question.shown if _gets_mail(question, value)], question.shown)
+
+
+def _gets_mail(question: Question, value: str) -> bool:
+    asked = f"Do those {question.shown[value]:,} with “{in_words(value)}” get mail?"
+    return typer.confirm(asked, default=None, err=True)
+
+
+def _choose(lines: Sequence[str]) -> int:
+    for number, line in enumerate(lines, start=1):
+        note(f"  {number}  {line}")
+    while not 1 <= (number := typer.prompt("Number (Ctrl-C: stop)", type=int, err=True)) <= len(lines):
+        note(f"One from 1 to {len(lines)}.")
+    return int(number) - 1
+
+
+def _agreed(found: PeopleImport, yes: bool) -> str:
+    """Who says that these people agreed, where the file does not. Asked on a terminal only."""
+    question = found.plan.agreement()
+    if not question:
+        if not yes and found.people and _is_terminal():
+            confirm(f"Import {count(found.people, 'person', 'people')}?", yes)
+        return ""
+    if yes:
+        return f"{who()}, by --yes"
+    if not _is_terminal():
+        raise UsageError(question, remedy="If they did: --yes. Nothing was imported.")
+    if not typer.confirm(question, default=False, err=True):
+        note("Nothing was imported.")
+        raise typer.Exit(1)
+    return who()
+
+
+def who() -> str:
+    """By whom an import is, for its record."""
+    with suppress(OSError, KeyError):  # a container may have no name for its user
+        return f"{getpass.getuser()} (command line)"
+    return "command line"
+
+
+# ── The import ──
+
+
+def import_into(
+    engine: Engine, found: PeopleImport, list_key: str | None = None, *, agreed: str = ""
+) -> tuple[str, ImportCounts]:
+    with Progress(console=err, transient=True, disable=found.people < PROGRESS_FROM_PEOPLE) as progress:
         bar = progress.add_task("Importing", total=found.people)
-        for batch in found.batches():
-            if list_key is not None:
-                batch = [replace(row, lists=(*row.lists, list_key)) for row in batch]
-            for name, n in asdict(engine.store.import_subscribers(batch)).items():
-                totals[name] += n
-            progress.advance(bar, len(batch))
-    return ImportCounts(**totals)
+        return import_people(
+            engine.store,
+            found,
+            by=who(),
+            agreed=agreed,
+            list_key=list_key,
+            progress=lambda done: progress.advance(bar, done),
+        )
 
 
-def show_counts(found: CsvImport, counts: ImportCounts) -> None:
+def show_counts(found: PeopleImport, counts: ImportCounts) -> None:
     say(
         f"{count(found.plan.rows, 'row')}, {count(found.people, 'person', 'people')}:"
         f" {counts.added:,} new, {counts.updated:,} changed, {counts.unchanged:,} as before."
     )
     if counts.kept_status:
-        say(f"{counts.kept_status:,} had left or bounced before, and the file does not change that.")
+        say(f"{counts.kept_status:,} had unsubscribed or bounced before, and the file does not change that.")
     if counts.forgotten:
         say(f"{counts.forgotten:,} had asked to be forgotten: not brought back.")
     for reason, n in found.dropped.items():
         item(f"{n:,} left out: {IN_WORDS[reason]}")
 
 
-def _result(found: CsvImport, counts: ImportCounts) -> dict[str, Any]:
+def _result(found: PeopleImport, id: str, counts: ImportCounts) -> dict[str, Any]:
     dropped = {reason.value: n for reason, n in found.dropped.items()}
     people = {"rows": found.plan.rows, "people": found.people, **asdict(counts), "dropped": dropped}
-    return people | {"plan": found.plan.as_data()}
+    return {"import": id} | people | {"plan": found.plan.as_data()}
 
 
-def _write_rejects(found: CsvImport, path: Path) -> None:
+def _write_rejects(found: PeopleImport, path: Path) -> None:
     with writing(path) as file:
         writer = csv.writer(file)
-        writer.writerow(("line", "email", "reason"))
-        writer.writerows((reject.line, safe(reject.email), reject.reason.value) for reject in found.rejects())
+        writer.writerow(("line", "email", "reason", "value"))
+        writer.writerows((one.line, safe(one.email), one.reason, safe(one.value)) for one in found.rejects)
 
 
 @contextmanager
@@ -173,3 +257,44 @@ def writing(path: Path | None) -> Iterator[TextIO]:
         raise UsageError(
             f"{path} cannot be written: {error.strerror}.", remedy="Choose another place."
         ) from error
+
+
+# ── Taking it back ──
+
+
+def undo(
+    id: Annotated[str | None, typer.Argument(metavar="ID", help="Of the import; without it, a list.")] = None,
+    yes: Annotated[bool, Yes] = False,
+    json: Json = False,
+) -> None:
+    """Take back what an import added, unless it was mailed.
+
+    Who has spoken for themselves since, or came again with another import, stays.
+    """
+    engine = open_engine()
+    if id is None:
+        _list(engine, json)
+        return
+    confirm(f"Take back everybody whom the import {id} added?", yes)
+    done = engine.store.undo_import(id)
+    if json:
+        print_json(asdict(done))
+        return
+    say(f"{count(done.people, 'person', 'people')} and {count(done.lists, 'place')} on lists taken back.")
+    if done.kept:
+        say(f"{done.kept:,} stay: they have spoken for themselves since, or came with another import, too.")
+
+
+def _list(engine: Engine, json: bool) -> None:
+    found = subscriber_rows.imports(engine.store)
+    if json:
+        print_json([asdict(one) | {"at": iso(one.at), "undone_at": iso(one.undone_at)} for one in found])
+        return
+    table = Table(("id", "when", "by", "file", "new"), gives_way="file")
+    for one in found:
+        new = "undone" if one.undone_at else f"{one.counts.get('added', 0):,}"
+        table.add(one.id, spoken(one.at, engine.limits.timezone), one.by, one.file, new)
+    if found:
+        table.show()
+    else:
+        note("Nothing was imported yet.")

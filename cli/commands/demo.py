@@ -32,7 +32,7 @@ from mailout.insight.reporting.reports import Reports
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.slice_import import read_slices
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.csv_import import read_subscribers
+from mailout.letters.audience.people_import import read_people
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -79,8 +79,8 @@ def demo(
         notify_demo(engine, START_AGAIN.format("--notify --fresh"))
         return
     letter = str(EXAMPLES / "newsletter.md")
-    found = read_subscribers(EXAMPLES / "subscribers.csv")
-    counts = import_into(engine, found)
+    found = read_people(EXAMPLES / "subscribers.csv")
+    _, counts = import_into(engine, found)
     id = _not_sent_yet(engine, letter)
     say(f"The list, {near(EXAMPLES / 'subscribers.csv')}", style="bold")
     show_counts(found, counts)
@@ -106,7 +106,7 @@ def demo(
 def _article(engine: Engine, home: Path, where: Path) -> NoReturn:
     """Slices and people of our own making: who lives where decides what they read."""
     folder = EXAMPLES / "article"
-    found = read_subscribers(folder / "people.csv")
+    found = read_people(folder / "people.csv")
     import_into(engine, found)
     engine.store.import_slices(read_slices(folder / "slices.csv").slices)
     order = ArticleOrder.checked("demo", "where-the-rain-goes", str(uuid5(NAMESPACE_URL, "demo")))

@@ -23,6 +23,7 @@ from mailout.base.time_format import day, iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import PRIORITY, Subscriber, SubscriberColumns, SubscriberRow
 
@@ -111,20 +112,33 @@ def add(
     email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address.")],
     name: Annotated[str | None, typer.Option("--name", help="The person's name.")] = None,
     list_key: Annotated[str | None, typer.Option("--list", help="Put the person on this list, too.")] = None,
+    places: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--place", metavar="OCD_ID", help="Where the person lives; several, or one with commas."
+        ),
+    ] = None,
     signed_up: Annotated[
         bool,
         typer.Option(
-            "--signed-up", help="They asked for it themselves: also after having left or been forgotten."
+            "--signed-up", help="They asked for it themselves: also after an unsubscribe or being forgotten."
         ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Add one person. Who has unsubscribed or bounced stays so."""
     norm = _address(email)
+    ocd_ids, wrong = split_places(" ".join(places or ()))
+    if wrong:
+        raise UsageError(
+            f"{wrong[0]} is no OCD id.",
+            remedy="One looks like ocd-division/country:us/state:oh/county:franklin.",
+        )
     store = open_engine().store
     row = SubscriberRow(
         email.strip(TRIM),
         norm,
+        ocd_ids=ocd_ids,
         attributes={"name": name} if name else {},
         lists=[list_key] if list_key else [],
     )
@@ -216,4 +230,5 @@ def _address(email: str) -> str:
 
 
 app.command("import", epilog=subscriber_import.EXAMPLE)(subscriber_import.import_)
+app.command("undo-import", epilog=subscriber_import.UNDO_EXAMPLE)(subscriber_import.undo)
 app.command("forget", epilog=forget.EXAMPLE)(forget.forget)

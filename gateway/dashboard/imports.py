@@ -7,8 +7,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -18,13 +17,14 @@ from starlette.concurrency import run_in_threadpool
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.forms import MOST_FIELDS, Form
 from gateway.dashboard.views import go_to
-from mailout.base.errors import MailoutError
+from mailout.base.errors import MailoutError, StoreError, StoreUnavailable, UsageError
 from mailout.insight.history.port import Act
-from mailout.letters.audience.columns import FIELDS
-from mailout.letters.audience.csv_import import Choices, CsvImport, read_subscribers
-from mailout.letters.audience.marks import BY_NAME
+from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.columns import ATTRIBUTE, FIELDS, value_key
+from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
 from mailout.letters.audience.plan import IN_WORDS
-from mailout.letters.audience.port import ImportCounts
+from mailout.letters.audience.port import Subscribers
+from mailout.letters.audience.wishes import ANY, EVERYBODY, Answers, Meaning, Verdicts, in_words, refused
 
 MOST_BYTES = 20 * 1024 * 1024
 KEPT_SECONDS = 3600.0
@@ -36,7 +36,10 @@ TOO_MANY_COLUMNS = (
     "This file has {columns:,} columns, too many for a form. Delete those that you do not need, or use"
     " `mailout subscribers import`."
 )
-"""Each is a field of the form; the others are for words that stand for a status."""
+"""Each is a field of the form; the others are for the questions."""
+GONE = "That file is no longer here: choose it again."
+WHO = ("everybody", "with", "without", "values")
+"""What may be answered to a column that may say who wants mail."""
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 
 
@@ -47,7 +50,9 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
     @routes.get("/people/import")
     def choose(request: Request) -> Response:
         session = desk.visitor(request, admin=True)
-        return desk.views.page(request, "import.html.j2", session)
+        return desk.views.page(
+            request, "import.html.j2", session, imports=subscriber_rows.imports(desk.store, limit=20)
+        )
 
     @routes.post("/people/import")
     async def upload(request: Request) -> Response:
@@ -65,12 +70,12 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
         session = desk.visitor(request, admin=True)
         path = kept.path(file)
         if path is None:
-            return go_to("/people/import", "That file is no longer here: choose it again.")
+            return go_to("/people/import", GONE)
         chosen = Form(request.query_params.multi_items())
-        found: CsvImport | None = None
+        found: PeopleImport | None = None
         problem, status = "", 200
         try:
-            found = read_subscribers(path, _choices(chosen))
+            found = read_people(path, _answers(chosen))
         except MailoutError as error:
             problem, status = _for_this_page(error), 400
         if found is not None and (columns := len(_headers(found, chosen))) > MOST_COLUMNS:
@@ -87,10 +92,10 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
             problem=problem,
             fields=FIELDS,
             in_words=IN_WORDS,
-            meanings=BY_NAME,
-            chosen=chosen.beginning("column:"),
-            words=chosen.beginning("word:"),
-            listed=chosen.get("list"),
+            value_in_words=in_words,
+            who_choices=WHO,
+            chosen=chosen,
+            ticked=[(name, value) for name, value in chosen.fields if name.startswith("mail:")],
             headers=_headers(found, chosen),
         )
 
@@ -99,15 +104,31 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
         session, form = await desk.acting(request)
         path = kept.path(form.get("file"))
         if path is None:
-            return go_to("/people/import", "That file is no longer here: choose it again.")
+            return go_to("/people/import", GONE)
         try:
-            found, counts = await run_in_threadpool(_import, desk, path, form)
+            said = await run_in_threadpool(_import, desk.store, path, form, desk.who(request, session))
         except MailoutError as error:
             return go_to("/people/import", _for_this_page(error))
         kept.remove(form.get("file"))
-        what = f"imported {found.people:,} people"
-        await run_in_threadpool(desk.store.write_act, Act(desk.who(request, session), what, path.name))
-        return go_to("/people", _said(found, counts))
+        act = Act(desk.who(request, session), "imported people", path.name)
+        await run_in_threadpool(desk.store.write_act, act)
+        return go_to("/people", said)
+
+    @routes.post("/people/import/undo")
+    async def undo(request: Request) -> Response:
+        session, form = await desk.acting(request)
+        try:
+            done = await run_in_threadpool(desk.store.undo_import, form.get("id"))
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            return go_to("/people/import", _for_this_page(error))
+        act = Act(desk.who(request, session), "undid an import", form.get("id"))
+        await run_in_threadpool(desk.store.write_act, act)
+        said = f"{done.people:,} people and {done.lists:,} places on lists are taken back."
+        if done.kept:
+            said += f" {done.kept:,} stay: they have spoken for themselves since, or came again."
+        return go_to("/people/import", said)
 
     return routes
 
@@ -118,46 +139,51 @@ def in_a_while(seconds: float, do: Callable[[], None]) -> None:
     timer.start()
 
 
-def _choices(form: Form) -> Choices:
-    return Choices(
-        fields={column: field for column, field in form.beginning("column:").items() if field in FIELDS},
-        statuses={word: BY_NAME[to] for word, to in form.beginning("word:").items() if to in BY_NAME},
-    )
+def _answers(form: Form) -> Answers:
+    fields = {column: to for column, to in form.beginning("column:").items() if to in FIELDS}
+    columns = {
+        column: _verdicts(who, [value for name, value in form.fields if name == f"mail:{column}"])
+        for column, who in form.beginning("who:").items()
+        if who in WHO
+    }
+    return Answers(columns, fields, form.get("encoding") or None)
 
 
-def _headers(found: CsvImport | None, chosen: Form) -> list[tuple[str, str]]:
+def _verdicts(who: str, ticked: Sequence[str]) -> Verdicts:
+    """As the page puts it. What is not ticked is a no."""
+    if who == "everybody":
+        return EVERYBODY
+    no = {"": refused(""), ANY: refused(ANY)}
+    yes = {"with": [ANY], "without": [""], "values": [value_key(value) for value in ticked]}[who]
+    return no | dict.fromkeys(yes, Meaning.ACTIVE)
+
+
+def _headers(found: PeopleImport | None, chosen: Form) -> list[tuple[str, str]]:
     """Every column and what it is taken for; of a file that was not understood, what a person said."""
     if found is None:
         return list(chosen.beginning("column:").items())
-    taken = [(one.column, one.field) for one in found.plan.columns]
-    names = {column for column, _ in taken}
-    return taken + [(name, "attribute") for name in found.plan.attributes if name not in names]
+    taken = {column: "email" if to.startswith("email") else to for column, to in found.plan.columns}
+    return [(name, taken.get(name, chosen.get(f"column:{name}") or ATTRIBUTE)) for name in found.plan.headers]
 
 
-def _import(desk: Desk, path: Path, form: Form) -> tuple[CsvImport, ImportCounts]:
-    found = read_subscribers(path, _choices(form))
-    listed = form.get("list").strip()
-    totals = asdict(ImportCounts())
-    for batch in found.batches():
-        rows = [replace(row, lists=(*row.lists, listed)) for row in batch] if listed else batch
-        for name, n in asdict(desk.store.import_subscribers(rows)).items():
-            totals[name] += n
-    return found, ImportCounts(**totals)
-
-
-def _said(found: CsvImport, counts: ImportCounts) -> str:
+def _import(store: Subscribers, path: Path, form: Form, by: str) -> str:
+    found = read_people(path, _answers(form))
+    if found.plan.agreement() and not form.get("agreed"):
+        raise UsageError("Nothing was imported: somebody has to say that these people agreed to get mail.")
+    agreed = by if found.plan.agreement() else ""
+    _, counts = import_people(store, found, by=by, agreed=agreed, list_key=form.get("list").strip() or None)
     said = f"{found.people:,} people: {counts.added:,} new, {counts.updated:,} changed,"
     said += f" {counts.unchanged:,} as before."
     if counts.kept_status:
-        said += f" {counts.kept_status:,} had left or bounced before and stay so."
+        said += f" {counts.kept_status:,} had unsubscribed or bounced before and stay so."
     if counts.forgotten:
         said += f" {counts.forgotten:,} had asked to be forgotten and were not brought back."
     return said
 
 
 def _for_this_page(error: MailoutError) -> str:
-    """Without the remedy where it names an option of the command line: the page has fields for it."""
-    return error.message if error.remedy and "--" in error.remedy else str(error)
+    """Without the remedy where it names a command or an option: the page has fields for it."""
+    return error.message if error.remedy and ("--" in error.remedy or "`" in error.remedy) else str(error)
 
 
 class KeptFiles:

@@ -31,8 +31,8 @@ class Dropped(StrEnum):
     BAD_DOMAIN = "bad_domain"  # wrong after the @-sign, or a name that mail cannot reach
     TOO_LONG = "too_long"  # over 254 characters, or 64 before the @-sign
     DUPLICATE = "duplicate"  # the same address again; merged into the first
-    BAD_STATUS = "bad_status"  # a status that nobody knows, or that was left out by choice
-    UNCONFIRMED = "unconfirmed"  # never confirmed, or never subscribed
+    BAD_STATUS = "bad_status"  # a status that nobody knows
+    UNCONFIRMED = "unconfirmed"  # never confirmed, never subscribed, or nobody answered for it
     BAD_ROW = "bad_row"  # more fields than the header has columns
 
 

@@ -264,7 +264,8 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_forgotten_hash is 'By what a forgotten address is known.';
 
-create or replace function mailout_import_subscribers(people jsonb, own_sign_up boolean) returns jsonb
+create or replace function mailout_import_subscribers(people jsonb, own_sign_up boolean, for_import text default null)
+returns jsonb
 language plpgsql set search_path = public as $$
 declare
     at timestamptz := mailout_now();
@@ -281,6 +282,11 @@ begin
             where not exists (
                 select 1 from forgotten f where f.hash = mailout_forgotten_hash(person ->> 'email_norm'))), '[]');
     end if;
+    -- Who was added by another import and comes again is nobody's to take back.
+    delete from import_people i
+    using jsonb_to_recordset(people) as given (email_norm text, lists jsonb)
+    where i.email = given.email_norm and (i.list_key = '' or given.lists ? i.list_key)
+      and i.import_id is distinct from for_import::uuid;
     -- A row that waited for its punycode is the same subscriber.
     update subscribers s set email_norm = given.email_norm
     from jsonb_to_recordset(people) as given (email text, email_norm text)
@@ -328,7 +334,13 @@ begin
         insert into subscriptions (email, list_key)
         select g.email_norm, list.key from given g, jsonb_array_elements_text(g.lists) as list (key)
         order by 1, 2 on conflict do nothing
-        returning email
+        returning email, list_key
+    ), noted as (  -- what is new is this import's, so that it can be undone
+        insert into import_people (email, list_key, import_id)
+        select new.email, new.list_key, for_import::uuid
+        from (select email_norm as email, '' as list_key from added union all select email, list_key from joined) new
+        where for_import is not null
+        on conflict (email, list_key) do update set import_id = excluded.import_id
     ), changed as (
         select email_norm from updated union select email from joined except select email_norm from added
     )
@@ -344,6 +356,7 @@ begin
     ) into counts;
     perform mailout_raise_hard_status(g.email_norm, g.status)
     from jsonb_to_recordset(people) as g (email_norm text, status text) where g.status <> 'active';
+    perform mailout_count_import(for_import::uuid, counts);
     return counts;
 end $$;
 comment on function mailout_import_subscribers is 'Adds what a file knows, each address once. A status is never lowered.';

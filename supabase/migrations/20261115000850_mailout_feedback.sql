@@ -386,6 +386,7 @@ begin
     get diagnostics people = row_count;
     delete from subscriptions l where l.email = address;
     delete from recipients r where r.email = address;
+    delete from import_people i where i.email = address;
     insert into forgotten values (mailout_forgotten_hash(address)) on conflict do nothing;
     update email_outbox o set state = 'SUPPRESSED', error_message = 'forgotten', next_attempt_at = null
     where o.email = address and o.state in ('PENDING', 'RETRY_SCHEDULED');

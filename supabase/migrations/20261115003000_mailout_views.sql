@@ -331,6 +331,10 @@ select s.email_norm as email, had.name from subscribers s cross join lateral jso
 where s.email_norm is not null;
 comment on view read_attributes is 'Which attributes a subscriber has.';
 
+create or replace view read_imports with (security_invoker = true) as
+select id, at, by, file, decisions, counts, undone_at from imports;
+comment on view read_imports is 'Imports of people, and on whose word somebody became active.';
+
 create or replace view read_contents with (security_invoker = true) as
 select hash, subject, html, text from contents;
 comment on view read_contents is 'Rendered contents.';

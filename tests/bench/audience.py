@@ -82,10 +82,14 @@ def _plain(path: Path) -> dict[str, Any]:
 def _sqlite(path: Path) -> dict[str, Any]:
     from mailout.adapters.sqlite import SqliteStore
     from mailout.base.clock import SystemClock
-    from mailout.letters.audience.csv_import import read_subscribers
+    from mailout.letters.audience.people_import import read_people
+    from mailout.letters.audience.wishes import Answers
 
     store = SqliteStore(path.parent / "store" / "mailout.db", SystemClock())
-    kept = sum(store.import_subscribers(batch).added for batch in read_subscribers(path).batches())
+    told = Answers.from_options(
+        mail_if=[("status", "active")], no_mail_if=[("status", "unsubscribed"), ("status", "bounced")]
+    )
+    kept = sum(store.import_subscribers(batch).added for batch in read_people(path, told).batches())
     store.close()
     return {"kept": kept}
 

@@ -47,6 +47,7 @@ ACTS = (
     *(
         "/people/import",
         "/people/import/confirm",
+        "/people/import/undo",
         "/problems/requeue",
         "/problems/drop",
         "/notifications/requeue",

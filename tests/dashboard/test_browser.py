@@ -185,19 +185,31 @@ def test_a_person_is_forgotten_with_the_address_typed(page: Page, dashboard: Sit
     expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
 
 
-def test_an_import_with_a_wrong_column_set_right(page: Page, dashboard: Site) -> None:
+def test_an_import_with_a_wrong_column_set_right_answered_and_taken_back(page: Page, dashboard: Site) -> None:
     page.add_init_script(AXE)
     page.goto("/people/import")
     page.get_by_label("A CSV file").set_input_files(
-        {"name": "people.csv", "mimeType": "text/csv", "buffer": b"Mail,Who\nzoe@example.org,Zoe\n"}
+        {
+            "name": "people.csv",
+            "mimeType": "text/csv",
+            "buffer": b"Mail,Who,Off\nzoe@example.org,Zoe,\nyan@example.org,,x\n",
+        }
     )
     page.get_by_role("button", name="Show what is in it").click()
-    page.get_by_label("Who", exact=True).select_option("first_name")
-    page.get_by_role("button", name="Look again").click()
     assert page.evaluate(SERIOUS) == []
-    page.get_by_role("button", name="Import 1 person").click()
-    expect(page.get_by_role("status")).to_contain_text("1 new")
+    page.get_by_label("Who", exact=True).select_option("first_name")
+    page.get_by_label("Those without x").check()
+    page.get_by_role("button", name="Go on").click()
+    assert page.evaluate(SERIOUS) == []
+    page.get_by_role("button", name="Import 2 people").click()
+    expect(page.get_by_role("status")).to_contain_text("2 new")
     assert subscriber_rows.subscriber(dashboard.store, "zoe@example.org")["attributes"]["first_name"] == "Zoe"
+    assert subscriber_rows.subscriber(dashboard.store, "yan@example.org")["status"] == "unsubscribed"
+    page.goto("/people/import")
+    assert page.evaluate(SERIOUS) == []
+    page.get_by_text("Undo…").click()
+    page.get_by_role("button", name="Undo this import").click()
+    expect(page.get_by_role("status")).to_contain_text("2 people")
 
 
 def test_nothing_that_others_wrote_runs(page: Page, dashboard: Site) -> None:

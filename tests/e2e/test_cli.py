@@ -394,7 +394,7 @@ def test_no_spreadsheet_takes_a_value_for_a_formula_and_none_is_changed(mailout:
     people.write_text(
         "email,from_name,=cmd()\n+ana@example.org,=1+1,@SUM(A1)\n'+bob@example.org,-2,'=quoted\n=1+1,,\n-,,\n"
     )
-    imported = mailout("subscribers", "import", people, "--rejects", "left-out.csv", "--json")
+    imported = mailout("subscribers", "import", people, "--rejects", "left-out.csv", "--yes", "--json")
     assert imported.data["people"] == 2
     assert mailout("subscribers", "export", "--out", "everybody.csv").code == 0
     for name in ("left-out.csv", "everybody.csv"):
@@ -425,7 +425,8 @@ def test_one_message_tells_all_its_steps(mailout: Commands, written: str) -> Non
 def test_help_is_there_for_every_command_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     commands = [["send"], ["preview"], ["status"], ["demo"]]
     commands += [
-        ["subscribers", name] for name in ("import", "export", "show", "list", "add", "unsubscribe", "forget")
+        ["subscribers", name]
+        for name in ("import", "undo-import", "export", "show", "list", "add", "unsubscribe", "forget")
     ]
     commands += [["queue", name] for name in ("list", "show", "cancel", "pause", "resume", "retry", "settle")]
     for command in commands:

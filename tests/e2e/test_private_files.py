@@ -31,7 +31,7 @@ def earlier_home(home: Path) -> None:
 
 
 def test_what_a_command_writes_is_for_its_user_alone(mailout: Commands) -> None:
-    mailout("subscribers", "import", people(mailout.folder))
+    mailout("subscribers", "import", people(mailout.folder), "--yes")
     assert mailout("send", mailout.letter(), "--direct").code == 0
     assert mailout("subscribers", "export", "--out", mailout.folder / "export.csv").code == 0
     assert mailout.mails()

@@ -14,46 +14,76 @@ import pytest
 from mailout.letters.audience import subscriber_rows
 from tests.e2e.conftest import Commands
 
-EXPORT = (
-    "Email Address,First Name,STATUS\nana@example.org,Ana,Subscribed\nbo@example.org,Bo,Unsubscribed\n"
-    "cy@example.org,Cy,Cleaned\ndi@example.org,Di,Pending\n"
+FILE = (
+    "Email Address,First Name,No newsletter\nana@example.org,Ana,\nbo@example.org,Bo,x\ncy@example.org,Cy,\n"
 )
 
 
 @pytest.fixture
 def people(mailout: Commands) -> Path:
     path = mailout.folder / "people.csv"
-    path.write_text(EXPORT, encoding="utf-8")
+    path.write_text(FILE, encoding="utf-8")
     return path
 
 
-def test_a_dry_run_shows_what_was_recognised_and_writes_nothing(mailout: Commands, people: Path) -> None:
+def test_a_dry_run_shows_what_is_asked_and_writes_nothing(mailout: Commands, people: Path) -> None:
     ended = mailout("subscribers", "import", people, "--dry-run")
-    assert ended.out.startswith(
-        "Email Address → email, First Name → first_name, STATUS → status:"
-        " 1 active, 1 unsubscribed, 1 bounced, 1 left out\n"
-    )
-    assert (ended.code, mailout.home.exists()) == (0, False)
-    plan = mailout("subscribers", "import", people, "--dry-run", "--json").data["plan"]
-    assert plan["people"] == {"active": 1, "unsubscribed": 1, "bounced": 1}
-    assert plan["left_out"] == {"unconfirmed": 1}
+    assert ended.code == 2
+    assert "“No newsletter” may say who wants mail: (empty) 2, x 1." in ended.one_line
+    told = mailout("subscribers", "import", people, "--dry-run", "--mail-if", "No newsletter=")
+    assert told.out.startswith("Email Address → email, First Name → first_name: 2 active, 1 left out\n")
+    assert (told.code, mailout.home.exists()) == (0, False)
+    plan = mailout(
+        "subscribers", "import", people, "--dry-run", "--json", "--mail-if", "No newsletter="
+    ).data["plan"]
+    assert (plan["people"], plan["left_out"]) == ({"active": 2}, {"unconfirmed": 1})
 
 
-def test_an_unknown_status_imports_nobody_until_somebody_says_what_it_means(
-    mailout: Commands, people: Path
-) -> None:
-    people.write_text(EXPORT + "ed@example.org,Ed,Gold\n", encoding="utf-8")
+def test_a_column_of_wishes_is_answered_by_nothing_but_an_answer(mailout: Commands, people: Path) -> None:
+    """`--yes` in a script would mail everybody who said no."""
     ended = mailout("subscribers", "import", people, "--yes")
     assert ended.code == 2
-    assert '--map-status "Gold=unsubscribed"' in ended.one_line
+    for option in ("--mail-if 'No newsletter='", "--no-mail-if", "--ignore-column 'No newsletter'"):
+        assert option in ended.one_line
     assert mailout("subscribers", "list", "--json").data == []
-    done = mailout("subscribers", "import", people, "--map-status", "gold=active", "--json").data
-    assert (done["added"], done["plan"]["people"]["active"]) == (4, 2)
+    told = ("--mail-if", "No newsletter=", "--no-mail-if", "No newsletter=x")
+    done = mailout("subscribers", "import", people, *told, "--answers", "kept.json", "--json").data
+    assert (done["added"], done["plan"]["people"]) == (3, {"active": 2, "unsubscribed": 1})
+    again = mailout("subscribers", "import", people, "--answers", "kept.json", "--json").data
+    assert again["unchanged"] == 3
 
 
-@pytest.mark.parametrize(("answer", "code", "known"), [("n\n", 1, 0), ("y\n", 0, 3)])
+def test_a_list_without_any_wish_is_one_question_that_yes_answers(mailout: Commands, people: Path) -> None:
+    people.write_text("Email,City\nana@example.org,Lima\n", encoding="utf-8")
+    ended = mailout("subscribers", "import", people)
+    assert (ended.code, "agree to that?" in ended.one_line, "--yes" in ended.one_line) == (2, True, True)
+    assert mailout("subscribers", "list", "--json").data == []
+    assert mailout("subscribers", "import", people, "--yes").code == 0
+    (one,) = mailout("subscribers", "undo-import", "--json").data
+    assert (one["file"], one["decisions"]["agreed"].endswith("by --yes")) == ("people.csv", True)
+
+
+def test_an_import_is_taken_back_by_its_id(mailout: Commands, people: Path) -> None:
+    mailout.people("cy@example.org")
+    done = mailout("subscribers", "import", people, "--mail-if", "No newsletter=", "--json").data
+    assert done["import"] in mailout("subscribers", "undo-import").out
+    ended = mailout("subscribers", "undo-import", done["import"], "--yes")
+    assert (ended.code, "1 person and 0 places on lists taken back." in ended.out) == (0, True)
+    assert [one["email"] for one in mailout("subscribers", "list", "--json").data] == ["cy@example.org"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "known"),
+    [
+        ("3\ny\n", 0, {"ana": "active", "cy": "active", "bo": "unsubscribed"}),
+        ("2\ny\n", 0, {"bo": "active"}),
+        ("4\nn\ny\ny\n", 0, {"bo": "active"}),
+        ("1\nn\n", 1, {}),
+        ("9\n1\ny\n", 0, dict.fromkeys(["ana", "bo", "cy"], "active")),
+    ],
+)
 def test_on_a_terminal_a_person_is_asked(
-    mailout: Commands, people: Path, answer: str, code: int, known: int
+    mailout: Commands, people: Path, answer: str, code: int, known: dict[str, str]
 ) -> None:
     ours, theirs = pty.openpty()
     try:
@@ -71,8 +101,16 @@ def test_on_a_terminal_a_person_is_asked(
         os.close(theirs)
         os.close(ours)
     assert done.returncode == code
-    assert b"1 active, 1 unsubscribed" in done.stdout
-    assert len(mailout("subscribers", "list", "--json").data) == known
+    found = mailout("subscribers", "list", "--json").data
+    assert {one["email"].partition("@")[0]: one["status"] for one in found} == known
+
+
+def test_a_person_is_added_with_the_places_where_they_live(mailout: Commands) -> None:
+    us, oh = "ocd-division/country:us", "ocd-division/country:us/state:oh"
+    added = mailout("subscribers", "add", "ana@example.org", "--place", f"{us},{oh}", "--json").data
+    assert added["ocd_ids"] == [us, oh]
+    ended = mailout("subscribers", "add", "bo@example.org", "--place", "Ohio")
+    assert (ended.code, "Ohio is no OCD id" in ended.one_line) == (2, True)
 
 
 def test_one_person_is_added_leaves_and_comes_back_by_their_own_wish(mailout: Commands) -> None:
@@ -110,7 +148,7 @@ def test_everything_known_of_a_person_is_shown(mailout: Commands) -> None:
 def test_whom_we_forgot_an_import_and_a_colleague_cannot_bring_back(mailout: Commands, people: Path) -> None:
     with closing(mailout.store()) as store:
         store.forget("ana@example.org", "forgotten:1")
-    done = mailout("subscribers", "import", people)
+    done = mailout("subscribers", "import", people, "--mail-if", "No newsletter=")
     assert "1 had asked to be forgotten: not brought back." in done.out
     assert "asked to be forgotten" in mailout("subscribers", "add", "ana@example.org").one_line
     with closing(mailout.store()) as store:

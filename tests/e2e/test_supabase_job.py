@@ -34,11 +34,12 @@ def test_people_in_a_letter_out_and_never_again(new_machine: NewMachine) -> None
     here = new_machine("here", SEND_RATE_PER_SEC="0")
     people = here.path / "people.csv"
     people.write_text(
-        "email,status,lists\nAna@Example.org,,news\nbo@example.org,,news|events\nleft@example.org,unsubscribed,\n"
-        "nobody,,\n",
+        "email,status,lists\nAna@Example.org,in,news\nbo@example.org,in,news|events\nleft@example.org,out,\n"
+        "nobody,in,\n",
         encoding="utf-8",
     )
-    imported = here("subscribers", "import", people, "--json")
+    told = ("--mail-if", "status=in", "--no-mail-if", "status=out")
+    imported = here("subscribers", "import", people, *told, "--json")
     assert imported.code == 0, imported.err
     assert (imported.data["added"], imported.data["dropped"]) == (3, {"no_at": 1})
     sent = here("send", here.letter, "--direct", "--json")

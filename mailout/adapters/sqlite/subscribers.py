@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from mailout.adapters.sqlite import forgotten
+from mailout.adapters.sqlite import forgotten, imports
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.lists import on_list
 from mailout.base.ids import uuid_of
@@ -36,7 +36,9 @@ class SqliteSubscribers:
 
     db: Database
 
-    def import_subscribers(self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False) -> ImportCounts:
+    def import_subscribers(
+        self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False, import_id: str | None = None
+    ) -> ImportCounts:
         with self.db.write() as tx:
             now = self.db.clock.now()
             stay_away = set() if own_sign_up else forgotten.among(tx, (row.email_norm for row in rows))
@@ -59,15 +61,19 @@ class SqliteSubscribers:
             tx.executemany(_WRITE, [merged[key] for key in merged if key in changed])
             told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
             tx.executemany(_RAISE_HARD_STATUS, told)
-            joined = _join_lists(tx, rows, keys)
-        added = merged.keys() - known.keys()
-        return ImportCounts(
-            added=len(added),
-            updated=len((changed | joined) - added),
-            unchanged=len(merged.keys() - changed - joined),
-            kept_status=sum(1 for row in rows if merged[row.email_norm]["status"] != row.status),
-            forgotten=len(stay_away),
-        )
+            places = _join_lists(tx, rows, keys)
+            added, joined = merged.keys() - known.keys(), {email for email, _ in places}
+            counts = ImportCounts(
+                added=len(added),
+                updated=len((changed | joined) - added),
+                unchanged=len(merged.keys() - changed - joined),
+                kept_status=sum(1 for row in rows if merged[row.email_norm]["status"] != row.status),
+                forgotten=len(stay_away),
+            )
+            imports.note_added(tx, import_id, rows, added, places)
+            if import_id is not None:
+                imports.count_changes(tx, import_id, counts)
+            return counts
 
     def audience_size(self, list_key: str | None) -> int:
         rows = self.db.read(
@@ -95,7 +101,7 @@ class SqliteSubscribers:
         return 0
 
 
-def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[str]:
+def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[tuple[str, str]]:
     """Who came onto a list. Who has left one stays off it: only they themselves may come back."""
     known = {
         (row["email"], row["list_key"])
@@ -106,7 +112,7 @@ def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str
     }
     new = {(row.email_norm, key) for row in rows for key in row.lists} - known
     tx.executemany("INSERT INTO subscriptions (email, list_key) VALUES (?, ?)", sorted(new))
-    return {email for email, _ in new}
+    return new
 
 
 def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict[str, Any]:

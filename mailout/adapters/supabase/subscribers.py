@@ -8,7 +8,15 @@ from typing import Any
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.addresses import Dropped, normalise
-from mailout.letters.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
+from mailout.base.errors import NotFound
+from mailout.letters.audience.port import (
+    ImportCounts,
+    ImportRecord,
+    Lacking,
+    SubscriberRow,
+    Undone,
+    stronger,
+)
 
 _PART = 5_000
 
@@ -18,16 +26,30 @@ class SupabaseSubscribers:
 
     rpc: Rpc
 
-    def import_subscribers(self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False) -> ImportCounts:
+    def import_subscribers(
+        self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False, import_id: str | None = None
+    ) -> ImportCounts:
         """A transaction for each part; an import that was stopped may be repeated whole."""
         totals = asdict(ImportCounts())
         people = _each_once(rows)
         for start in range(0, len(people), _PART):
             part = people[start : start + _PART]
-            params = {"people": part, "own_sign_up": own_sign_up}
+            params = {"people": part, "own_sign_up": own_sign_up, "for_import": import_id}
             for name, count in self.rpc("mailout_import_subscribers", params).items():
                 totals[name] += count
         return ImportCounts(**totals)
+
+    def begin_import(self, record: ImportRecord) -> None:
+        given = {name: getattr(record, name) for name in ("id", "by", "file", "decisions", "counts")}
+        self.rpc("mailout_begin_import", {"given": given})
+
+    def undo_import(self, id: str) -> Undone:
+        done = self.rpc("mailout_undo_import", {"id": id})
+        if done is None:
+            raise NotFound(
+                f"There is no import {id}.", remedy="`mailout subscribers undo-import` lists them."
+            )
+        return Undone(**done)
 
     def audience_size(self, list_key: str | None) -> int:
         return int(self.rpc("mailout_audience_size", {"list_key": list_key}))

@@ -1,37 +1,23 @@
-"""Which column of a foreign table is which: its header decides, and where that says two things, its cells.
-
-And what a whole row says about whether its person wants mail: of all its marks, the one against it counts.
-"""
+"""Which column of a foreign table holds the address, the name, or something of ours; and which one may hold
+a wish about mail, so that a person has to be asked what it means."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-
-import polars as pl
+from pathlib import Path
 
 from mailout.base.addresses import TRIM
 from mailout.base.errors import UsageError
-from mailout.letters.audience import export_words as words
-from mailout.letters.audience.marks import Meaning, is_yes_or_no, meaning, word_key, word_meaning
 from mailout.letters.audience.tables import key
 
-MARKS = frozenset(
-    {"status", "opted_in", "opted_out", "bounced", "confirmed", "everybody_unsubscribed", "everybody_bounced"}
-)
-"""Fields that say whether a person wants mail. A file may have several: the one against mail counts."""
-
-ANSWERS = ("status", "opted_in", "confirmed")
-"""Of these, the ones in which a word may be unknown; a person may say what it means."""
-
-ONCE = ("email", "from_name", "lists", "ocd_ids", "bounce_type", "bounce_subtype")
-FIELDS = (*words.HEADERS, "attribute", "ignore")
-FILE_NAME = "file name"
-"""Stands for a column when the name of the file says something about everybody in it."""
+ATTRIBUTE, DROP = "attribute", "drop"
+NAMES = ("name", "first_name", "last_name")
+"""Kept as attributes under these names, whatever the file calls them."""
 
 Cells = Callable[[int], Collection[str]]
 """The different cells of the column at this position."""
@@ -46,179 +32,163 @@ class Column:
     field: str  # one of FIELDS
 
 
-def _keys(of: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(key(word) for word in of))
+def value_key(cell: str) -> str:
+    """By what two cells are the same answer: white space around it and case make no difference."""
+    return cell.strip(TRIM).casefold()
 
 
-_FIELD_OF = {name: field for field, headers in words.HEADERS.items() for name in _keys(headers)}
-_EMAIL_RANK = {name: rank for rank, name in enumerate(_keys(words.HEADERS["email"]))}
+def _words(joined: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.strip() for word in joined.split(",") if word.strip()))
+
+
+_DATA = tomllib.loads(Path(__file__).with_name("column_words.toml").read_text(encoding="utf-8"))
+_WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    table: {name: _words(joined) for name, joined in rows.items()} for table, rows in _DATA.items()
+}
+
+
+@lru_cache
+def _keys(table: str, name: str) -> tuple[str, ...]:
+    return tuple(key(word) for word in _WORDS[table][name])
+
+
+FIELDS = (*_WORDS["fields"], ATTRIBUTE, DROP)
+ONCE = tuple(field for field in _WORDS["fields"] if field not in (*NAMES, "email"))
+_FIELD_OF = {name: field for field in _WORDS["fields"] for name in _keys("fields", field)}
+_EMAIL_RANK = {name: rank for rank, name in enumerate(_keys("fields", "email"))}
+_ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{9,13}\Z|\b(19|20)\d\d\b.*\d")
+_LINK = re.compile(r"(?i)(https?://|mailto:|www\.)")
+_ANSWERS = frozenset(map(value_key, _WORDS["cells"]["answers"]))
+_STATUSES, _PHRASES = frozenset(_keys("cells", "statuses")), _keys("cells", "phrases")
+
+
+# ── Addresses and names ──
+
+
 EMAIL_HEADERS = frozenset(_EMAIL_RANK)
-_EMAIL_PERHAPS = frozenset(_keys(words.HEADERS_IF_CELLS_AGREE["email"]))
-_STATUS_PERHAPS = frozenset(_keys(words.HEADERS_IF_CELLS_AGREE["status"]))
-_PARTS = {to: _keys(words.PARTS_OF_HEADERS[to]) for to in ("opted_out", "status", "opted_in")}
-_NOT_ABOUT_MAIL = re.compile(
-    r"(?<!\w)(?:"
-    + "|".join(re.escape(part) for part in words.PARTS_OF_HEADERS["not_about_mail"])
-    + r")(?!\w)"
-)
 
 
 def is_email_header(header: str) -> bool:
     return key(header) in EMAIL_HEADERS
 
 
+def has_address(cell: str) -> bool:
+    return _ADDRESS.search(cell) is not None
+
+
 def looks_like_a_row(header: Sequence[str]) -> bool:
     """An address where a header should be, and no header for it."""
-    return any(_ADDRESS.search(cell) for cell in header) and not any(map(is_email_header, header))
+    return any(map(has_address, header)) and not any(map(is_email_header, header))
 
 
 def recognise(headers: Sequence[str], cells: Cells, asked: Mapping[str, str]) -> list[Column]:
-    """Every column with its field. `asked` (header → field) comes from a person and goes before all else."""
-    wanted = _wanted(headers, asked)
+    """Every column with its field. `asked` (header → field) comes from a person and goes before all else.
+
+    Several may hold addresses: the first of the result's is the address, the next where it is empty.
+    """
+    wanted = {at: asked[header] for at, header in enumerate(headers) if header in asked}
     columns = [
-        Column(at, header, wanted.get(at) or _field(header, at, cells)) for at, header in enumerate(headers)
+        Column(at, header, wanted.get(at) or _FIELD_OF.get(key(header), ATTRIBUTE))
+        for at, header in enumerate(headers)
     ]
-    columns = _one_email(columns, cells, set(wanted))
-    return _one_of_each_name(columns, set(wanted))
-
-
-def _wanted(headers: Sequence[str], asked: Mapping[str, str]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for header, field in asked.items():
-        if field not in FIELDS:
-            raise UsageError(
-                f"There is no field `{field}` to map {header} to.", remedy=f"There are: {', '.join(FIELDS)}."
-            )
-        exact = [at for at, name in enumerate(headers) if name == header]
-        at = exact or [at for at, name in enumerate(headers) if key(name) == key(header)]
-        if not at and header != FILE_NAME:
-            raise UsageError(f"The file has no column {header}.", remedy=f"It has: {', '.join(headers)}.")
-        found.update(dict.fromkeys(at, field))
-    return found
-
-
-def _field(header: str, at: int, cells: Cells) -> str:
-    name = key(header)
-    if field := _FIELD_OF.get(name):
-        return field
-    if name in _STATUS_PERHAPS:
-        return "status" if _speaks_of_status(cells(at)) else "attribute"
-    if _NOT_ABOUT_MAIL.search(re.sub(r"[\W_]+", " ", header).casefold()):
-        return "attribute"
-    for field, parts in _PARTS.items():
-        if any(part in name for part in parts):
-            if field == "opted_out":
-                return field
-            if field == "status" and _speaks_of_status(cells(at)):
-                return field
-            if field == "opted_in" and _answers(cells(at)):
-                return field
-    return "attribute"
-
-
-def _speaks_of_status(cells: Collection[str]) -> bool:
-    """Every cell is a status; or one is a status that ends mail, and then the others are asked about."""
-    meanings = {word_meaning(cell) for cell in cells if cell.strip(TRIM)}
-    against = meanings & {Meaning.UNSUBSCRIBED, Meaning.BOUNCED, Meaning.UNCONFIRMED}
-    return bool(against) or (bool(meanings) and None not in meanings)
-
-
-def _answers(cells: Collection[str]) -> bool:
-    return any(is_yes_or_no(cell) for cell in cells) or _speaks_of_status(cells)
-
-
-def _one_email(columns: Sequence[Column], cells: Cells, wanted: set[int]) -> list[Column]:
-    """The one column of addresses; the others become attributes, unless a person has to choose."""
-    found = [column for column in columns if column.field == "email"]
-    asked = [column for column in found if column.position in wanted]
-    chosen = asked or _best(found) or _with_addresses(columns, cells)
-    if len(chosen) > 1:
-        names = ", ".join(column.header for column in chosen)
-        raise UsageError(
-            f"There is more than one column email: {names}.",
-            remedy=f'Say which one it is: --map "{chosen[0].header}=email"'
-            if len({column.header for column in chosen}) > 1
-            else "Rename or remove one.",
-        )
-    return [
-        Column(column.position, column.header, "email")
-        if column in chosen
-        else Column(column.position, column.header, "attribute")
-        if column.field == "email"
-        else column
-        for column in columns
-    ]
-
-
-def _best(found: Sequence[Column]) -> list[Column]:
-    ranks = [_EMAIL_RANK.get(key(column.header), len(_EMAIL_RANK)) for column in found]
-    return [column for column, rank in zip(found, ranks, strict=True) if rank == min(ranks)]
-
-
-def _with_addresses(columns: Sequence[Column], cells: Cells) -> list[Column]:
-    """No header says email: a column whose header may mean it, or any column, if it is full of addresses."""
-    others = (column for column in columns if column.field == "attribute")
-    full = [column for column in others if _addresses(cells(column.position))]
-    likely = [column for column in full if key(column.header) in _EMAIL_PERHAPS]
-    return likely or full
-
-
-def _addresses(cells: Collection[str]) -> bool:
-    filled = [cell for cell in cells if cell.strip(TRIM)]
-    return bool(filled) and 2 * sum(bool(_ADDRESS.search(cell)) for cell in filled) > len(filled)
-
-
-_ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
-
-
-def _one_of_each_name(columns: Sequence[Column], wanted: set[int]) -> list[Column]:
-    """Names come once: of `Name` and `Full name` the first stands. Our own columns may not come twice."""
-    seen: dict[str, Column] = {}
+    if not any(column.field == "email" for column in columns):
+        columns = _found_by_cells(columns, cells, wanted)
+    seen: set[str] = set()
     result = []
-    for column in sorted(columns, key=lambda column: column.position not in wanted):
+    for column in sorted(columns, key=lambda column: (column.position not in wanted, _rank(column))):
         if column.field in seen and column.field in ONCE:
             raise UsageError(f"There is more than one column {column.field}.", remedy="Rename or remove one.")
-        if column.field in seen and column.field in ("name", "first_name", "last_name"):
-            column = Column(column.position, column.header, "attribute")
-        seen.setdefault(column.field, column)
+        if column.field in seen and column.field in NAMES:
+            column = Column(column.position, column.header, ATTRIBUTE)
+        seen.add(column.field)
         result.append(column)
-    return sorted(result, key=lambda column: column.position)
+    return result
 
 
-@lru_cache(maxsize=64)
-def file_name_meaning(name: str) -> Meaning | None:
-    """What the name of a file says about everybody in it: `unsubscribed_members_export_1a2b.csv`."""
-    parts = {key(part) for part in re.split(r"[\W_]+", unicodedata.normalize("NFC", name))}
-    for to, names in words.FILE_NAMES.items():
-        if parts & set(_keys(names)):
-            return Meaning[to.upper()]
-    return None
+def _rank(column: Column) -> tuple[int, int]:
+    """Addresses by how surely the header means one, all others as they stand in the file."""
+    of_email = _EMAIL_RANK.get(key(column.header), -1) if column.field == "email" else len(_EMAIL_RANK)
+    return (of_email, column.position)
 
 
-class RowMarks:
-    """What the columns about wanting mail say of each row, and every word with what it was taken for."""
+def _found_by_cells(columns: Sequence[Column], cells: Cells, wanted: Mapping[int, str]) -> list[Column]:
+    """No header says email: the column that is full of addresses."""
+    others = [column for column in columns if column.field == ATTRIBUTE and column.position not in wanted]
+    full = [column for column in others if _mostly(has_address, cells(column.position))]
+    if len(full) > 1:
+        raise UsageError(
+            f"There is more than one column of addresses: {', '.join(column.header for column in full)}.",
+            remedy=f'Say which one it is: --map "{full[0].header}=email"',
+        )
+    return [Column(c.position, c.header, "email") if c in full else c for c in columns]
 
-    def __init__(
-        self, columns: Sequence[Column], chosen: Mapping[str, Meaning], of_file: Meaning | None
-    ) -> None:
-        self.columns = [column for column in columns if column.field in MARKS]
-        self.chosen = {word_key(word): to for word, to in chosen.items()}
-        self.of_file = of_file or Meaning.ACTIVE
-        self.words: Counter[tuple[str, str, Meaning]] = Counter()
 
-    def read(self, rows: pl.DataFrame) -> pl.Series:
-        """The strongest mark of each row, as a `Meaning`."""
-        found = [pl.repeat(int(self.of_file), rows.height, dtype=pl.Int8, eager=True)]
-        for column in self.columns:
-            counts = rows[str(column.position)].value_counts()
-            means = {cell: self._meaning(column, cell) for cell in counts.to_series(0)}
-            for cell, n in counts.iter_rows() if column.field in ANSWERS else ():
-                self.words[column.header, cell.strip(TRIM), means[cell]] += n
-            cells = rows[str(column.position)]
-            found.append(cells.replace_strict(means, default=int(Meaning.UNKNOWN), return_dtype=pl.Int8))
-        return pl.DataFrame([s.alias(str(n)) for n, s in enumerate(found)]).max_horizontal()
+def _mostly(holds: Callable[[str], bool], cells: Collection[str]) -> bool:
+    filled = [cell for cell in cells if cell.strip(TRIM)]
+    return bool(filled) and 2 * sum(map(holds, filled)) > len(filled)
 
-    def _meaning(self, column: Column, cell: str) -> Meaning:
-        if column.field in ANSWERS and (chosen := self.chosen.get(word_key(cell))) is not None:
-            return chosen
-        return meaning(column.field, cell)
+
+# ── Wishes ──
+
+
+def may_hold_wishes(header: str, cells: Collection[str]) -> bool:
+    """Whether a person must be asked what this column means. Too often is better than once too little."""
+    filled = {value_key(cell) for cell in cells} - {""}
+    if not filled or all(_LINK.match(cell) for cell in filled):
+        return False
+    if _is_about_something_else(header):
+        return False
+    if _smells(header, "asks"):
+        return True
+    if len(filled) <= 3 and filled <= _ANSWERS:
+        return True
+    if len(filled) < len(set(map(value_key, cells))) and all(map(_DATE.search, filled)):
+        return True  # dates beside blanks
+    return _refuses(filled)
+
+
+def _refuses(cells: Collection[str]) -> bool:
+    """A status as a whole cell, or words of refusal in one. All at once: there may be a million."""
+    folded = unicodedata.normalize("NFKD", "\n".join(cells)).casefold()
+    text = re.sub(r"[^\w\n]|_", "", folded)
+    return not _STATUSES.isdisjoint(text.split("\n")) or any(phrase in text for phrase in _PHRASES)
+
+
+def name_may_tell(name: str) -> bool:
+    """Whether the name of a file, a sheet or a folder may tell that its people do not want mail."""
+    return _smells(name, "names")
+
+
+def _smells(name: str, table: str) -> bool:
+    parts, words = _keys(table, "parts"), _keys(table, "words")
+    return any(part in key(name) for part in parts) or bool(set(_split(name)) & set(words))
+
+
+def _is_about_something_else(header: str) -> bool:
+    words, whole = _split(header), key(header)
+    about = any(
+        word.startswith(part) if len(part) > 4 else word in (part, f"{part}s")
+        for part in _keys("never", "parts")
+        for word in (*words, whole)
+    )
+    return about and not any(part in whole for part in _keys("never", "email"))
+
+
+def _split(name: str) -> list[str]:
+    """The words of `HasOptedOutOfFax`, `left_on` and `Left on`."""
+    spaced = re.sub(r"(?<=[a-zа-я])(?=[A-ZА-Я])", " ", unicodedata.normalize("NFC", name))
+    return [word for part in re.split(r"[\W_]+", spaced) if (word := key(part))]
+
+
+def unique(headers: Iterable[str]) -> list[str]:
+    """Headers by which each column can be named: an empty one and one that comes again get a number."""
+    seen: set[str] = set()
+    result = []
+    for at, header in enumerate(headers, start=1):
+        name, n = header or f"column {at}", 2
+        while name in seen:
+            name, n = f"{header or f'column {at}'} {n}", n + 1
+        seen.add(name)
+        result.append(name)
+    return result

@@ -15,6 +15,16 @@ US = "ocd-division/country:us"
 DISTRICTS, TERRITORIES = frozenset({"dc"}), frozenset({"as", "gu", "mp", "pr", "vi"})
 
 
+_OCD_ID = re.compile(r"ocd-division/country:[a-z]{2}(/[a-z_]+:[\w.~-]+)*")
+
+
+def split_places(written: str) -> tuple[list[str], list[str]]:
+    """OCD ids, and what is none. Separated by anything that no id has: `a,b`, `{a,b}`, `["a","b"]`, `a|b`."""
+    parts = dict.fromkeys(part for part in re.split(r"[\s,;|{}\[\]\"']+", written) if part)
+    found = [part for part in parts if _OCD_ID.fullmatch(part)]
+    return found, [part for part in parts if part not in found]
+
+
 @dataclass(frozen=True, slots=True)
 class AudienceFilter:
     """Who is meant: on this list, in these places, with these attributes."""

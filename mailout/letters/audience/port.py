@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Protocol, TypedDict
 
 from mailout.base.select import Reads
@@ -41,6 +41,31 @@ class ImportCounts:
     unchanged: int = 0
     kept_status: int = 0  # the file said less than the store knew
     forgotten: int = 0  # erased at their own request: an import does not bring them back
+
+    def __add__(self, more: ImportCounts) -> ImportCounts:
+        return ImportCounts(*(a + b for a, b in zip(astuple(self), astuple(more), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRecord:
+    """An import and what was decided for it: on whose word people became active."""
+
+    id: str
+    by: str
+    file: str
+    decisions: Mapping[str, Any]
+    counts: Mapping[str, int]  # of the file, and what it changed in the store
+    at: float = 0.0
+    undone_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What was taken back of an import."""
+
+    people: int
+    lists: int  # places of known people on a list
+    kept: int  # people who have spoken for themselves since, or came again with another import
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +111,15 @@ class SubscriberDetails(SubscriberColumns):
 class Subscribers(Reads, Protocol):
     """The list, with a status that imports never lower."""
 
-    def import_subscribers(self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False) -> ImportCounts:
-        """Who was forgotten stays away, unless it is that person's own sign-up."""
+    def import_subscribers(
+        self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False, import_id: str | None = None
+    ) -> ImportCounts:
+        """Who was forgotten stays away, unless it is that person's own sign-up. `import_id` can be undone."""
+        ...
+
+    def begin_import(self, record: ImportRecord) -> None: ...
+    def undo_import(self, id: str) -> Undone:
+        """Takes back whom and what it added. Refused once any of these people was mailed."""
         ...
 
     def audience_size(self, list_key: str | None) -> int:

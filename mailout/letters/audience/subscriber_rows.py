@@ -9,6 +9,7 @@ from mailout.base.errors import NotFound
 from mailout.base.select import Reads, View, every, first
 from mailout.letters.audience.port import (
     PRIORITY,
+    ImportRecord,
     Subscriber,
     SubscriberColumns,
     SubscriberDetails,
@@ -31,6 +32,7 @@ SUBSCRIBERS = View("read_subscribers", Subscriber, ("email_norm",))
 INACTIVE = View("read_inactive_subscribers", Subscriber, ("email_norm",))
 COLUMNS = View("read_subscribers", SubscriberColumns, ("email_norm",))
 SUBSCRIPTIONS = View("read_subscriptions", Subscription, ("email", "list_key"))
+IMPORTS = View("read_imports", ImportRecord, ("id",))
 COUNTS = View("read_subscriber_counts", Counted, ("status",))
 UNREACHABLE = View("read_unreachable", Unreachable, ("reason",))
 
@@ -69,3 +71,8 @@ def anybody_on(store: Subscribers, list_key: str) -> bool:
 def unreachable(store: Reads) -> Mapping[str, int]:
     """How many active ones get no mail because of their address, by reason."""
     return {row["reason"]: row["people"] for row in every(store, UNREACHABLE)}
+
+
+def imports(store: Reads, *, limit: int = 50) -> Sequence[ImportRecord]:
+    """The newest first."""
+    return store.select(IMPORTS, order=["-at"], limit=limit)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mailout.base.errors import MailoutError, UsageError
-from mailout.letters.audience.tables import Table, read_table, require_narrow
+from mailout.letters.audience.tables import Table, read_tables, require_narrow
 
 MOST_MEMORY_BYTES = 3 * 1024**3
 MOST_CPU_SECONDS = 120
@@ -31,6 +32,8 @@ MOST_ROWS_BYTES = 4 * 1024**3
 MOST_CELLS = 60_000_000
 """Rows times columns: short rows are filled up to the width of the header."""
 ROWS_A_LINE = 1_000
+HEAD = ("header", "file", "encoding", "readings", "sheet")
+"""What is handed over of a table before its rows."""
 REFUSED = 3
 """How the child ends when it has said what is wrong with the file."""
 _AT_ONCE = threading.BoundedSemaphore(2)
@@ -40,8 +43,16 @@ _AT_ONCE = threading.BoundedSemaphore(2)
 def open_table(
     path: Path, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
 ) -> Table:
-    """Its header is the first row with one of `headers` (as `key` writes them), or else the first row.
+    """The first table of a file."""
+    return next(open_tables(path, headers, encoding=encoding, sheet=sheet))
 
+
+def open_tables(
+    path: Path, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
+) -> Iterator[Table]:
+    """One text, the sheets of a workbook, or the files of an archive; each is read before the next.
+
+    The header is the first row with one of `headers` (as `key` writes them), or else the first row.
     A UsageError says what to do about a file that cannot be read.
     """
     with _opened(path) as file:
@@ -57,8 +68,25 @@ def open_table(
             f"{path} cannot be read: it needs more memory or time than a file of people should.",
             remedy="Delete empty rows and columns and save it again, or save it as CSV.",
         )
-    header, read_as, sample, of_sheet = next(said)
-    return Table(header, read_as, sample, of_sheet, ((line, cells) for part in said for line, cells in part))
+    return _each(said)
+
+
+def _each(said: Iterator[Any]) -> Iterator[Table]:
+    """A line with a table's head, then its rows in lines of their own, then the next head."""
+    heads = [next(said)]
+    while heads:
+        head = heads.pop()
+        rows = _rows(said, heads)
+        yield Table(**head | {"readings": [tuple(one) for one in head["readings"]]}, rows=rows)
+        deque(rows, maxlen=0)  # what nobody wanted of it
+
+
+def _rows(said: Iterator[Any], heads: list[dict[str, Any]]) -> Iterator[tuple[int, list[str]]]:
+    for line in said:
+        if isinstance(line, dict):
+            heads.append(line)
+            return
+        yield from ((number, cells) for number, cells in line)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -132,8 +160,8 @@ def _counted(name: str, table: Table) -> Iterator[tuple[int, Sequence[str]]]:
         yield line, cells
 
 
-def _write(out: IO[bytes], *values: Any) -> None:
-    out.write(json.dumps(values).encode() + b"\n")
+def _write(out: IO[bytes], value: Any) -> None:
+    out.write(json.dumps(value).encode() + b"\n")
 
 
 def main() -> int:
@@ -142,18 +170,21 @@ def main() -> int:
     out = io.open(1, "wb", closefd=False)  # noqa: UP020, SIM115
     try:
         with io.open(fd, "rb") as file:  # noqa: UP020
-            table = read_table(file.read(), name, frozenset(headers), encoding=encoding, sheet=sheet)
-        rows = _counted(name, table)
-        next(rows)  # the header itself
-        _write(out, table.header, table.encoding, table.sample, table.sheet)
-        while part := list(islice(rows, ROWS_A_LINE)):
-            _write(out, *part)
+            tables = read_tables(file.read(), name, frozenset(headers), encoding=encoding, sheet=sheet)
+        for table in tables:
+            rows = _counted(name, table)
+            next(rows)  # the header itself
+            _write(
+                out, {of: getattr(table, of) for of in ("header", "file", "encoding", "readings", "sheet")}
+            )
+            while part := list(islice(rows, ROWS_A_LINE)):
+                _write(out, part)
         out.flush()
     except Exception as error:  # noqa: BLE001 (whatever a file makes the libraries raise is about the file)
         out.seek(0)
         out.truncate()
         known = (error.message, error.remedy) if isinstance(error, MailoutError) else _unreadable(name, error)
-        _write(out, *known)
+        _write(out, known)
         out.flush()
         return REFUSED
     return 0

@@ -1,4 +1,4 @@
-"""A table of people as its file has it: text in any usual form, or a sheet of a workbook."""
+"""Tables of people as a file has them: text in any usual form, sheets of a workbook, an archive of these."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import re
 import unicodedata
+import zipfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -25,7 +26,13 @@ ESCAPED = r"^'('*[=+\-@\t\r])"
 """A `'` that keeps a spreadsheet from taking a value for a formula; our own exports have it."""
 
 ZIP = b"PK\x03\x04"
-WORKBOOKS = (ZIP, b"\xd0\xcf\x11\xe0")  # xlsx, xls
+OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+WORKBOOKS = frozenset({"xl/workbook.xml", "content.xml"})
+"""Parts of which one is in every .xlsx and .ods."""
+MOST_FILES = 50
+"""Of an archive."""
+READ = (".csv", ".tsv", ".txt", ".xlsx", ".xls", ".ods")
+PAGE = (b"<html", b"<!doctype html", b"<table", b"<?xml", b"<meta")
 
 IsHeader = Callable[[str], bool]
 """Whether this cell is the header of the column that the file is about."""
@@ -36,8 +43,9 @@ class Table:
     """A header, and the rows below it with the line on which each ends."""
 
     header: Sequence[str]
+    file: str
     encoding: str | None  # None: a workbook
-    sample: str | None  # a line as it was decoded, for a person to check
+    readings: Sequence[tuple[str, str]]  # of a line, by encodings that are possible: somebody must choose
     sheet: str | None
     rows: Iterator[tuple[int, list[str]]]
 
@@ -47,19 +55,50 @@ def key(written: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFKD", written).casefold() if sign.isalnum())
 
 
-def read_table(
+def read_tables(
     data: bytes, name: str, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
-) -> Table:
-    """What `table_file.open_table` has done elsewhere. A UsageError says what to do about a bad file."""
+) -> list[Table]:
+    """What `table_file.open_tables` has done elsewhere. A UsageError says what to do about a bad file."""
 
     def is_header(cell: str) -> bool:
         return key(cell) in headers
 
-    if data.startswith(WORKBOOKS):
+    parts = check_size(name, data) if data.startswith(ZIP) else frozenset()
+    if data.startswith(OLD_WORKBOOK) or parts & WORKBOOKS:
         return _workbook(name, data, sheet, is_header)
+    if parts:
+        packed = _unpacked(name, data)
+        return [
+            table
+            for of, part in packed
+            for table in read_tables(part, of, headers, encoding=encoding, sheet=sheet)
+        ]
     if sheet is not None:
         raise UsageError(f"{name} is not a workbook: it has no sheets.", remedy="Leave --sheet out.")
-    return _text_table(name, decode(data, name, encoding), is_header)
+    start = data[:1000].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith(b"begin:vcard"):
+        raise UsageError(f"{name} is a vCard, not a table.", remedy="Export the contacts as CSV instead.")
+    if start.startswith(PAGE):
+        raise UsageError(
+            f"{name} is a web page, whatever its name says.",
+            remedy="Open it in Excel or LibreOffice and save it as .xlsx or CSV.",
+        )
+    return [_text_table(name, decode(data, name, encoding), is_header)]
+
+
+def _unpacked(name: str, data: bytes) -> list[tuple[str, bytes]]:
+    """The files of an archive such as Mailchimp's. The name of each tells who is in it."""
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        named = [one for one in packed.namelist() if one.lower().endswith(READ) and "__MACOSX" not in one]
+        if not named or len(named) > MOST_FILES:
+            raise UsageError(
+                f"{name} holds {len(named) or 'no'} tables.",
+                remedy="Unpack it and import the files of people.",
+            )
+        found = [(one, packed.read(one)) for one in named]
+    if any(part.startswith(ZIP) and not check_size(name, part) & WORKBOOKS for _, part in found):
+        raise UsageError(f"{name} holds another archive.", remedy="Unpack it first.")
+    return [(one, part) for one, part in found if part.strip()]
 
 
 def require_narrow(name: str, cells: Sequence[str], line: int) -> None:
@@ -94,16 +133,34 @@ class _Form:
         )
 
 
-def _text_table(name: str, text: Decoded, is_header: IsHeader) -> Table:
-    form = _form(text.text, is_header)
-    reader = form.reader(islice(io.StringIO(text.text, newline=""), form.skipped, None))
+def _text_table(name: str, decoded: Decoded, is_header: IsHeader) -> Table:
+    text = decoded.text
+    form = _form(text, is_header)
+    if _is_broken(text, form):  # a quote within quotes that is not doubled: `"Ana "the boss" Li"`
+        stray = rf'(?<![{re.escape(form.separator)}\r\n"])"(?![{re.escape(form.separator)}\r\n"])'
+        mended = re.sub(stray, '""', text)
+        text = text if _is_broken(mended, form) else mended
+    reader = _reader(text, form)
     rows = _rows(name, reader, form)
     header = next((cells for _, cells in rows if any(cell.strip(TRIM) for cell in cells)), None)
     if header is None:
         raise _empty(name)
     require_narrow(name, header, reader.line_num + form.skipped)
     names = [re.sub(ESCAPED, r"\1", cell).strip(TRIM) for cell in header]
-    return Table(names, text.encoding, text.sample, None, rows)
+    return Table(names, name, decoded.encoding, decoded.readings, None, rows)
+
+
+def _reader(text: str, form: _Form) -> Any:
+    return form.reader(islice(io.StringIO(text, newline=""), form.skipped, None))
+
+
+def _is_broken(text: str, form: _Form) -> bool:
+    try:
+        for _ in _reader(text, form):
+            pass
+    except csv.Error:
+        return True
+    return False
 
 
 def _rows(name: str, reader: Any, form: _Form) -> Iterator[tuple[int, list[str]]]:
@@ -172,12 +229,9 @@ def _has_escaped_quotes(text: str, separator: str) -> bool:
 # ── Workbooks ──
 
 
-def _workbook(name: str, data: bytes, sheet: str | None, is_header: IsHeader) -> Table:
-    import fastexcel  # here: a text file needs neither, and each file is read by a process that begins anew
-    import polars as pl
+def _workbook(name: str, data: bytes, sheet: str | None, is_header: IsHeader) -> list[Table]:
+    import fastexcel  # here: a text file does not need it, and each is read by a process that begins anew
 
-    if data.startswith(ZIP):
-        check_size(name, data)
     try:
         names = fastexcel.read_excel(data).sheet_names
     except fastexcel.FastExcelError as error:
@@ -187,10 +241,19 @@ def _workbook(name: str, data: bytes, sheet: str | None, is_header: IsHeader) ->
         ) from None
     if sheet is not None and sheet not in names:
         raise UsageError(f"{name} has no sheet {sheet}.", remedy=f"It has: {', '.join(names)}.")
-    chosen = sheet or names[0]
+    read = (_sheet(name, data, one, is_header) for one in ([sheet] if sheet else names))
+    tables = [table for table in read if table is not None]
+    if not tables:
+        raise _empty(name)
+    return tables
+
+
+def _sheet(name: str, data: bytes, sheet: str, is_header: IsHeader) -> Table | None:
+    import polars as pl
+
     frame = pl.read_excel(
         io.BytesIO(data),
-        sheet_name=chosen,
+        sheet_name=sheet,
         has_header=False,
         read_options={"dtypes": "string", "skip_rows": 0},
         drop_empty_rows=False,
@@ -200,7 +263,7 @@ def _workbook(name: str, data: bytes, sheet: str | None, is_header: IsHeader) ->
     rows = ((line, [cell or "" for cell in row]) for line, row in enumerate(frame.iter_rows(), start=1))
     first = list(islice((row for row in rows if any(cell.strip(TRIM) for cell in row[1])), FIRST_LINES))
     if not first:
-        raise _empty(name)
+        return None
     at = next((n for n, (_, cells) in enumerate(first) if any(is_header(cell) for cell in cells)), 0)
     header = [cell.strip(TRIM) for cell in first[at][1]]
-    return Table(header, None, None, chosen, chain(first[at + 1 :], rows))
+    return Table(header, name, None, (), sheet, chain(first[at + 1 :], rows))

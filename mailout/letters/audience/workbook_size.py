@@ -1,4 +1,4 @@
-"""How large a workbook is once it is unpacked: a small file can hold more than any machine."""
+"""How large a workbook or an archive is once it is unpacked: a small file can hold more than any machine."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ _LONGEST = 200
 """Bytes of a cell's beginning that may lie in two parts."""
 
 
-def check_size(name: str, data: bytes) -> None:
-    """Before anything is made of it. A UsageError says what to do."""
+def check_size(name: str, data: bytes) -> frozenset[str]:
+    """Before anything is made of it: the names of its parts. A UsageError says what to do."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
-            entries = packed.infolist()
-            if "xl/workbook.xml" not in {entry.filename.lower() for entry in entries}:
-                raise UsageError(f"{name} is no .xlsx workbook.", remedy="Save it as .xlsx, or as CSV.")
             whole = 0
-            for entry in entries:
+            for entry in packed.infolist():
                 whole += _unpacked(name, packed, entry, MOST_BYTES - whole)
+            return frozenset(packed.namelist())
     except DAMAGED as error:
         why = str(error) or "a part of it is missing"
         raise UsageError(

@@ -196,7 +196,7 @@ def test_doctor_names_what_is_wrong_and_the_remedy(commands: Commands, notion: N
 def test_the_people_are_those_of_the_list(commands: Commands, notion: Notion, tmp_path: Path) -> None:
     path = tmp_path / "more.csv"
     path.write_text("email,lists\ndi@example.org,news\n", encoding="utf-8")
-    assert commands("subscribers", "import", path).code == 0
+    assert commands("subscribers", "import", path, "--yes").code == 0
     notion.load(list={"name": "news"})
     assert commands("send", PAGE, "--direct").code == 0
     assert [mail.name.split("--")[0] for mail in commands.mails()] == ["di@example.org"]

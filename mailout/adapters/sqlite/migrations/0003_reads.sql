@@ -122,6 +122,8 @@ CREATE VIEW read_unreachable AS SELECT 'none' AS reason, 0 AS people WHERE false
 CREATE VIEW read_attributes AS
 SELECT s.email_norm AS email, had.key AS name FROM subscribers s, json_each(s.attributes) had;
 
+CREATE VIEW read_imports AS SELECT id, at, by, file, decisions, counts, undone_at FROM imports;
+
 CREATE VIEW read_contents AS SELECT hash, subject, html, text FROM contents;
 
 CREATE VIEW read_errors AS

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from mailout.letters.audience import csv_import
-from mailout.letters.audience.table_file import open_table
-from mailout.letters.audience.tables import Table, read_table
+from mailout.letters.audience import people_import
+from mailout.letters.audience.table_file import open_tables
+from mailout.letters.audience.tables import Table, read_tables
 
 
 def _read_here(
     path: Path, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
-) -> Table:
+) -> Iterator[Table]:
     if not path.is_file():
-        return open_table(path, headers)
-    return read_table(path.read_bytes(), str(path), headers, encoding=encoding, sheet=sheet)
+        return open_tables(path, headers)
+    return iter(read_tables(path.read_bytes(), str(path), headers, encoding=encoding, sheet=sheet))
 
 
 @pytest.fixture(scope="package", autouse=True)
 def in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(csv_import, "open_table", _read_here)
+        patched.setattr(people_import, "open_tables", _read_here)
         yield

@@ -1,0 +1,227 @@
+"""What the cells of a column mean for getting mail: told by a known export, or by a person who was asked.
+
+Whatever nobody has answered for never makes a person active.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from mailout.base.errors import UsageError
+from mailout.letters.audience.columns import FIELDS, value_key
+from mailout.letters.audience.tables import key
+
+FILE_NAME, SHEET_NAME, FOLDER_NAME = "file name", "sheet name", "folder name"
+"""Asked about like columns, with the name as the only value."""
+
+ANY = "\0any"
+"""Stands for every value but the empty one. People write it as `*`, and a star itself as `\\*`."""
+
+SHOWN_VALUES = 12
+"""More different values than this are not put to a person one by one, but as empty and not empty."""
+
+
+class Meaning(IntEnum):
+    """Rising: of several columns that speak of one person, the highest counts."""
+
+    ACTIVE = 0
+    LEFT_OUT = 1  # never said yes, or nobody knows what it says: not imported
+    UNSUBSCRIBED = 2
+    BOUNCED = 3
+
+
+Verdicts = Mapping[str, Meaning]
+"""By `value_key` of a cell, or ANY."""
+
+EVERYBODY: Verdicts = {"": Meaning.ACTIVE, ANY: Meaning.ACTIVE}
+"""The column says nothing about mail: it stays an attribute."""
+
+
+def meaning(verdicts: Verdicts, cell: str) -> Meaning:
+    value = value_key(cell)
+    if value in verdicts:
+        return verdicts[value]
+    return verdicts.get(ANY, Meaning.LEFT_OUT) if value else Meaning.LEFT_OUT
+
+
+def refused(value: str) -> Meaning:
+    """Who has something against mail in a cell said so; who has nothing there never said yes."""
+    return Meaning.UNSUBSCRIBED if value else Meaning.LEFT_OUT
+
+
+def only(yes: Iterable[str], values: Iterable[str]) -> Verdicts:
+    """Those with one of these values get mail; of the values that were shown, the others do not."""
+    shown = {value_key(value) if value != ANY else ANY for value in values}
+    return {value: refused(value) for value in shown} | {
+        value if value == ANY else value_key(value): Meaning.ACTIVE for value in yes
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A column that may say who wants mail: each value and how many rows have it, the most frequent first."""
+
+    column: str
+    values: Mapping[str, int]
+    hint: str = ""
+
+    @property
+    def empty(self) -> int:
+        return self.values.get("", 0)
+
+    @property
+    def filled(self) -> Mapping[str, int]:
+        return {value: n for value, n in self.values.items() if value}
+
+    @property
+    def shown(self) -> Mapping[str, int]:
+        """What is put to a person: value by value, or (too many) only whether there is one. `""` is empty."""
+        if len(self.values) <= SHOWN_VALUES:
+            return self.values
+        rest = {ANY: sum(self.filled.values())}
+        return rest | ({"": self.empty} if self.empty else {})
+
+    def choices(self) -> list[tuple[str, Verdicts]]:
+        """Short answers in words, and what each means. `everybody` is the first."""
+        found = [("everybody", EVERYBODY)]
+        if not self.filled or not self.empty:
+            return found
+        what = next(iter(self.filled)) if len(self.filled) == 1 else "something in it"
+        some = list(self.shown if len(self.values) <= SHOWN_VALUES else (ANY, ""))
+        return [
+            *found,
+            (f"those with {what}", only([value for value in some if value], some)),
+            (f"those without {what if len(self.filled) == 1 else 'anything in it'}", only([""], some)),
+        ]
+
+    def described(self) -> str:
+        """`(empty) 340, x 12`."""
+        said = ", ".join(f"{in_words(value)} {n:,}" for value, n in self.shown.items())
+        some = list(self.filled)[:3]
+        return said if ANY not in self.shown else f"{said} ({', '.join(some)} …)"
+
+    def options(self) -> str:
+        """What may be added to the command line."""
+        value = next(iter(self.shown), "")
+        return (
+            f"--mail-if '{self.column}={_written(value)}' (only those with it get mail), --no-mail-if"
+            f" '{self.column}={_written(value)}', or --ignore-column '{self.column}'"
+        )
+
+
+def in_words(value: str) -> str:
+    return "(anything)" if value == ANY else value or "(empty)"
+
+
+def _written(value: str) -> str:
+    return "*" if value == ANY else f"\\{value}" if value == "*" else value
+
+
+def _read(written: str) -> str:
+    return ANY if written == "*" else value_key(written.removeprefix("\\") if written == "\\*" else written)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a person says about a file. Can be kept as a file for the next time."""
+
+    columns: Mapping[str, Verdicts] = field(default_factory=dict)  # header → what its values mean
+    fields: Mapping[str, str] = field(default_factory=dict)  # header → one of FIELDS
+    encoding: str | None = None
+    sheet: str | None = None
+
+    def with_column(self, column: str, verdicts: Verdicts) -> Answers:
+        return replace(self, columns={**self.columns, column: verdicts})
+
+    @classmethod
+    def from_options(
+        cls,
+        *,
+        mail_if: Sequence[tuple[str, str]] = (),
+        no_mail_if: Sequence[tuple[str, str]] = (),
+        ignored: Sequence[str] = (),
+        fields: Mapping[str, str] | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
+    ) -> Answers:
+        """A value that is named twice, for and against, is against."""
+        columns: dict[str, dict[str, Meaning]] = {column: dict(EVERYBODY) for column in ignored}
+        for column, written in mail_if:
+            columns.setdefault(column, {})[_read(written)] = Meaning.ACTIVE
+        for column, written in no_mail_if:
+            columns.setdefault(column, {})[_read(written)] = refused(_read(written))
+        for header, to in (fields or {}).items():
+            if to not in FIELDS:
+                raise UsageError(
+                    f"There is no field `{to}` to map {header} to.", remedy=f"There are: {', '.join(FIELDS)}."
+                )
+        return cls(columns, fields or {}, encoding, sheet)
+
+    def and_then(self, more: Answers) -> Answers:
+        """`more` goes before."""
+        return Answers(
+            {**self.columns, **more.columns},
+            {**self.fields, **more.fields},
+            more.encoding or self.encoding,
+            more.sheet or self.sheet,
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """As it is kept in a file and with the import."""
+        columns = {
+            column: "everybody"
+            if verdicts == EVERYBODY
+            else {
+                name: sorted(
+                    _written(value) for value, said in verdicts.items() if (said is Meaning.ACTIVE) is yes
+                )
+                for name, yes in (("mail_if", True), ("no_mail_if", False))
+            }
+            for column, verdicts in self.columns.items()
+        }
+        data = {
+            "columns": columns,
+            "fields": dict(self.fields),
+            "encoding": self.encoding,
+            "sheet": self.sheet,
+        }
+        return {name: value for name, value in data.items() if value}
+
+    @classmethod
+    def load(cls, path: Path) -> Answers:
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            columns = data.get("columns", {})
+            said = {c: v for c, v in columns.items() if v != "everybody"}
+            answers = cls.from_options(
+                mail_if=[(c, value) for c, v in said.items() for value in v.get("mail_if", [])],
+                no_mail_if=[(c, value) for c, v in said.items() for value in v.get("no_mail_if", [])],
+                ignored=[c for c, v in columns.items() if v == "everybody"],
+                fields=data.get("fields"),
+                encoding=data.get("encoding"),
+                sheet=data.get("sheet"),
+            )
+            return replace(answers, columns={column: answers.columns.get(column, {}) for column in columns})
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            raise UsageError(
+                f"{path} has no answers that can be read: {error}.",
+                remedy="Leave --answers out, answer again, and keep them in a new file.",
+            ) from None
+
+    def of_columns(self, known: Collection[str]) -> Answers:
+        """Under the headers as the file writes them. One that is not there is a typing mistake."""
+
+        def found(column: str) -> str:
+            if column in known or column in (FILE_NAME, SHEET_NAME, FOLDER_NAME):
+                return column
+            if same := [name for name in known if key(name) == key(column)]:
+                return same[0]
+            raise UsageError(f"The file has no column {column}.", remedy=f"It has: {', '.join(known)}.")
+
+        columns = {found(column): verdicts for column, verdicts in self.columns.items()}
+        return replace(self, columns=columns, fields={found(name): to for name, to in self.fields.items()})

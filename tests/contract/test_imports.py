@@ -1,0 +1,137 @@
+"""Imports are kept with what was decided for them, and can be taken back until somebody is mailed."""
+
+from __future__ import annotations
+
+import pytest
+
+from mailout.base.errors import NotFound, StoreError
+from mailout.base.ids import uuid_of
+from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Undone
+from mailout.outbox.delivery.states import State
+from mailout.store import Store
+from tests.clocks import NOON
+from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, result, states, subscribe
+from tests.contract.stores import StoreFactory
+
+ANN, BOB, CYN = "ann@example.org", "bob@example.org", "cyn@example.org"
+FIRST, SECOND = uuid_of("first import"), uuid_of("second import")
+DECIDED = {"columns": {"No newsletter": "(empty) → gets mail (2), x → unsubscribed (1)"}, "agreed": "ops"}
+
+
+def bring(
+    store: Store, id: str, *emails: str, status: str = "active", lists: tuple[str, ...] = ()
+) -> ImportCounts:
+    store.begin_import(ImportRecord(id, "ops (command line)", "people.csv", DECIDED, {"rows": len(emails)}))
+    return store.import_subscribers(
+        [SubscriberRow(email, email, status=status, lists=lists) for email in emails], import_id=id
+    )
+
+
+def known(store: Store) -> list[str]:
+    return [one["email_norm"] for one in subscriber_rows.subscribers(store)]
+
+
+def test_what_was_decided_by_whom_and_how_many_is_kept(store: Store) -> None:
+    """Somebody asks one day why they get mail."""
+    subscribe(store, ANN)
+    bring(store, FIRST, ANN, BOB)
+    store.import_subscribers([SubscriberRow(CYN, CYN)], import_id=FIRST)  # a large file comes in parts
+    (one,) = subscriber_rows.imports(store)
+    assert (one.id, one.by, one.file, one.decisions) == (FIRST, "ops (command line)", "people.csv", DECIDED)
+    assert {name: one.counts[name] for name in ("rows", "added", "unchanged")} == {
+        "rows": 2,
+        "added": 2,
+        "unchanged": 1,
+    }
+    assert (one.at > 0, one.undone_at) == (True, None)
+
+
+def test_the_newest_import_comes_first(store: Store, factory: StoreFactory) -> None:
+    bring(store, FIRST, ANN)
+    factory.set_now(NOON + 60)
+    bring(store, SECOND, BOB)
+    assert [one.id for one in subscriber_rows.imports(store)] == [SECOND, FIRST]
+    assert [one.id for one in subscriber_rows.imports(store, limit=1)] == [SECOND]
+
+
+def test_an_import_is_taken_back_and_those_known_before_stay(store: Store) -> None:
+    """The wrong half of a file was imported: nobody should have to find them one by one."""
+    subscribe(store, ANN)
+    bring(store, FIRST, ANN, BOB, CYN, lists=("news",))
+    assert store.undo_import(FIRST) == Undone(people=2, lists=1, kept=0)
+    assert known(store) == [ANN]
+    assert subscriber_rows.subscriber(store, ANN)["lists"] == []
+    (one,) = subscriber_rows.imports(store)
+    assert one.undone_at is not None
+    with pytest.raises(StoreError, match="undone already"):
+        store.undo_import(FIRST)
+    assert bring(store, SECOND, BOB).added == 1
+
+
+def test_an_import_that_is_not_there_is_not_found(store: Store) -> None:
+    for id in (FIRST, "nonsense"):
+        with pytest.raises(NotFound):
+            store.undo_import(id)
+
+
+def test_who_has_spoken_for_themselves_since_stays(store: Store, factory: StoreFactory) -> None:
+    """A no that is deleted would be a yes after the next import."""
+    bring(store, FIRST, ANN, BOB, CYN)
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ANN, None)
+    store.unsubscribe(BOB, "news")
+    assert store.undo_import(FIRST) == Undone(people=1, lists=0, kept=2)
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
+    assert known(store) == [ANN, BOB]
+
+
+def test_who_came_again_with_another_import_or_by_hand_stays(store: Store) -> None:
+    bring(store, FIRST, ANN, BOB, CYN)
+    bring(store, SECOND, ANN)
+    subscribe(store, BOB)
+    assert store.undo_import(FIRST) == Undone(people=1, lists=0, kept=2)
+    assert store.undo_import(SECOND) == Undone(people=0, lists=0, kept=0)
+    assert known(store) == [ANN, BOB]
+
+
+def test_nothing_is_taken_back_once_somebody_was_mailed(store: Store) -> None:
+    bring(store, FIRST, ANN, BOB)
+    id = enqueue(store)
+    freeze(store, id)
+    store.start(id, "worker")
+    sender = Sender(store, id)
+    claimed = sender.begin_one()
+    with pytest.raises(StoreError, match="were mailed"):
+        store.undo_import(FIRST)
+    sender.step(results=[result(claimed, State.SENT)])
+    with pytest.raises(StoreError, match="were mailed"):
+        store.undo_import(FIRST)
+    assert known(store) == [ANN, BOB]
+
+
+def test_who_waits_for_a_letter_gets_none_after_the_import_is_taken_back(store: Store) -> None:
+    subscribe(store, ANN)
+    bring(store, FIRST, BOB)
+    id = enqueue(store)
+    freeze(store, id)
+    assert store.undo_import(FIRST).people == 1
+    assert states(store, id) == {ANN: State.PENDING, BOB: State.SUPPRESSED}
+    assert_ledger(store, id)
+
+
+def test_a_rehearsal_is_no_mail(store: Store) -> None:
+    bring(store, FIRST, ANN)
+    id = enqueue(store, is_rehearsal=True)
+    freeze(store, id)
+    store.start(id, "worker")
+    sender = Sender(store, id)
+    sender.step(results=[result(sender.begin_one())])
+    assert store.undo_import(FIRST).people == 1
+
+
+def test_a_forgotten_person_is_in_no_import(store: Store, factory: StoreFactory) -> None:
+    bring(store, FIRST, ANN, BOB)
+    store.forget(ANN, "forgotten:1")
+    assert ANN not in str(factory.raw("SELECT * FROM import_people"))
+    assert store.undo_import(FIRST).people == 1
