@@ -331,6 +331,10 @@ select s.email_norm as email, had.name from subscribers s cross join lateral jso
 where s.email_norm is not null;
 comment on view read_attributes is 'Which attributes a subscriber has.';
 
+create or replace view read_imports with (security_invoker = true) as
+select id, at, by, file, decisions, counts, undone_at from imports;
+comment on view read_imports is 'Imports of people, and on whose word somebody became active.';
+
 create or replace view read_contents with (security_invoker = true) as
 select hash, subject, html, text from contents;
 comment on view read_contents is 'Rendered contents.';
@@ -409,10 +413,6 @@ comment on view read_notes is 'What was read elsewhere, with its time.';
 create or replace view read_refusals with (security_invoker = true) as
 select path, why, n, first_at, last_at from refused_requests;
 comment on view read_refusals is 'What the gateway refused, by reason.';
-
-create or replace view read_imports with (security_invoker = true) as
-select id, at, by, file, decisions, counts, undone_at from imports;
-comment on view read_imports is 'Imports of people: on whose word they became active.';
 
 create or replace view read_runs with (security_invoker = true) as
 select campaign_id, run_id from mailout_runs;

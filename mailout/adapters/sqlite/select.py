@@ -31,20 +31,22 @@ class SqliteReads:
         asked = Selection.of(view, filters or {}, order, after, limit)
         self._check(view, [*(one.column for one in asked.conditions), *asked.order])
         way, beyond = ("DESC", "<") if asked.descending else ("ASC", ">")
+        names = [_quoted(name) for name in view.hints]
+        order_by = [_quoted(name) for name in asked.order]
         conditions = [_condition(one) for one in asked.conditions]
         parameters = [_parameter(one) for one in asked.conditions if one.value is not None]
         if asked.after is not None:
-            conditions.append(f"({', '.join(asked.order)}) {beyond} ({', '.join('?' * len(asked.order))})")
+            conditions.append(f"({', '.join(order_by)}) {beyond} ({', '.join('?' * len(asked.order))})")
             parameters += asked.after
         rows = self.db.read(
-            f"SELECT {', '.join(view.hints)} FROM {view.name} WHERE {' AND '.join(conditions) or 'true'}"  # noqa: S608 (checked)
-            f" ORDER BY {', '.join(f'{column} {way}' for column in asked.order)} LIMIT ?",
+            f"SELECT {', '.join(names)} FROM {view.name} WHERE {' AND '.join(conditions) or 'true'}"  # noqa: S608 (checked)
+            f" ORDER BY {', '.join(f'{name} {way}' for name in order_by)} LIMIT ?",
             [*parameters, asked.limit],
         )
-        names, decoders = list(view.hints), _decoders(view)
+        columns, decoders = list(view.hints), _decoders(view)
         found = []
         for row in rows:
-            values = dict(zip(names, row, strict=True))
+            values = dict(zip(columns, row, strict=True))
             for name, decode in decoders.items():
                 if values[name] is not None:
                     values[name] = decode(values[name])
@@ -63,14 +65,20 @@ class SqliteReads:
                 raise StoreError(f"The view {view.name} has no column {column}.")
 
 
+def _quoted(name: str) -> str:
+    """A column that is known: its name may be a word of SQL."""
+    return f'"{name}"'
+
+
 def _condition(one: Condition) -> str:
+    name = _quoted(one.column)
     if one.value is None:
-        return f"{one.column} IS {'NOT ' if one.operator == '!=' else ''}NULL"
+        return f"{name} IS {'NOT ' if one.operator == '!=' else ''}NULL"
     if one.operator == "in":
-        return f"{one.column} IN (SELECT value FROM json_each(?))"  # noqa: S608 (checked)
+        return f"{name} IN (SELECT value FROM json_each(?))"  # noqa: S608 (checked)
     if one.operator == "has":
-        return f"instr({one.column}, ?)"
-    return f"{one.column} {one.operator} ?"
+        return f"instr({name}, ?)"
+    return f"{name} {one.operator} ?"
 
 
 def _parameter(one: Condition) -> Any:

@@ -122,6 +122,8 @@ CREATE VIEW read_unreachable AS SELECT 'none' AS reason, 0 AS people WHERE false
 CREATE VIEW read_attributes AS
 SELECT s.email_norm AS email, had.key AS name FROM subscribers s, json_each(s.attributes) had;
 
+CREATE VIEW read_imports AS SELECT id, at, by, file, decisions, counts, undone_at FROM imports;
+
 CREATE VIEW read_contents AS SELECT hash, subject, html, text FROM contents;
 
 CREATE VIEW read_errors AS
@@ -163,7 +165,6 @@ CREATE VIEW read_acts AS SELECT id, at, who, what, about FROM dashboard_acts;
 CREATE VIEW read_ended_logins AS SELECT id, ends_at FROM ended_logins;
 CREATE VIEW read_notes AS SELECT name, at, value FROM dashboard_notes;
 CREATE VIEW read_refusals AS SELECT path, why, n, first_at, last_at FROM refused_requests;
-CREATE VIEW read_imports AS SELECT id, at, by, file, decisions, counts, undone_at FROM imports;
 CREATE VIEW read_runs AS SELECT campaign_id, run_id FROM mailout_runs;
 
 CREATE VIEW read_slices AS

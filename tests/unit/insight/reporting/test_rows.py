@@ -38,7 +38,7 @@ def test_the_file_lists_every_recipient_once_in_sending_order(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else somebody is missing from the record of a mailout, or is in it twice."""
-    monkeypatch.setattr(rows, "PAGE", 3)
+    monkeypatch.setattr("mailout.base.select.SELECT_LIMIT", 3)
     emails = [f"p{i:02}@example.org" for i in range(10)]
     mailout = office.mailout(emails)
     office.send(mailout.id)
