@@ -86,11 +86,27 @@ MESSAGES: Mapping[str, Code] = {
 """Of single messages, beside SES's own."""
 
 NOTES: Mapping[str, Code] = {
+    "attribute_dropped": Code(
+        "an attribute of an HTML tag has no effect in a mail and was removed",
+        "Nothing, unless the letter looks wrong: see `mailout preview`.",
+    ),
+    "cells_dropped": Code(
+        "a table row has more cells than the table has columns; the others are not shown",
+        "Give the header as many cells as the longest row.",
+    ),
+    "code_words": Code("words beside the ``` of a code block are not shown", "Write them above the block."),
+    "comment_dropped": Code(
+        "readers do not see an HTML comment", "Remove the `<!-- -->` if the words are for them."
+    ),
     "content_block_unsupported": Code(
         "a block of the page has no form in mail; its words are there, if it has any",
         "Look at `mailout preview`; write it with another kind of block.",
     ),
     "content_too_long": Code("only the first blocks of the page are in the mail", "Shorten the page."),
+    "equation_as_source": Code(
+        "an equation cannot be written in letters; readers see its source",
+        "Write it in simpler terms, or put it in as a picture.",
+    ),
     "headline_missing": Code(
         "people get slices without a title: a dek or the article's key is the subject",
         "Give one of their slices a title; `mailout article census` counts them.",
@@ -100,10 +116,20 @@ NOTES: Mapping[str, Code] = {
         "a link leads nowhere in a mail; its words are there",
         "Write the whole address, with `https://`, or `mailto:`.",
     ),
+    "link_unused": Code("a link was defined that the letter does not use", "Use it, or remove its line."),
+    "note_unused": Code("a footnote was written that nothing points to", "Point to it, or remove it."),
     "picture_dropped": Code(
         "a picture lies where mail cannot reach it",
         "Put the file beside the letter, or give its whole `https://` address.",
     ),
+    "picture_stopped": Code(
+        "an animated picture is shown without its motion", "Save it as a GIF of at most 3 MB."
+    ),
+    "picture_unreadable": Code(
+        "a picture is in a format that many mail programs do not show, and keeps what its file tells",
+        "Save it as JPEG or PNG.",
+    ),
+    "pictures_heavy": Code("the pictures of a letter weigh a lot together", "Use fewer or smaller ones."),
     "picture_without_alt": Code(
         "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."
     ),

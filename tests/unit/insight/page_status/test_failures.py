@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mailout.base.select import View
 from mailout.insight.page_status.failures import ADDRESSES, EVERY_ADDRESS, new_failures
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Ledger
@@ -29,10 +30,13 @@ def failed(n: int) -> list[str]:
         for number in range(n)
     ]
 
-    def messages(id: str, *, after: int, limit: int, states: Any) -> list[dict[str, Any]]:
-        return [row for row in rows if int(str(row["seq"])) > after][:limit]
+    def select(
+        view: View[Any], *_: Any, after: Any = None, limit: int = 1000, **__: Any
+    ) -> list[dict[str, Any]]:
+        known = rows if view.name == "read_failed_messages" else []
+        return [row for row in known if after is None or int(str(row["seq"])) > after[0]][:limit]
 
-    store: Any = SimpleNamespace(messages=messages, errors=lambda id, limit: [])
+    store: Any = SimpleNamespace(select=select)
     mailout = Mailout(id="m", kind=Kind.MARKDOWN, ref="may.md", subject="May", ledger=Ledger(failed=n))
     return [error.email for error in new_failures(store, mailout, "ses") if error.email]
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.insight.reporting import rows
 from mailout.insight.reporting.summary import BUCKETS, PAUSE, rate_of, summarise, timeline_of
 from mailout.outbox.delivery.protocol import Attempt, Result
 from mailout.outbox.delivery.states import State
@@ -28,7 +27,7 @@ def test_failures_are_grouped_the_most_frequent_first_with_the_first_addresses(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a thousand equal failures hide the one that needs a person."""
-    monkeypatch.setattr(rows, "PAGE", 3)  # groups reach over pages
+    monkeypatch.setattr("mailout.base.select.SELECT_LIMIT", 3)  # groups reach over pages
     emails = [f"p{i}@example.org" for i in range(9)]
     mailout = office.mailout(emails)
     endings: dict[str, Result | State] = {email: refused("REJECTED", f"no {email}") for email in emails[2:]}
