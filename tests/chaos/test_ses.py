@@ -31,6 +31,7 @@ def ses_home(path: Path, stub: SesStub, recipients: int, **settings: str) -> Hom
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_REGION": "eu-west-1",
             "SEND_RATE_PER_SEC": str(RATE),
+            "SES_MODE": "single",  # what the stub is told to do with the nth call is about one message
             "LOCK_SECONDS": "60",  # a quarter of it is a call's limit
             **settings,
         },

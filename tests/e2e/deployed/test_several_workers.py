@@ -85,6 +85,7 @@ class Place:
             AWS_SECRET_ACCESS_KEY="test",
             AWS_REGION="eu-west-1",
             SEND_RATE_PER_SEC=str(RATE),
+            SEND_CONCURRENCY="1",  # `auto` would keep the pace alone, and no other machine would be needed
             LOCK_SECONDS=str(lock),
         )
         options = ["--pool", "mailout", "--work-queue", QUEUE, "--name", name, "--limit", "1"]
