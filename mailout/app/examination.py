@@ -119,6 +119,7 @@ def _ses(settings: Settings, dns: Names | None, *, with_dns: bool = True) -> Ite
             settings.ses_configuration_set,
             settings.sns_topic_arns,
             (dns or DnsRecords()) if with_dns else None,
+            settings.transactional_from_email,
         )
     finally:
         client.close()

@@ -83,6 +83,13 @@ def test_only_pending_rows_are_ours(scene: Scene, status: str) -> None:
 # ── sent ──
 
 
+def test_a_notification_does_not_come_from_the_address_of_newsletters(scene: Scene) -> None:
+    """Complaints about letters would keep it from arriving."""
+    scene.producer.one()
+    scene.run()
+    assert [mail.from_email for mail in scene.mails] == ["notices@example.org"]
+
+
 def test_a_sent_one_is_told_whole(scene: Scene, factory: StoreFactory) -> None:
     id = scene.producer.one()
     counts = scene.run()

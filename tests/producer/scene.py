@@ -68,6 +68,7 @@ class Scene:
             from_email="seats@example.org",
             from_name="Seats",
             reply_to=None,
+            transactional_from_email="notices@example.org",
         )
 
         def compose(row: Claimed) -> Mail:

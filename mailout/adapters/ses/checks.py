@@ -22,7 +22,12 @@ Answer = Mapping[str, Any]
 
 
 def examine(
-    client: Any, from_email: str, configuration_set: str | None, topics: Collection[str], dns: Names | None
+    client: Any,
+    from_email: str,
+    configuration_set: str | None,
+    topics: Collection[str],
+    dns: Names | None,
+    transactional_from_email: str | None = None,
 ) -> Iterator[Check]:
     """`topics`: those whose messages we believe. Without `dns` the domain's own records are not looked at."""
     try:
@@ -36,6 +41,11 @@ def examine(
         yield Check("access", "ok", "SES answers")
         yield from _account_status(account)
     yield from checked("identity", partial(_sender, client, from_email, dns))
+    if transactional_from_email and transactional_from_email != from_email:
+        same_domain = _domain_name(transactional_from_email) == _domain_name(from_email)
+        own_dns = None if same_domain else dns
+        for check in checked("identity", partial(_sender, client, transactional_from_email, own_dns)):
+            yield check._replace(name=f"TRANSACTIONAL_FROM_EMAIL: {check.name}")
     yield from checked("events", partial(_events, client, configuration_set, topics))
 
 
@@ -74,7 +84,7 @@ def _quota(account: Account) -> Check:
 
 def _sender(client: Any, from_email: str, dns: Names | None) -> Iterator[Check]:
     """The domain, one above it, or the address alone must be verified in this region."""
-    name = from_email.rpartition("@")[2]
+    name = _domain_name(from_email)
     for identity in (name, from_email, *with_parents(name)[1:]):
         found = _ask(client, "get_email_identity", "ses:GetEmailIdentity", EmailIdentity=identity)
         if found and found.get("VerifiedForSendingStatus"):
@@ -86,11 +96,15 @@ def _sender(client: Any, from_email: str, dns: Names | None) -> Iterator[Check]:
     yield Check("identity", "fail", f"neither {name} nor {from_email} is verified", remedy)
 
 
+def _domain_name(address: str) -> str:
+    return address.rpartition("@")[2]
+
+
 def _domain(name: str, identity: str, found: Answer) -> MailDomain:
     dkim = found.get("DkimAttributes") or {}
     zone = dkim.get("SigningHostedZone") or f"dkim.{PROVIDER}"
     own_key = dkim.get("SigningAttributesOrigin") == OWN_KEY
-    signed_as = identity.rpartition("@")[2]
+    signed_as = _domain_name(identity)
     return MailDomain(
         name=name,
         provider=PROVIDER,

@@ -41,13 +41,14 @@ def store(tmp_path: Path, clock: FakeClock) -> Iterator[SqliteStore]:
     made.close()
 
 
-def engine_with(store, transport, clock, folder):
+def engine_with(store, transport, clock, folder, **more):
     settings = load_settings(
         env={
             "MAILOUT_HOME": str(folder),
             "FROM_EMAIL": "news@example.org",
             "ADMIN_EMAIL": "admin@example.org",
             "SES_CONFIGURATION_SET": "main",
+            **more,
         }
     )
     return wiring.build(settings, clock, store=store, transport=transport, inline=True)
@@ -67,6 +68,16 @@ def test_an_alert_leaves_in_both_modes(mode, stub, open_transport, store, clock,
     assert f"\n  mailout queue resume {id}\n" in message["text"]
     assert "It went out as {{another}} page." in message["text"]
     assert "List-Unsubscribe" not in message["headers"]
+
+
+def test_an_alert_comes_from_the_address_of_receipts(stub, open_transport, store, clock, tmp_path):
+    """A spoilt name of the newsletter must not keep the alert about it from arriving."""
+    store.defer(enqueue(store), DeferReason.DUPLICATE_CONTENT, None, "It went out before.")
+    own = {"TRANSACTIONAL_FROM_EMAIL": "receipts@example.org"}
+    engine = engine_with(store, open_transport(configuration_set="main"), clock, tmp_path, **own)
+    engine.alert_sender.send_alerts(lambda alert: None)
+    send_what_waits(engine.sending)
+    assert [message["from"] for message in stub.messages()] == ["mailout <receipts@example.org>"]
 
 
 def test_at_a_spent_quota_the_event_goes_out_and_the_mail_when_it_can(

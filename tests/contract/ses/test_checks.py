@@ -37,7 +37,8 @@ def doctor(stub: SesStub) -> Iterator[Doctor]:
             from_email: str = "news@example.org", set: str | None = "main", **more: Any
         ) -> dict[str, Check]:
             topics = more.get("topics", (TOPIC["TopicArn"],))
-            return {one.name: one for one in examine(client, from_email, set, topics, dns.records())}
+            own = more.get("transactional_from_email")
+            return {one.name: one for one in examine(client, from_email, set, topics, dns.records(), own)}
 
         yield look
     client.close()
@@ -126,6 +127,37 @@ def test_a_domain_below_a_verified_one_may_send(stub: SesStub, doctor: Doctor) -
     found = doctor("letters@news.example.org")
     assert (found["identity"].level, found["DKIM"].level) == ("ok", "ok")
     assert found["identity"].message == "example.org is verified"
+
+
+OWN_FROM = "TRANSACTIONAL_FROM_EMAIL: identity"
+
+
+def test_receipts_from_an_address_that_ses_does_not_know_are_found_before_the_first_is_sent(
+    stub: SesStub, doctor: Doctor
+) -> None:
+    """The letters' own identity is in order, so nothing else would tell."""
+    stub.script(identities={"news@example.org": True})
+    found = doctor(transactional_from_email="receipts@example.org")
+    assert (found["identity"].level, found[OWN_FROM].level) == ("ok", "fail")
+    assert "receipts@example.org" in found[OWN_FROM].message
+    assert found[OWN_FROM].remedy
+
+
+def test_the_domain_that_receipts_come_from_is_looked_up_in_the_dns_too(
+    stub: SesStub, doctor: Doctor
+) -> None:
+    stub.script(identities={"example.org": SIGNED, "shop.example.net": UNSIGNED})
+    found = doctor(transactional_from_email="receipts@shop.example.net")
+    assert (found["DKIM"].level, found["DMARC"].level) == ("ok", "ok")
+    own = {name: found[f"TRANSACTIONAL_FROM_EMAIL: {name}"].level for name in ("identity", "DKIM", "DMARC")}
+    assert own == {"identity": "ok", "DKIM": "warn", "DMARC": "warn"}
+
+
+def test_one_domain_for_both_is_looked_up_once(stub: SesStub, doctor: Doctor) -> None:
+    stub.script(identities={"example.org": SIGNED})
+    found = doctor(transactional_from_email="receipts@example.org")
+    assert [name for name in found if name.startswith("TRANSACTIONAL_FROM_EMAIL")] == [OWN_FROM]
+    assert found[OWN_FROM].level == "ok"
 
 
 def test_ses_answers_one_question_a_second_and_doctor_asks_again(stub: SesStub, doctor: Doctor) -> None:

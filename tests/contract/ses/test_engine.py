@@ -59,6 +59,12 @@ def test_the_accounts_rate_holds_even_if_the_setting_is_higher(setting, rate, st
     assert engine_with(SEND_RATE_PER_SEC=setting).sending.rate() == rate
 
 
+def test_letters_do_not_come_from_the_address_of_receipts(stub, engine_with):
+    engine = engine_with(TRANSACTIONAL_FROM_EMAIL="receipts@example.org", FROM_NAME="The Harbour")
+    engine.deliver(mailout(engine.store, "ann@example.org"))
+    assert [message["from"] for message in stub.messages()] == ["The Harbour <news@example.org>"]
+
+
 def test_the_account_is_asked_again_after_some_minutes(stub, engine_with, clock):
     """AWS raises a quota, or lowers a rate, while a long mailout is under way."""
     stub.script(rate=14, quota=200)

@@ -28,6 +28,7 @@ def engine(request: Any, stub: SesStub, open_transport: Open, tmp_path: Path) ->
         "MAILOUT_HOME": str(tmp_path / "home"),
         "FROM_EMAIL": "shop@example.org",
         "FROM_NAME": "The Shop",
+        "TRANSACTIONAL_FROM_EMAIL": "receipts@shop.example.org",
         "ORG_NAME": "The Harbour",
         "ORG_ADDRESS": "1 Quay",
         "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
@@ -56,10 +57,13 @@ def test_it_leaves_as_it_was_handed_in(engine: Engine, stub: SesStub) -> None:
     id = hand_in(engine, from_name="Ana's Shop", reply_to="help@example.org", headers={"X-Order": "7"})
     send_what_waits(engine.sending)
     (message,) = stub.messages()
-    assert (message["to"], message["from"]) == ("a@example.org", "Ana's Shop <shop@example.org>")
+    assert (message["to"], message["from"]) == (
+        "a@example.org",
+        "Ana's Shop <receipts@shop.example.org>",
+    )
     assert (message["subject"], message["text"].strip()) == ("Your receipt", "Thank you, {{ name }}")
     assert message["headers"]["X-Order"] == "7"
-    assert "List-Unsubscribe" not in message["headers"]
+    assert not {"List-Unsubscribe", "List-Id"} & set(message["headers"])
     row = outbox_rows.message(engine.store, id)
     assert row["state"] == "SENT"
     assert outbox_rows.find_messages(engine.store, row["ses_message_id"]) == [id]
@@ -84,4 +88,18 @@ def test_marketing_has_its_link_and_headers(engine: Engine, stub: SesStub) -> No
     (message,) = stub.messages()
     assert message["headers"]["List-Unsubscribe"].startswith("<https://mail.example.org/unsubscribe?token=")
     assert message["headers"]["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert message["headers"]["List-Id"] == "The Harbour <general.example.org>"
     assert "https://mail.example.org/unsubscribe?token=" in message["text"]
+
+
+def test_receipts_keep_their_own_sender_when_news_leave_with_them(engine: Engine, stub: SesStub) -> None:
+    """Gmail judges a sender by what it sends: complaints about news must not take receipts with them."""
+    link = mark(UNSUBSCRIBE_URL)
+    content = Content("News", f"<a href='{link}'>Unsubscribe</a>", f"News {link}")
+    hand_in(engine, "receipt")
+    hand_in(engine, "news", category=Category.MARKETING, content=content)
+    send_what_waits(engine.sending)
+    assert {message["to"]: message["from"] for message in stub.messages()} == {
+        "receipt@example.org": "The Shop <receipts@shop.example.org>",
+        "news@example.org": "The Shop <shop@example.org>",
+    }
