@@ -51,7 +51,7 @@ class Pages:
         write_to: str | None,
         brand: Brand = PLAIN,
     ) -> None:
-        self._org = {"org_name": org_name, "org_address": org_address, "write_to": write_to}
+        self._org = {"org_name": org_name, "org_address": org_address, "write_to": _mailto(write_to)}
         self._language = brand.language
         self._look = {"logo": brand.logo, "logo_dark": brand.logo_dark, "style": _style(brand)}
         self._headers = HEADERS | {"Content-Security-Policy": _policy(brand, self._look["style"] or "")}
@@ -106,6 +106,12 @@ def _say(spoken: Language, org: str | None, key: str, who: TokenData | None = No
             "org": org or "",
         }
     return escape(spoken.pages[key]).format(**values)
+
+
+def _mailto(address: str | None) -> Markup | None:
+    """Leads where every mail program understands it, and reads as people write it."""
+    link = Markup('<a href="mailto:{}">{}</a>')
+    return link.format(address, as_written(address)) if address else None
 
 
 def _strong(text: str) -> Markup:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 import json
-from base64 import urlsafe_b64encode
+import re
+from base64 import b64encode, urlsafe_b64encode
 from hashlib import sha256, sha512
 from typing import Any
 
@@ -92,6 +93,63 @@ def test_a_link_that_we_signed_always_works(gateway: Client, email: str) -> None
     """Whatever the address looks like: its owner wants to leave."""
     answer = gateway.get(link(email))
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("confirm", [True, False])
+def test_readers_know_their_address_again(open_gateway: Open, confirm: bool) -> None:
+    """`xn--e1afmkfd.xn--p1ai` is no address that anybody has ever typed."""
+    page = open_gateway(unsubscribe_confirm=confirm).get(link("ann@пример.рф")).text
+    assert "<strong>ann@пример.рф</strong>" in page
+    assert "xn--" not in page
+
+
+@pytest.mark.parametrize("written", ["damaged", "gone"])
+def test_the_address_to_write_to_is_read_as_people_write_it_and_leads_to_every_mail_program(
+    open_gateway: Open, store: SqliteStore, written: str
+) -> None:
+    gateway = open_gateway(reply_to="office@bücher.example")
+    if written == "damaged":
+        page = gateway.get("/unsubscribe?token=x").text
+    else:
+        store.receive_events([Received("1", "sns", ses_event("Complaint"))])
+        ingest(store, "any")
+        page = gateway.post(link(), data={"action": "keep"}).text
+    assert '<a href="mailto:office@xn--bcher-kva.example">office@bücher.example</a>' in page
+
+
+# ── The sender's look ────────────────────────────────────────────────────────────────────────────
+
+
+LOGO, LOGO_DARK = "https://cdn.example.org/logo.png", "https://dark.example.org/logo.png"
+
+
+def test_the_page_wears_the_senders_logo_and_colour_and_its_policy_lets_them_be_seen(
+    open_gateway: Open,
+) -> None:
+    """A logo that the policy forbids is a broken picture; a style that it forbids, a bare page."""
+    gateway = open_gateway(brand_logo=LOGO, brand_logo_dark=LOGO_DARK, brand_color="#7a1fa2")
+    answer = gateway.get(link())
+    assert f'<img src="{LOGO}" alt="Harbour Association">' in answer.text
+    assert f'<source srcset="{LOGO_DARK}" media="(prefers-color-scheme: dark)">' in answer.text
+    assert "--accent: #7a1fa2" in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert "img-src https://cdn.example.org https://dark.example.org" in policy
+    (style,) = re.findall("<style>(.*?)</style>", answer.text, re.DOTALL)
+    assert f"style-src 'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'" in policy
+
+
+def test_a_logo_without_a_dark_one_gets_a_light_plate(open_gateway: Open) -> None:
+    """Black letters on a dark ground are not seen."""
+    page = open_gateway(brand_logo=LOGO).get(link()).text
+    assert f'<img src="{LOGO}" alt="Harbour Association" class="on-a-plate">' in page
+    both = open_gateway(brand_logo=LOGO, brand_logo_dark=LOGO_DARK).get(link()).text
+    assert 'class="on-a-plate"' not in both
+
+
+def test_without_a_logo_the_senders_name_stands_there_and_no_picture_is_loaded(gateway: Client) -> None:
+    answer = gateway.get(link())
+    assert '<p class="sender">Harbour Association</p>' in answer.text
+    assert "img-src" not in answer.headers["content-security-policy"]
 
 
 # ── Asking first ─────────────────────────────────────────────────────────────────────────────────

@@ -170,7 +170,8 @@ def text_of(property: Mapping[str, Any] | None) -> str:
         return str(value.get("name") or "")
     if isinstance(value, list):
         if property.get("type") == "people":
-            return ", ".join(str(as_mapping(one).get("name") or "") for one in value)
+            # Without the right to read users, Notion tells their ids alone.
+            return ", ".join(name for one in value if (name := str(as_mapping(one).get("name") or "")))
         return "".join(str(as_mapping(run).get("plain_text") or "") for run in value)
     return value if isinstance(value, str) else ""
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.letters.content.notion.links import safe_url, short
+from mailout.letters.content.notion.links import safe_url, short, site_of, title_of
 from mailout.letters.content.refs import page_id_of, page_url
 
 ID = "0f0e0d0c-0b0a-4908-8706-050403020100"
@@ -95,3 +95,29 @@ def test_only_links_that_a_mail_may_carry_survive(href: object, kept: str | None
 def test_a_label_made_from_an_address_is_short() -> None:
     assert short("https://www.example.org/a/?utm=1") == "example.org/a"
     assert len(short("https://example.org/" + "a" * 500)) == 60
+
+
+@pytest.mark.parametrize(
+    ("url", "title"),
+    [
+        ("https://example.org/2026/11/why-gardens-matter", "Why gardens matter"),
+        ("https://example.org/Harbour_news.html?utm=x#top", "Harbour news"),
+        (
+            "https://example.org/wiki/%D0%A1%D0%B0%D0%B4_%D0%B8_%D0%BE%D0%B3%D0%BE%D1%80%D0%BE%D0%B4",
+            "Сад и огород",
+        ),
+        ("https://example.org/a-page-0f0e0d0c0b0a49088706050403020100", ""),
+        ("https://example.org/news", ""),
+        ("https://example.org/12345-67", ""),
+        ("https://example.org/", ""),
+        ("https://[bad/a-long-read", ""),
+    ],
+)
+def test_a_bookmark_without_a_caption_is_called_by_the_words_of_its_address(url: str, title: str) -> None:
+    """An id or a number is no title: then the address itself is shown."""
+    assert title_of(url) == title
+
+
+def test_a_site_is_called_as_people_say_it() -> None:
+    assert site_of("https://www.example.org:8080/a") == "example.org"
+    assert site_of("https://[bad") == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mailout.letters.content.document import Document
@@ -235,6 +237,20 @@ def test_every_type_of_the_specification_is_shown_without_a_report() -> None:
 def test_a_synced_copy_shows_what_the_loader_put_into_it() -> None:
     copy = block("synced_block", {"synced_from": {"block_id": ORIGINAL}}, p("said once"))
     assert shown(copy).text_body == "said once"
+
+
+@pytest.mark.parametrize(("caption", "title"), [("A long read", "A long read"), ("", "Why gardens matter")])
+def test_a_bookmark_shows_a_title_and_the_site_it_leads_to(caption: str, title: str) -> None:
+    url = "https://www.example.org/2026/why-gardens-matter?utm=x"
+    rendered = shown(block("bookmark", {"url": url, "caption": rich(caption)}))
+    assert f'<a href="{url}">{title}</a>' in rendered.html_body
+    assert '<span class="n-where">example.org</span>' in rendered.html_body
+    assert rendered.text_body == f"🔖 {title} ({url})"
+
+
+def test_a_bookmark_whose_address_says_nothing_shows_the_address_once() -> None:
+    html = shown(block("bookmark", {"url": "https://www.example.org/x7?y=1", "caption": []})).html_body
+    assert re.sub("<[^>]*>", "", html) == "🔖&#160;example.org/x7"
 
 
 @pytest.mark.parametrize(
