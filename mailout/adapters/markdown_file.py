@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Set
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mailout.base.errors import Abort, AbortCode, UsageError
@@ -10,25 +12,37 @@ from mailout.letters.content.document import Media
 from mailout.letters.content.markdown import MarkdownMailout, parse_markdown
 from mailout.letters.content.pictures import TooLarge, require_picture
 from mailout.letters.content.port import Kind, SourceMailout
+from mailout.letters.content.videos import with_thumbnails
 
 
 class MarkdownFiles:
-    """Mailouts in files on disk: a `Source` for paths."""
+    """Mailouts in files on disk: a `Source` for paths.
+
+    `fetch`: the bytes at an address, for the pictures of videos; without it those stay links.
+    """
+
+    def __init__(self, fetch: Callable[[str], bytes] | None = None) -> None:
+        self._fetch = fetch
 
     def load(self, ref: str) -> SourceMailout:
         path = Path(ref)
         mailout = read_markdown(path)
-        front = mailout.front
+        front, document = mailout.front, mailout.document
+        if self._fetch is not None:
+            document = with_thumbnails(document)
         return SourceMailout(
             kind=Kind.MARKDOWN,
             ref=front.id or path.name,
-            document=mailout.document,
+            document=document,
             is_test=bool(front.test),
             list_key=front.list,
             from_name=front.from_name,
             reply_to=front.reply_to,
-            read_media=read_picture,
+            read_media=partial(self._read, {one.source for one in document.media if one.fallback}),
         )
+
+    def _read(self, videos: Set[str], source: str) -> bytes:
+        return self._fetch(source) if self._fetch is not None and source in videos else read_picture(source)
 
 
 def read_markdown(path: Path) -> MarkdownMailout:

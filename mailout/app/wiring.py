@@ -71,7 +71,7 @@ def build(
     rehearses = transport.name == REHEARSING
     forecast = _queue_forecast(settings, store, transport.scope, rehearses=rehearses)
     limits, test_emails = limits_of(settings), EmailsForTests(settings)
-    sources = source_of or partial(_source_of, notion)
+    sources = source_of or partial(_source_of, notion, clock)
     intake = MailoutIntake(
         settings, store, pages, media_store(settings), sources, test_emails, rehearses=rehearses
     )
@@ -165,7 +165,13 @@ def mail_files(settings: Settings, email: str) -> list[Path]:
     return mails_to(settings.mailout_home / "outbox", email)
 
 
-def _source_of(notion: NotionPages | None, ref: str) -> Source:
+def _fetched(clock: Clock, url: str) -> bytes:
+    from mailout.adapters.notion.downloads import download
+
+    return download(url, clock=clock)
+
+
+def _source_of(notion: NotionPages | None, clock: Clock, ref: str) -> Source:
     if page_id_of(ref):
         if notion is None:
             raise SettingsError(
@@ -174,7 +180,7 @@ def _source_of(notion: NotionPages | None, ref: str) -> Source:
             )
         return notion
     if names_a_file(ref):
-        return MarkdownFiles()
+        return MarkdownFiles(partial(_fetched, clock))
     raise UsageError(
         f"{ref} is neither a Notion page nor a Markdown file.",
         remedy="Give a page's id or address, or the path of a file that is there.",

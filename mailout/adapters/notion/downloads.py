@@ -1,4 +1,5 @@
-"""Files that Notion hosts, fetched before their address expires."""
+"""Files that Notion hosts, fetched before their address expires, and the pictures of videos. No redirect is
+followed: an answer cannot lead to where its author may not look."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def download(url: str, *, clock: Clock, max_bytes: int = MAX_BYTES) -> bytes:
     except httpx.HTTPError as error:
         raise OSError(f"no answer ({str(error) or type(error).__name__})") from error
     except _TryAgain as answer:
-        raise OSError(f"Notion's file host answered {answer}") from answer
+        raise OSError(f"the file's host answered {answer}") from answer
 
 
 class _TryAgain(Exception):
@@ -39,7 +40,7 @@ def _fetch(url: str, clock: Clock, max_bytes: int) -> bytes:
         if answer.status_code >= 500 or answer.status_code == 429:
             raise _TryAgain(str(answer.status_code))
         if answer.status_code != 200:
-            raise OSError(f"Notion's file host answered {answer.status_code}")
+            raise OSError(f"the file's host answered {answer.status_code}")
         data = bytearray()
         for piece in answer.iter_bytes():
             data += piece

@@ -133,6 +133,10 @@ NOTES: Mapping[str, Code] = {
     "picture_without_alt": Code(
         "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."
     ),
+    "video_without_picture": Code(
+        "a video's picture could not be had; readers see a link to it",
+        "Check that the video is public; or put in a picture of it that links to it.",
+    ),
     "set_to_done_by_hand": Code(
         "a page was set to `Send` by hand and has never been sent",
         "`Send` means done; to send it, set `Ready`.",

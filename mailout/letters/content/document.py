@@ -38,6 +38,7 @@ class Media:
     ref: str  # what stands in the body until then
     source: str  # a path or an address, as its reader understands it
     name: str  # gives the kept copy its extension
+    fallback: str | None = None  # a video's picture: the HTML of its link, for when there is no picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from pathlib import PurePosixPath
 from mailout.base.errors import Abort, AbortCode
 from mailout.letters.content.document import Document, Media, Problem
 from mailout.letters.content.model import mark
-from mailout.letters.content.pictures import RECIPE, Prepared, TooLarge, prepare
+from mailout.letters.content.pictures import RECIPE, VIDEO_RECIPE, Prepared, TooLarge, prepare
 from mailout.letters.content.port import MediaStore
+from mailout.letters.content.videos import without_picture
 
 HEAVY_BYTES = 1_000_000
 """Of all pictures together: on a bad connection half a minute."""
@@ -67,6 +68,14 @@ def keep_media(
     pictures: dict[str, Prepared] = {}
     problems: list[Problem] = []
     for media in document.media:
+        if media.fallback is not None:
+            found = _thumbnail(media, read, store, public=public)
+            if isinstance(found, Problem):
+                problems.append(found)
+                document = replace(document, html_body=without_picture(document.html_body, media))
+            else:
+                urls[media.ref], pictures[media.ref] = found
+            continue
         is_shown = f'src="{media.ref}"' in document.html_body
         try:
             data = read(media.source)
@@ -83,7 +92,7 @@ def keep_media(
                 if isinstance(error, TooLarge)
                 else "Check that it is there and can be read, then send again.",
             ) from error
-        if public and not url.startswith(("https://", "http://")):
+        if public and not _is_public(url):
             raise Abort(
                 AbortCode.MEDIA_UNAVAILABLE,
                 f"Readers could not see {_called(media)}: it has no public address.",
@@ -99,6 +108,34 @@ def keep_media(
         problems.append(Problem("pictures_heavy", heavy))
     kept = replace_media(size_pictures(document, pictures), urls)
     return replace(kept, media=(), problems=(*kept.problems, *problems))
+
+
+def _thumbnail(
+    media: Media, read: Callable[[str], bytes], store: MediaStore, *, public: bool
+) -> tuple[str, Prepared] | Problem:
+    """A video's picture, kept. No letter stops for one that cannot be had: the video is a link, too."""
+    try:
+        data = read(media.source)
+        picture = prepare(data, is_video=True)
+    except OSError as error:
+        return _stays_a_link(media, f"its picture could not be had: {error.strerror or error}")
+    if picture is None:
+        return _stays_a_link(media, "what stands for its picture is none")
+    try:
+        url = store.keep(picture.data, f"picture{picture.suffix}", VIDEO_RECIPE + data)
+    except OSError as error:
+        return _stays_a_link(media, f"its picture could not be kept: {error.strerror or error}")
+    if public and not _is_public(url):
+        return _stays_a_link(media, "its picture would have no public address (set PUBLIC_URL)")
+    return url, picture
+
+
+def _stays_a_link(media: Media, why: str) -> Problem:
+    return Problem("video_without_picture", f"This video is a link in the letter: {why}.", media.name)
+
+
+def _is_public(url: str) -> bool:
+    return url.startswith(("https://", "http://"))
 
 
 def _findings(media: Media, picture: Prepared | None) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from io import BytesIO
 
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms, ImageDraw, ImageOps
 
 COLUMN = 520
 """Pixels between the layout's margins. Outlook knows no max-width: a wider picture must say so itself."""
@@ -23,6 +23,11 @@ PHOTO_COLORS = 65_536
 JPEG_QUALITY = 82
 RECIPE = b"mailout picture 1"
 """Part of a picture's name: to be changed with anything here that changes its bytes."""
+VIDEO_RECIPE = b"mailout video 1"
+PLAY_MARK_SHARE = 0.15
+"""Of a video's width."""
+SMOOTH = 4
+"""Times larger than it is shown the mark is drawn: Pillow's own edges are jagged."""
 
 
 class TooLarge(OSError):
@@ -48,10 +53,10 @@ def require_picture(source: bytes) -> None:
         picture.load()
 
 
-def prepare(source: bytes) -> Prepared | None:
-    """None: no picture that this can read."""
+def prepare(source: bytes, *, is_video: bool = False) -> Prepared | None:
+    """None: no picture that this can read. That of a video is cut to its form and gets a play mark."""
     try:
-        return _prepared(source)
+        return _prepared(source, is_video)
     except TooLarge:
         raise
     except Exception:  # noqa: BLE001 (decoders raise whatever a broken file makes them stumble over)
@@ -70,10 +75,10 @@ def _opened(source: bytes) -> Image.Image:
     return picture
 
 
-def _prepared(source: bytes) -> Prepared:
+def _prepared(source: bytes, is_video: bool) -> Prepared:
     with _opened(source) as picture:
         moves = bool(getattr(picture, "is_animated", False))
-        if moves and picture.format == "GIF" and len(source) <= MAX_ANIMATION_BYTES:
+        if moves and not is_video and picture.format == "GIF" and len(source) <= MAX_ANIMATION_BYTES:
             return Prepared(source, ".gif", picture.width, picture.height)
         is_drawn = picture.format in ("PNG", "GIF") or source[12:16] == b"VP8L"
         picture.draft("RGB", (WIDEST, WIDEST))  # a JPEG is decoded no larger than it is needed
@@ -84,6 +89,8 @@ def _prepared(source: bytes) -> Prepared:
     if still.width > WIDEST:
         height = max(1, round(still.height * WIDEST / still.width))
         still = still.resize((WIDEST, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
+    if is_video:
+        still = _playable(still)
     kept = BytesIO()
     if still.mode == "RGBA" or is_drawn:
         still.save(kept, "PNG", optimize=True)
@@ -92,6 +99,24 @@ def _prepared(source: bytes) -> Prepared:
         still.save(kept, "JPEG", quality=JPEG_QUALITY, optimize=True, progressive=True)
         suffix = ".jpg"
     return Prepared(kept.getvalue(), suffix, still.width, still.height, stopped=moves)
+
+
+def _playable(still: Image.Image) -> Image.Image:
+    """Without the black bars that YouTube puts above and below, a white triangle on dark glass over it."""
+    width = still.width
+    height = min(still.height, round(width * 9 / 16))
+    top = (still.height - height) // 2
+    still = still.crop((0, top, width, top + height)).convert("RGB")
+    across = max(2, round(width * PLAY_MARK_SHARE))
+    large = across * SMOOTH
+    glass, triangle = Image.new("L", (large, large)), Image.new("L", (large, large))
+    ImageDraw.Draw(glass).ellipse((0, 0, large - 1, large - 1), fill=190)
+    corners = [(round(large * x), round(large * y)) for x, y in ((0.38, 0.28), (0.38, 0.72), (0.76, 0.5))]
+    ImageDraw.Draw(triangle).polygon(corners, fill=255)
+    place = ((width - across) // 2, (height - across) // 2)
+    for shade, mask in (((0, 0, 0), glass), ((255, 255, 255), triangle)):
+        still.paste(shade, place, mask.resize((across, across), Image.Resampling.LANCZOS))
+    return still
 
 
 def _plain_colors(picture: Image.Image) -> Image.Image:

@@ -21,6 +21,7 @@ from mailout.letters.content.notion.nodes import (
 )
 from mailout.letters.content.notion.rich_text import Spans, inline_html, inline_text, plain, with_address
 from mailout.letters.content.plaintext import screen_width
+from mailout.letters.content.videos import figure
 
 
 class Rule:
@@ -70,18 +71,34 @@ class Card:
         lines = [f"{self.sign}&#160;{name}"]
         if where and self.name and where != self.name:
             lines.append(f'<span class="n-where">{escape(site_of(self.url or ""))}</span>')
-        if self._says_more:
+        if self.says_more:
             lines.append(f'<span class="n-where">{inline_html(self.caption)}</span>')
         box = f'{BOX} width="100%" class="n-card"><tr><td class="n-card-in">'
         return f"{box}{'<br>'.join(lines)}</td></tr></table>"
 
     def lines(self) -> list[str]:
-        caption = words_of(self.caption) if self._says_more else []
+        caption = words_of(self.caption) if self.says_more else []
         return [f"{self.sign} {with_address(self.name, self.url)}", *(f"   {line}" for line in caption)]
 
     @property
-    def _says_more(self) -> bool:
+    def says_more(self) -> bool:
         return bool(self.caption) and plain(self.caption) != self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Video:
+    """The picture of a video, and in text the card that it has without one."""
+
+    card: Card
+    url: str
+    ref: str
+
+    def html(self, place: Place) -> str:
+        said = [escape(self.card.name), inline_html(self.card.caption) if self.card.says_more else ""]
+        return figure(self.url, self.ref, "<br>".join(filter(None, said)), place.width)
+
+    def lines(self) -> list[str]:
+        return self.card.lines()
 
 
 @dataclass(frozen=True, slots=True)

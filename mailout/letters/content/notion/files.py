@@ -9,6 +9,7 @@ from mailout.letters.content.media import media_ref
 from mailout.letters.content.notion.blocks import Block, as_mapping
 from mailout.letters.content.notion.links import file_name, web_url
 from mailout.letters.content.notion.rich_text import Span, Spans
+from mailout.letters.content.videos import thumbnail_of, video_ref
 
 
 class HostedFiles:
@@ -39,6 +40,16 @@ class HostedFiles:
         # Addresses such as youtube.com/watch have no file name worth reading.
         guessed = file_name(url)
         return url, name or (guessed if "." in guessed else "")
+
+    def video(self, url: str, fallback: str) -> str | None:
+        """What stands for the picture of a video elsewhere; None: nobody knows where that is."""
+        source = thumbnail_of(url)
+        if source is None:
+            return None
+        key = f"video {url} {fallback}"
+        if key not in self._kept:
+            self._kept[key] = Media(video_ref(len(self._kept) + 1), source, url, fallback)
+        return self._kept[key].ref
 
     def icon(self, block: Block) -> Spans:
         """The picture that a callout has for an icon, if it has one."""

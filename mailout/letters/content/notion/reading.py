@@ -14,10 +14,11 @@ from mailout.letters.content.notion.blocks import Block, as_mapping, walk
 from mailout.letters.content.notion.equations import readable
 from mailout.letters.content.notion.files import HostedFiles
 from mailout.letters.content.notion.links import safe_url, short, title_of
-from mailout.letters.content.notion.nodes import Node, Nodes
+from mailout.letters.content.notion.nodes import TOP, Node, Nodes
 from mailout.letters.content.notion.rich_text import Span, Spans, plain, spans_of
 from mailout.letters.content.refs import page_url
 from mailout.letters.content.variables import as_written, literal_braces
+from mailout.letters.content.videos import thumbnail_of
 
 UNSUPPORTED = "content_block_unsupported"
 BUTTON_UNKNOWN = (
@@ -222,7 +223,12 @@ class Reader:
             return ()
         if not name:
             name, caption = plain(caption), ()
-        return (box.Card(SIGNS[block.type], name, url, caption),)
+        return (self._pictured_video(box.Card(SIGNS[block.type], name, url, caption)),)
+
+    def _pictured_video(self, card: box.Card) -> Node:
+        """With its picture, where it is a video and that is known."""
+        ref = self._files.video(card.url, card.html(TOP)) if card.url else None
+        return box.Video(card, card.url, ref) if card.url and ref else card
 
     def _link(self, block: Block) -> Iterable[Node]:
         written = str(block.data.get("url") or "").strip()
@@ -233,6 +239,8 @@ class Reader:
             self._report(
                 f"The address “{written}” cannot stand in a mail. Give one that begins with https://."
             )
+        if url and block.type == "embed" and thumbnail_of(url):  # its address is an id, not words
+            return (self._pictured_video(box.Card(SIGNS["video"], plain(caption), url)),)
         said = plain(caption) or (title_of(url) if url else written)
         return (box.Card(SIGNS[block.type], said, url),)
 

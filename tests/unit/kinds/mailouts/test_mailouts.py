@@ -20,6 +20,7 @@ class Counting(MarkdownFiles):
     """Counts what is read."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.read: Counter[str] = Counter()
 
     def load(self, ref: str) -> SourceMailout:

@@ -20,6 +20,7 @@ class Strange(MarkdownFiles):
     """A source in which something goes wrong that nobody has thought of."""
 
     def __init__(self, error: Exception) -> None:
+        super().__init__()
         self.error = error
 
     def load(self, ref: str):
