@@ -75,11 +75,11 @@ def _style(brand: Brand) -> str:
     color = brand.color
     look = color and {
         "accent": color,
+        "on_accent": words_on(color),
         "link": readable_on(PAPER, color),
-        "on_link": words_on(readable_on(PAPER, color)),
         "accent_dark": readable_on(DARK_PAPER, color, SEEN),
+        "on_accent_dark": words_on(readable_on(DARK_PAPER, color, SEEN)),
         "link_dark": readable_on(DARK_PAPER, color),
-        "on_link_dark": words_on(readable_on(DARK_PAPER, color)),
     }
     return TEMPLATES.get_template("page.css").render(look=look)
 

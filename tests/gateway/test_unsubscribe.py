@@ -138,6 +138,12 @@ def test_the_page_wears_the_senders_logo_and_colour_and_its_policy_lets_them_be_
     assert f"style-src 'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'" in policy
 
 
+def test_the_button_has_the_senders_own_colour_as_in_the_letter(open_gateway: Open) -> None:
+    """A yellow that was darkened until white words can be read on it is brown."""
+    page = open_gateway(brand_color="#f2c14e", unsubscribe_confirm=True).get(link()).text
+    assert "--button: #f2c14e; --on-button: #000000" in page
+
+
 def test_a_logo_without_a_dark_one_gets_a_light_plate(open_gateway: Open) -> None:
     """Black letters on a dark ground are not seen."""
     page = open_gateway(brand_logo=LOGO).get(link()).text

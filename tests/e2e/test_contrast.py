@@ -1,0 +1,81 @@
+"""Letters and unsubscribe pages can be read in every colour of a sender, by day and by night."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from gateway.pages import Page, Pages
+from mailout.letters.content.brand import Brand
+from mailout.letters.content.footer import Footer
+from mailout.letters.content.layout import render
+from mailout.letters.content.markdown import parse_markdown
+from mailout.letters.content.tokens import TokenData
+from tests.needs import missing
+
+AXE = (Path(__file__).parents[1] / "dashboard" / "axe" / "axe.min.js").read_text(encoding="utf-8")
+TOO_FAINT = (
+    "axe.run(document, {runOnly: ['color-contrast']}).then(r => r.violations.flatMap(v => v.nodes)"
+    ".map(n => n.html.slice(0, 120) + ' ' + n.failureSummary))"
+)
+LETTER = """---
+subject: The boats are back
+excerpt: All three of them.
+byline: Ana Lima
+date: 2026-11-04
+---
+Words with a [link](https://example.org), `code` and a note[^1].
+
+> A quote.
+
+> [A button](https://example.org/story)
+
+| Boat | Crew |
+|------|------|
+| Ana  | 3    |
+
+[^1]: The note.
+"""
+WHO = TokenData("ann@example.org", "weekly")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        missing("no Chromium is here (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
+
+
+def shown(color: str | None) -> dict[str, str]:
+    brand = Brand(color=color)
+    footer = Footer("The Harbour", "1 Quay Street", "https://example.org/unsubscribe")
+    pages = Pages("The Harbour", "1 Quay Street", "office@example.org", brand)
+    every = {
+        page.value: bytes(pages.show(page, who=WHO, may_return=True).body).decode()
+        for page in (Page.ASK, Page.LEFT, Page.KEPT, Page.GONE, Page.BAD)
+    }
+    return every | {"letter": render(parse_markdown(LETTER, "x.md").document, footer, brand).html}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("color", [None, "#f2c14e", "#7a1fa2", "#808080"])
+def test_every_word_can_be_read(browser: Browser, color: str | None, scheme: str) -> None:
+    """An excerpt that is dark on dark was never written, for half of all readers."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 390, "height": 800})  # type: ignore[arg-type]
+    page = context.new_page()
+    faint = {}
+    for name, html in shown(color).items():
+        page.set_content(html)
+        page.evaluate(AXE)
+        if found := page.evaluate(TOO_FAINT):
+            faint[name] = found
+    context.close()
+    assert faint == {}
