@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from markupsafe import Markup
 
 from gateway.dashboard.desk import Desk, page_route
-from gateway.dashboard.drafts import drafts
 from gateway.dashboard.letter_numbers import events_chart, is_counted, modes_shown, people_for, summary_of
 from gateway.dashboard.mail_view import findings, mail_page, mail_text
 from gateway.dashboard.people_counts import people_now
@@ -72,7 +72,7 @@ def router(desk: Desk) -> APIRouter:
         session = desk.visitor(request)
         show = show if show in FILTERS else ""
         if show == DRAFTS:
-            return drafts(desk, request, session, filters=NAMES)
+            return _drafts(desk, request, session)
         page = history_rows.letters(
             desk.store,
             modes=_modes(desk, show),
@@ -199,6 +199,28 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
         "ledger": [(c.value, name, n, MEANINGS[c]) for c, name, n in ledger_numbers(mailout.ledger)],
         "verdicts": VERDICTS,
     }
+
+
+def _drafts(desk: Desk, request: Request, session: Session) -> Response:
+    """The pages in Notion that are written or Ready, as the gateway's watch read them last."""
+    return desk.views.page(
+        request,
+        "drafts.html.j2",
+        session,
+        filters=NAMES,
+        read=history_rows.written_pages(desk.store),
+        now=desk.store.now(),
+        has_notion=bool(desk.settings.notion_token and desk.settings.notion_db_mailouts),
+        in_notion=_in_notion,
+    )
+
+
+def _in_notion(ref: str) -> str:
+    """The page's address."""
+    try:
+        return f"https://www.notion.so/{UUID(ref).hex}"
+    except ValueError:
+        return ""
 
 
 VERDICTS = {

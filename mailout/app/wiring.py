@@ -220,8 +220,7 @@ def archive_folder(settings: Settings, out: Path | None = None) -> ParquetArchiv
     """`MAILOUT_HOME/archive`, or another folder."""
     from mailout.adapters.parquet import ParquetArchive  # polars takes a quarter of a second to import
 
-    home = make_home(settings.mailout_home)
-    return ParquetArchive(out or home / "archive", home)
+    return ParquetArchive(out or make_home(settings.mailout_home) / "archive")
 
 
 def archiving(engine: Engine, out: Path | None = None) -> Archiving:

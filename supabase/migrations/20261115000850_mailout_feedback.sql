@@ -381,7 +381,8 @@ begin
         raise exception 'A message to this address is on its way.'
             using errcode = 'PT400', hint = 'Try again in a minute.';
     end if;
-    perform mailout_drop_claim(null, null);  -- an archive that is being written may have the address already
+    insert into counters (name, labels, value) values ('forgotten', '', 1)  -- for mailout_archive_state
+    on conflict (name, labels) do update set value = counters.value + 1;
     delete from subscribers s where s.email_norm = address;
     get diagnostics people = row_count;
     delete from subscriptions l where l.email = address;

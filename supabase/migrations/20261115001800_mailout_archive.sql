@@ -1,14 +1,5 @@
 -- Retention: mailouts that are over go to an archive outside; their rows in the queue stay.
 
-create table if not exists archivings (
-    mailout   uuid primary key references campaign_queue (id),
-    owner     text not null,
-    token     text not null,
-    until     timestamptz not null,
-    as_it_was text not null
-);
-comment on table archivings is 'Who is archiving what; a row goes when the mailout''s messages have left the store.';
-
 -- ── What the row tells is all that is left to tell ──
 
 create or replace function mailout_refuse_archived() returns trigger
@@ -36,59 +27,23 @@ language sql immutable set search_path = '' as $$
 $$;
 comment on function mailout_is_over is 'Nothing of it waits, is on its way or in doubt, and it is not archived yet.';
 
-create or replace function mailout_claim_archive(id text, owner text, token text, lease double precision) returns boolean
+create or replace function mailout_archive_state(id text) returns text
+language sql stable set search_path = public as $$
+    select md5(to_jsonb(q)::text || coalesce((select c.value::text from counters c where c.name = 'forgotten'), ''))
+    from campaign_queue q where q.id = mailout_to_uuid($1) and mailout_is_over(q)
+$$;
+comment on function mailout_archive_state is 'Changes with the mailout, and when anybody is forgotten: an archive that is being written may have the address already. Null: it is not over, or archived.';
+
+create or replace function mailout_mark_archived(id text, as_it_was text, place text) returns boolean
 language plpgsql set search_path = public as $$
 #variable_conflict use_column
-declare
-    at timestamptz := mailout_now();
-    known campaign_queue;
 begin
-    select * into known from campaign_queue q where q.id = mailout_to_uuid($1) for update;
-    if known.id is null or not mailout_is_over(known) then
-        return false;
-    end if;
-    insert into archivings (mailout, owner, token, until, as_it_was)
-    values (known.id, $2, $3, at + make_interval(secs => $4), md5(to_jsonb(known)::text))
-    on conflict (mailout) do update
-    set owner = excluded.owner, token = excluded.token, until = excluded.until, as_it_was = excluded.as_it_was
-    where archivings.owner = excluded.owner or archivings.until < at;
+    perform 1 from campaign_queue q where q.id = mailout_to_uuid($1) for update;
+    update campaign_queue q set archived_at = mailout_now(), archived_to = $3
+    where q.id = mailout_to_uuid($1) and mailout_archive_state($1) = $2;
     return found;
 end $$;
-comment on function mailout_claim_archive is 'Ours to archive, as it stands now; false: another''s, or not over.';
-
-create or replace function mailout_keep_claim(id text, token text, lease double precision) returns boolean
-language plpgsql set search_path = public as $$
-begin
-    update archivings a set until = mailout_now() + make_interval(secs => $3)
-    where a.mailout = mailout_to_uuid($1) and a.token = $2;
-    return found;
-end $$;
-comment on function mailout_keep_claim is 'Still ours, for so much longer; false: no longer.';
-
-create or replace function mailout_drop_claim(id text, token text) returns void
-language sql volatile set search_path = public as $$
-    delete from archivings a using campaign_queue q
-    where q.id = a.mailout and q.archived_at is null
-      and ($1 is null or (a.mailout = mailout_to_uuid($1) and a.token = $2))
-$$;
-comment on function mailout_drop_claim is 'One that was not carried out; or (null) all of them, when somebody was forgotten meanwhile.';
-
-create or replace function mailout_mark_archived(id text, token text, place text) returns boolean
-language plpgsql set search_path = public as $$
-declare
-    known campaign_queue;
-begin
-    select * into known from campaign_queue q where q.id = mailout_to_uuid($1) for update;
-    if known.id is null or not mailout_is_over(known) or not exists (
-        select 1 from archivings a
-        where a.mailout = known.id and a.token = $2 and a.as_it_was = md5(to_jsonb(known)::text)
-    ) then
-        return false;
-    end if;
-    update campaign_queue q set archived_at = mailout_now(), archived_to = $3 where q.id = known.id;
-    return true;
-end $$;
-comment on function mailout_mark_archived is 'The archive is complete: from here on it is the truth; false: the mailout changed, or is another''s.';
+comment on function mailout_mark_archived is 'The archive is complete: from here on it is the truth; false: the mailout changed, or another was first.';
 
 create or replace function mailout_delete_archived_events(id text, ids jsonb) returns integer
 language plpgsql set search_path = public as $$
@@ -114,10 +69,6 @@ begin
         where c.campaign_id = mailout_to_uuid($1) and q.archived_at is not null
         order by c.seq limit most));
     get diagnostics gone = row_count;
-    if gone = 0 then
-        delete from archivings a using campaign_queue q
-        where a.mailout = mailout_to_uuid($1) and q.id = a.mailout and q.archived_at is not null;
-    end if;
     return gone;
 end $$;
 comment on function mailout_delete_archived_messages is 'The next part of an archived mailout''s messages; how many. After the last, nothing of it is here but its row in the queue.';
@@ -143,7 +94,6 @@ begin
     select q.id into unbegun from campaign_queue q
     where q.id = mailout_to_uuid($1) and q.status = 'CANCELLED' and q.archived_at is null
       and q.recipients = q.suppressed
-      and not exists (select 1 from archivings a where a.mailout = q.id)
       and not exists (select 1 from email_outbox o where o.campaign_id = q.id and o.epoch > 0)
     for update of q;
     if unbegun is null then

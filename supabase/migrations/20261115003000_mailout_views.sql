@@ -386,8 +386,8 @@ select name, labels, value from counters;
 comment on view read_counters is 'What Prometheus gets.';
 
 create or replace view read_archives_to_empty with (security_invoker = true) as
-select q.id, a.token, q.archived_at from archivings a join campaign_queue q on q.id = a.mailout
-where q.archived_at is not null;
+select q.id, q.archived_at from campaign_queue q
+where q.archived_at is not null and exists (select 1 from email_outbox o where o.campaign_id = q.id);
 comment on view read_archives_to_empty is 'Archived mailouts whose messages are still here.';
 
 create or replace view read_people_counts with (security_invoker = true) as

@@ -50,7 +50,7 @@ class Fatal:
 
 archive.CHUNK = 20  # many parts: many moments to be killed at
 store = Fatal(SqliteStore(home / "mailout.db", SystemClock()))
-folder = Fatal(ParquetArchive(home / "archive", home))
+folder = Fatal(ParquetArchive(home / "archive"))
 for one in archive.Archiving(store, folder, report=lambda id: None, waits_for_page=set).run(90):
     print(one)
 """
@@ -84,12 +84,13 @@ def test_archiving_killed_again_and_again_comes_to_the_same(tmp_path: Path) -> N
         assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
         kills += 1
     assert kills > 5
-    folders = [path for path in (tmp_path / "archive").iterdir() if not path.name.startswith(".")]
-    assert {path.name for path in folders} == set(sent)
+    files = [path for path in (tmp_path / "archive").iterdir() if not path.name.startswith(".")]
+    assert {path.name.split(".")[0] for path in files} == set(sent)
+    assert len(files) == len(sent)
     for id in sent:
         assert outbox_rows.messages(store, id, limit=10) == []
         assert store.mailout(id).ledger.sent == len(PEOPLE)
-        kept = pl.read_parquet(tmp_path / "archive" / id / "messages-*.parquet")
+        kept = pl.read_parquet(tmp_path / "archive" / f"{id}.*.parquet")
         assert dict(kept.select("id", "ses_message_id").iter_rows()) == before[id]
         assert kept.height == len(PEOPLE)
     store.close()

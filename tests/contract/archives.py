@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,10 +52,9 @@ def over(store: Store, factory: StoreFactory, *, ref: str = "page") -> str:
 
 
 def archiving(
-    store: Any, folder: Path, *, home: str = "home", wrap: Any = None, waits: Iterable[str] = ()
+    store: Any, folder: Path, *, into: str = "archive", wrap: Any = None, waits: Iterable[str] = ()
 ) -> Archiving:
-    (folder / home).mkdir(exist_ok=True)
-    files: Any = ParquetArchive(folder / "archive", folder / home)
+    files: Any = ParquetArchive(folder / into)
     return Archiving(
         store, wrap(files) if wrap else files, report=lambda id: None, waits_for_page=lambda: set(waits)
     )
@@ -64,13 +64,21 @@ def archive(store: Any, folder: Path, **options: Any) -> list[Archived | Kept]:
     return list(archiving(store, folder, **options).run(90))
 
 
-def read(place: Path | str | None, table: str) -> pl.DataFrame:
-    folder = place if isinstance(place, Path) else path_of(place or "")
-    return pl.read_parquet(folder / f"{table}*.parquet")
+def read(place: Path | str) -> pl.DataFrame:
+    """The messages of an archive."""
+    return pl.read_parquet(place if isinstance(place, Path) else path_of(place))
+
+
+def events_in(place: Path | str) -> list[dict[str, Any]]:
+    return [event for events in read(place)["events"] for event in json.loads(events)]
 
 
 def visible(folder: Path) -> list[Path]:
     return sorted(folder.glob("archive/[!.]*"))
+
+
+def hidden(folder: Path) -> list[Path]:
+    return sorted(folder.glob("archive/.*.parquet*"))
 
 
 class Killed(BaseException):
@@ -98,7 +106,7 @@ class Death:
         answer = function(*arguments, **options)
         if self.struck:
             raise Killed
-        return Mortal(answer, self) if name == "draft" else answer
+        return answer
 
 
 class Mortal:

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from mailout.adapters.parquet import ParquetArchive
+from mailout.adapters.parquet import ParquetArchive, path_of
 from mailout.base.errors import NotFound, StoreError, StoreRolledBack, UsageError
 from mailout.base.ids import mailout_id, message_id
-from mailout.insight.retention.archiving import LEASE, Archived, Kept
+from mailout.insight.retention.archiving import Archived, Kept
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.content import content_rows
 from mailout.outbox.delivery import outbox_rows
@@ -34,6 +34,8 @@ from tests.contract.archives import (
     Mortal,
     archive,
     archiving,
+    events_in,
+    hidden,
     over,
     read,
     visible,
@@ -47,11 +49,11 @@ from tests.unit.outbox.delivery.sending import MemoryJournals
 ANN, BOB = "ann@example.org", "bob@example.org"
 
 
-def left(factory: StoreFactory) -> tuple[int, int, int]:
-    """Messages, events and claims in the store."""
-    tables = ("email_outbox", "delivery_events", "archivings")
+def remaining(factory: StoreFactory) -> tuple[int, int]:
+    """Messages and events in the store."""
+    tables = ("email_outbox", "delivery_events")
     counts = [factory.raw(f"SELECT count(*) AS n FROM {table}")[0]["n"] for table in tables]
-    return counts[0], counts[1], counts[2]
+    return counts[0], counts[1]
 
 
 def attempt(store: Store, id: str, email: str) -> Attempt:
@@ -73,23 +75,20 @@ def test_everything_of_it_is_in_the_archive_and_its_row_stays(
     (done,) = archive(store, folder)
     assert isinstance(done, Archived)
     assert (done.messages, done.events) == (5, 2)
-    assert left(factory) == (0, 1, 0)  # eve's unsubscribe was no answer to a message
+    assert remaining(factory) == (0, 1)  # eve's unsubscribe was no answer to a message
     found = store.mailout(id)
     assert (found.ledger, found.metrics, found.status) == (before.ledger, before.metrics, before.status)
     assert (found.archived_at, found.archived_to) == (LATER, done.place)
-    messages = read(done.place, "messages")
+    messages = read(done.place)
     assert messages["email"].to_list() == sorted(ENDS)
     for row in messages.iter_rows(named=True):
         known = was[row["email"]]
         assert row["transport"] == (None if row["session_id"] is None else "folder")
         for name, value in known.items():
             assert plain(row[name]) == plain(value), name
-    assert set(read(done.place, "events")["event_type"]) == {"delivered", "open"}
-    (letter,) = read(done.place, "contents").iter_rows(named=True)
-    assert content_rows.content(store, letter["hash"]).html == letter["html"]
-    (queue,) = read(done.place, "mailout").iter_rows(named=True)
-    assert (queue["id"], queue["sent"], queue["failed"], queue["suppressed"]) == (id, 2, 2, 1)
-    assert json.loads(queue["metrics"]) == before.metrics
+    assert {event["event_type"] for event in events_in(done.place)} == {"delivered", "open"}
+    assert found.content_hash
+    assert content_rows.content(store, found.content_hash).html  # the letter itself stays
 
 
 def plain(value: Any) -> Any:
@@ -101,11 +100,11 @@ def plain(value: Any) -> Any:
     return value
 
 
-def test_many_pages_make_parts_and_nobody_is_missing(
+def test_many_pages_make_one_file_and_nobody_is_missing(
     store: Store, factory: StoreFactory, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mailout.outbox.delivery.outbox_rows.MESSAGES_A_PAGE", 7)
-    monkeypatch.setattr("mailout.adapters.parquet.draft.PART", 10)
+    monkeypatch.setattr("mailout.adapters.parquet.ROWS_A_PART", 10)
     monkeypatch.setattr("mailout.insight.retention.archiving.CHUNK", 4)
     people = [f"p{number:03}@example.org" for number in range(45)]
     id = mailout(store, *people)
@@ -118,10 +117,10 @@ def test_many_pages_make_parts_and_nobody_is_missing(
     factory.set_now(LATER)
     (done,) = archive(store, folder)
     assert isinstance(done, Archived)
-    assert len(list(visible(folder)[0].glob("messages-*"))) > 3
-    assert read(done.place, "messages")["email"].to_list() == people
-    assert read(done.place, "events")["message_id"].n_unique() == 45
-    assert left(factory) == (0, 0, 0)
+    assert len(visible(folder)) == 1
+    assert read(done.place)["email"].to_list() == people
+    assert len({event["id"] for event in events_in(done.place)}) == 45
+    assert remaining(factory) == (0, 0)
 
 
 def test_archives_of_several_mailouts_read_as_one_table(
@@ -135,8 +134,8 @@ def test_archives_of_several_mailouts_read_as_one_table(
     store.complete(empty)
     factory.set_now(LATER)
     archive(store, folder)
-    assert pl.read_parquet(folder / "archive/*/messages-*.parquet").height == 5
-    assert pl.read_parquet(folder / "archive/*/mailout.parquet").height == 2
+    assert len(visible(folder)) == 2
+    assert pl.read_parquet(folder / "archive/*.parquet").height == 5
 
 
 # ── what may go ──
@@ -160,8 +159,8 @@ def test_what_is_not_over_or_not_old_stays(store: Store, factory: StoreFactory, 
     assert "settle" in kept[0].why  # type: ignore[union-attr]
     assert "page" in kept[1].why  # type: ignore[union-attr]
     assert store.mailout(waits).status is Status.PROCESSING
-    assert not store.claim_archive(doubt, owner="me", token="t", lease=LEASE)
-    assert not store.claim_archive(waits, owner="me", token="t", lease=LEASE)
+    assert store.archive_state(doubt) is None
+    assert store.archive_state(waits) is None
 
 
 def test_nothing_leaves_while_its_bounces_still_count(store: Store, folder: Path) -> None:
@@ -176,7 +175,7 @@ def test_a_cancelled_mailout_is_archived_too(store: Store, factory: StoreFactory
     factory.set_now(LATER)
     (done,) = archive(store, folder)
     assert isinstance(done, Archived)
-    assert set(read(done.place, "messages")["state"]) == {"SUPPRESSED"}
+    assert set(read(done.place)["state"]) == {"SUPPRESSED"}
 
 
 # ── killed, and run again ──
@@ -199,24 +198,24 @@ def test_killed_at_any_step_and_run_again_nothing_is_lost(factory: StoreFactory,
         else:
             survived = True
         here = {row["id"] for row in outbox_rows.messages(store, id)}
-        there = set(read(path, "messages")["id"]) if (path := next(iter(visible(place)), None)) else set()
+        there = set(read(path)["id"]) if (path := next(iter(visible(place)), None)) else set()
         assert here | there == everybody, death.calls
         assert here == everybody or there == everybody, death.calls
         archive(store, place)
         (path,) = visible(place)
-        assert set(read(path, "messages")["id"]) == everybody, death.calls
-        assert read(path, "events").height == 2
-        assert left(factory) == (0, 1, 0), death.calls
-        assert list(place.glob("archive/.*")) == []
+        assert set(read(path)["id"]) == everybody, death.calls
+        assert len(events_in(path)) == 2
+        assert remaining(factory) == (0, 1), death.calls
+        assert hidden(place) == []
         assert store.mailout(id).archived_to is not None
-    assert at > 15
+    assert at > 12
 
 
 def test_a_damaged_archive_deletes_nothing_more(store: Store, factory: StoreFactory, folder: Path) -> None:
     id = over(store, factory)
     death = Death(at=1, after=False)
     kill_at(store, folder, "delete_archived_messages", death)
-    (part,) = visible(folder)[0].glob("messages-*")
+    (part,) = visible(folder)
     pl.read_parquet(part).head(2).write_parquet(part)
     (kept,) = archive(store, folder)
     assert isinstance(kept, Kept)
@@ -245,66 +244,55 @@ def kill_at(store: Store, folder: Path, name: str, death: Death) -> None:
 def test_an_archive_that_is_elsewhere_is_named(store: Store, factory: StoreFactory, folder: Path) -> None:
     id = over(store, factory)
     kill_at(store, folder, "delete_archived_messages", Death(1, False))
-    visible(folder)[0].rename(folder / "elsewhere")
+    (path,) = visible(folder)
+    path.rename(folder / "elsewhere")
     (kept,) = archive(store, folder)
     assert isinstance(kept, Kept)
     assert "not here" in kept.why
     assert len(outbox_rows.messages(store, id)) == 5
-    (folder / "elsewhere").rename(folder / "archive" / id)
+    (folder / "elsewhere").rename(path)
     assert isinstance(archive(store, folder)[0], Archived)
 
 
 def test_a_store_that_was_set_back_does_not_spoil_the_archive_there_is(
     store: Store, factory: StoreFactory, folder: Path
 ) -> None:
-    id = over(store, factory)
-    older = folder / "archive" / id
-    older.mkdir(parents=True)
-    (older / "mailout.parquet").write_bytes(b"precious")
+    older = folder / "archive" / f"{over(store, factory)}.{0:08x}.parquet"
+    older.parent.mkdir()
+    older.write_bytes(b"precious")
     (done,) = archive(store, folder)
     assert isinstance(done, Archived)
-    assert done.place.endswith(f"{id}-2")
-    assert (older / "mailout.parquet").read_bytes() == b"precious"
+    assert older.read_bytes() == b"precious"
+    assert read(done.place).height == 5
+
+
+def test_killed_before_it_has_its_name_an_archive_of_nobody_is_found_too(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """There is nothing to delete then: nothing else would lead back to it."""
+    empty = enqueue(store, "nobody")
+    store.cancel(empty)
+    factory.set_now(LATER)
+    kill_at(store, folder, "put_in_place", Death(1, False))
+    assert visible(folder) == []
+    archive(store, folder)
+    assert [str(path) for path in visible(folder)] == [str(path_of(store.mailout(empty).archived_to or ""))]
 
 
 # ── two at once ──
 
 
 def test_two_machines_archive_a_mailout_once(store: Store, factory: StoreFactory, folder: Path) -> None:
-    """Both into one shared folder: the loser removes nothing of the winner's."""
+    """Each into its own folder: the first to tell the store wins, the other removes its own."""
     id = over(store, factory)
     seen: list[list[Archived | Kept]] = []
-
-    def other_goes_first(files: ParquetArchive) -> Any:
-        return Before(files, "place_for", lambda: seen.append(archive(store, folder, home="other")))
-
-    assert store.claim_archive(id, owner="a third", token="t", lease=LEASE)
-    (kept,) = archive(store, folder)
-    assert isinstance(kept, Kept)
-    assert "another machine" in kept.why
-    factory.set_now(LATER + LEASE + 1)  # the third is dead
-    first = archive(Expiring(store, factory), folder, wrap=other_goes_first)
+    late = Before(store, "mark_archived", lambda: seen.append(archive(store, folder, into="other")))
+    assert [type(one) for one in archive(late, folder)] == [Kept]
     assert [type(one) for one in seen[0]] == [Archived]
-    assert [type(one) for one in first] == [Kept]
-    (path,) = visible(folder)
-    assert read(path, "messages").height == 5
+    assert visible(folder) == hidden(folder) == []
+    (path,) = (folder / "other").glob("[!.]*")
+    assert read(path).height == 5
     assert store.mailout(id).archived_to == seen[0][0].place  # type: ignore[union-attr]
-    assert list(folder.glob("archive/.*")) == []
-
-
-class Expiring:
-    """A store to which whoever claims something is not heard of for a while."""
-
-    def __init__(self, store: Store, factory: StoreFactory) -> None:
-        self._store, self._factory = store, factory
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def keep_claim(self, *arguments: Any) -> bool:
-        kept = self._store.keep_claim(*arguments)
-        self._factory.set_now(self._store.now() + LEASE + 1)
-        return kept
 
 
 class Before:
@@ -319,11 +307,11 @@ class Before:
         return getattr(self._part, name)
 
 
-def test_a_second_archiver_on_this_machine_is_told_so(
+def test_a_second_archiver_in_this_folder_is_told_so(
     store: Store, factory: StoreFactory, folder: Path
 ) -> None:
     over(store, factory)
-    files = ParquetArchive(folder / "archive", folder)
+    files = ParquetArchive(folder / "archive")
     with files.alone(), pytest.raises(UsageError, match="Another"), files.alone():
         raise AssertionError
     with files.alone():
@@ -343,7 +331,7 @@ def test_what_changes_while_it_is_read_stays_in_the_store(
     assert isinstance(kept, Kept)
     assert "changed" in kept.why
     assert visible(folder) == []
-    assert (len(outbox_rows.messages(store, id)), left(factory)[2]) == (5, 0)
+    assert len(outbox_rows.messages(store, id)) == 5
     assert store.mailout(id).status is Status.PENDING
 
 
@@ -354,7 +342,7 @@ def test_an_event_that_comes_while_it_is_read_is_not_deleted_with_the_others(
     again = ses_event("Open", attempt=attempt(store, id, ANN), campaign=id, at=LATER)
     (done,) = archive(Before(store, "mark_archived", lambda: hear(store, again)), folder)
     assert isinstance(done, Archived)
-    assert read(done.place, "events").height == 2
+    assert len(events_in(done.place)) == 2
     (kept,) = feedback_rows.delivery_events(store, message_id=message_id(id, ANN))
     assert (kept["event_type"], kept["event_at"]) == ("open", LATER)
 
@@ -368,7 +356,7 @@ def test_who_is_forgotten_while_it_is_read_is_not_in_the_archive(
     assert [type(one) for one in archive(meanwhile, folder)] == [Kept]
     (done,) = archive(store, folder)
     assert isinstance(done, Archived)
-    assert ANN not in set(read(done.place, "messages")["email"])
+    assert ANN not in set(read(done.place)["email"])
 
 
 # ── afterwards ──
@@ -386,7 +374,7 @@ def test_what_was_archived_is_never_sent_again(store: Store, factory: StoreFacto
     assert store.release(id).status is store.cancel(id).status is store.resume(id).status is Status.COMPLETED
     assert queue_rows.due_mailouts(store, 0.0) == []
     assert Sender(store, id).begin(5) == []
-    assert left(factory)[0] == 0
+    assert remaining(factory)[0] == 0
     for act in (actions.retry, lambda store, id: actions.settle(store, id, actions.Verdict.SENT, None)):
         with pytest.raises(UsageError, match="archived"):
             act(store, id)
@@ -528,13 +516,13 @@ def test_a_person_is_erased_from_an_archive(store: Store, factory: StoreFactory,
     over(store, factory)
     (done,) = archive(store, folder)
     assert isinstance(done, Archived)
-    files = ParquetArchive(folder / "archive", folder)
-    before = read(done.place, "messages")
+    files = ParquetArchive(folder / "archive")
+    before = read(done.place)
     assert files.forget(done.place, "nobody@example.org", "forgotten:1") == (0, 0)
     assert files.forget(done.place, ANN, "forgotten:1") == (1, 2)
     assert files.forget(done.place, ANN, "forgotten:1") == (0, 0)
-    messages, events = read(done.place, "messages"), read(done.place, "events")
-    assert ANN not in str(messages.to_dicts() + events.to_dicts())
+    messages = read(done.place)
+    assert ANN not in str(messages.to_dicts())
     (erased,) = messages.filter(pl.col("email") == "forgotten:1").to_dicts()
     assert (erased["state"], erased["variables"], erased["from_name"]) == ("SENT", None, None)
     others = pl.col("email") != ANN

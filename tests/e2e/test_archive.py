@@ -32,7 +32,7 @@ def test_an_archived_mailout_is_known_and_readable_and_never_sent_again(mailout:
     assert done.code == 0
     assert "Archived 1 mailout with 3 messages" in done.out
     assert (mailout.home / "reports" / f"{id}.csv").read_text().count("@example.org") == 3
-    assert pl.read_parquet(mailout.home / "archive/*/messages-*.parquet")["email"].len() == 3
+    assert pl.read_parquet(mailout.home / "archive/*.parquet")["email"].len() == 3
     assert mailout("archive").out == "Nothing to archive.\n"
 
     said = mailout("status", id).out
@@ -55,7 +55,7 @@ def test_a_person_is_forgotten_in_the_archive_and_its_report_too(mailout: Comman
     done = mailout("subscribers", "forget", "ana@example.org", "--json", "--yes")
     assert (done.data["messages"], len(done.data["archives"])) == (0, 1)
     assert done.data["archives_out_of_reach"] == []
-    kept = pl.read_parquet(mailout.folder / "elsewhere/*/messages-*.parquet")["email"].to_list()
+    kept = pl.read_parquet(mailout.folder / "elsewhere/*.parquet")["email"].to_list()
     assert [email for email in kept if email.startswith("forgotten:")] == kept[:1]
     report = (mailout.home / "reports" / f"{id}.csv").read_text()
     assert ("ana@example.org" in report, "bo@example.org" in report) == (False, True)

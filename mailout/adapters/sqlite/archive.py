@@ -6,13 +6,14 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 
-_IS_OVER = (
-    "status IN ('COMPLETED', 'CANCELLED') AND pending + in_flight + unknown = 0 AND archived_at IS NULL"
+_AS_IT_IS = (
+    "SELECT q.*, (SELECT value FROM counters WHERE name = 'forgotten') FROM campaign_queue q WHERE id = ?"
+    " AND status IN ('COMPLETED', 'CANCELLED') AND pending + in_flight + unknown = 0 AND archived_at IS NULL"
 )
+"""Somebody may be forgotten while an archive is being written that has their address already."""
 WORTH_IT = 4
 """The file is made again when one part in so many is free: less would soon be used again anyway."""
 
@@ -22,46 +23,12 @@ class SqliteArchives:
 
     db: Database
 
-    def claim_archive(self, id: str, *, owner: str, token: str, lease: float) -> bool:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            row = _over(tx, id)
-            if row is None:
-                return False
-            claimed = tx.execute(
-                "INSERT INTO archivings VALUES (:id, :owner, :token, :until, :as_it_was)"
-                " ON CONFLICT (mailout) DO UPDATE SET owner = excluded.owner, token = excluded.token,"
-                " until = excluded.until, as_it_was = excluded.as_it_was"
-                " WHERE owner = excluded.owner OR until < :now",
-                {
-                    "id": id,
-                    "owner": owner,
-                    "token": token,
-                    "until": now + lease,
-                    "as_it_was": _fingerprint(row),
-                    "now": now,
-                },
-            )
-            return claimed.rowcount == 1
+    def archive_state(self, id: str) -> str | None:
+        return _fingerprint(self.db.read(_AS_IT_IS, (id,)))
 
-    def keep_claim(self, id: str, token: str, lease: float) -> bool:
-        kept = self.db.change(
-            "UPDATE archivings SET until = ? WHERE mailout = ? AND token = ?",
-            (self.db.clock.now() + lease, id, token),
-        )
-        return kept == 1
-
-    def drop_claim(self, id: str, token: str) -> None:
+    def mark_archived(self, id: str, as_it_was: str, place: str) -> bool:
         with self.db.write() as tx:
-            drop_claims(tx, "mailout = ? AND token = ?", (id, token))
-
-    def mark_archived(self, id: str, token: str, place: str) -> bool:
-        with self.db.write() as tx:
-            row = _over(tx, id)
-            claim = tx.execute(
-                "SELECT as_it_was FROM archivings WHERE mailout = ? AND token = ?", (id, token)
-            ).fetchone()
-            if row is None or claim is None or claim["as_it_was"] != _fingerprint(row):
+            if _fingerprint(tx.execute(_AS_IT_IS, (id,)).fetchall()) != as_it_was:
                 return False
             tx.execute(
                 "UPDATE campaign_queue SET archived_at = ?, archived_to = ? WHERE id = ?",
@@ -77,16 +44,12 @@ class SqliteArchives:
         )
 
     def delete_archived_messages(self, id: str, *, most: int = 10_000) -> int:
-        with self.db.write() as tx:
-            deleted = tx.execute(
-                "DELETE FROM email_outbox WHERE seq IN"  # noqa: S608
-                " (SELECT seq FROM email_outbox WHERE campaign_id = :id ORDER BY seq LIMIT :most)"
-                f" AND {_ARCHIVED}",
-                {"id": id, "most": most},
-            ).rowcount
-            if not deleted:
-                tx.execute(f"DELETE FROM archivings WHERE mailout = :id AND {_ARCHIVED}", {"id": id})  # noqa: S608
-            return deleted
+        return self.db.change(
+            "DELETE FROM email_outbox WHERE seq IN"  # noqa: S608
+            " (SELECT seq FROM email_outbox WHERE campaign_id = :id ORDER BY seq LIMIT :most)"
+            f" AND {_ARCHIVED}",
+            {"id": id, "most": most},
+        )
 
     def trim_inbox(self, before: float, *, most: int = 10_000) -> int:
         return self.db.change(
@@ -113,22 +76,5 @@ class SqliteArchives:
 _ARCHIVED = "EXISTS (SELECT 1 FROM campaign_queue q WHERE q.id = :id AND q.archived_at IS NOT NULL)"
 
 
-def drop_claims(tx: sqlite3.Connection, which: str = "true", parameters: Sequence[Any] = ()) -> None:
-    """Claims that were not carried out. Whoever held one finds out before anything is deleted."""
-    tx.execute(
-        f"DELETE FROM archivings WHERE {which} AND mailout IN"  # noqa: S608
-        " (SELECT id FROM campaign_queue WHERE archived_at IS NULL)",
-        parameters,
-    )
-
-
-def _over(tx: sqlite3.Connection, id: str) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = tx.execute(
-        f"SELECT * FROM campaign_queue WHERE id = ? AND {_IS_OVER}",  # noqa: S608
-        (id,),
-    ).fetchone()
-    return row
-
-
-def _fingerprint(row: sqlite3.Row) -> str:
-    return sha256(repr(tuple(row)).encode()).hexdigest()
+def _fingerprint(rows: Sequence[sqlite3.Row]) -> str | None:
+    return sha256(repr(tuple(rows[0])).encode()).hexdigest() if rows else None

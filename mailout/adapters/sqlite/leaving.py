@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from mailout.adapters.sqlite import forgotten
-from mailout.adapters.sqlite.archive import drop_claims
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.event_batch import EventBatch, count
 from mailout.adapters.sqlite.transitions import Transitions
@@ -93,7 +92,10 @@ class SqliteLeaving:
                 move.suppress(waiting, "forgotten")
                 move.write()
             _erase_messages(tx, rows, email_norm, instead)
-            drop_claims(tx)  # an archive that is being written may have the address already
+            tx.execute(  # for `archive_state`
+                "INSERT INTO counters (name, labels, value) VALUES ('forgotten', '', 1)"
+                " ON CONFLICT (name, labels) DO UPDATE SET value = value + 1"
+            )
             people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
             tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM recipients WHERE email = ?", (email_norm,))

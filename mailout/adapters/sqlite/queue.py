@@ -112,7 +112,6 @@ class SqliteQueue:
             unbegun = tx.execute(
                 "SELECT 1 FROM campaign_queue q WHERE q.id = ? AND q.status = 'CANCELLED'"
                 " AND q.archived_at IS NULL AND q.recipients = q.suppressed"
-                " AND NOT EXISTS (SELECT 1 FROM archivings a WHERE a.mailout = q.id)"
                 " AND NOT EXISTS (SELECT 1 FROM email_outbox o WHERE o.campaign_id = q.id AND o.epoch > 0)",
                 (id,),
             ).fetchone()

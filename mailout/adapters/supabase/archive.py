@@ -12,18 +12,13 @@ class SupabaseArchives:
 
     rpc: Rpc
 
-    def claim_archive(self, id: str, *, owner: str, token: str, lease: float) -> bool:
-        params = {"id": id, "owner": owner, "token": token, "lease": lease}
-        return bool(self.rpc("mailout_claim_archive", params))
+    def archive_state(self, id: str) -> str | None:
+        state: str | None = self.rpc("mailout_archive_state", {"id": id})
+        return state
 
-    def keep_claim(self, id: str, token: str, lease: float) -> bool:
-        return bool(self.rpc("mailout_keep_claim", {"id": id, "token": token, "lease": lease}))
-
-    def drop_claim(self, id: str, token: str) -> None:
-        self.rpc("mailout_drop_claim", {"id": id, "token": token})
-
-    def mark_archived(self, id: str, token: str, place: str) -> bool:
-        return bool(self.rpc("mailout_mark_archived", {"id": id, "token": token, "place": place}))
+    def mark_archived(self, id: str, as_it_was: str, place: str) -> bool:
+        params = {"id": id, "as_it_was": as_it_was, "place": place}
+        return bool(self.rpc("mailout_mark_archived", params))
 
     def delete_archived_events(self, id: str, ids: Sequence[str]) -> int:
         return int(self.rpc("mailout_delete_archived_events", {"id": id, "ids": list(ids)}))

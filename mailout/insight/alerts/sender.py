@@ -10,14 +10,15 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from html import escape
 
 from mailout.base import ids
 from mailout.base.addresses import normalise
 from mailout.base.settings import Settings
 from mailout.insight.alerts import alert_rows
 from mailout.insight.alerts.conditions import alerts
-from mailout.insight.alerts.letter import MOST, letter
 from mailout.insight.alerts.port import Alert, AlertStore, Facts, Known
+from mailout.letters.content.model import Content, clean
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING, Transport
 from mailout.outbox.delivery.single_mails import OURS, SingleMail
@@ -33,6 +34,13 @@ REMIND_FOR = 7 * 86_400.0
 RETRY_AFTER = (60.0, 300.0, 1800.0, 3600.0)
 """After one that did not get into the outbox: the store was away, or a process was killed. The last one again
 and again."""
+
+ALERTS_A_LETTER = 20
+"""The others follow in the next."""
+CLOSING = (
+    "You get this because ADMIN_EMAIL is set to this address. While something lasts you hear of it once a"
+    " day at most, for a week; what is put right is not repeated."
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,7 +65,9 @@ class AlertSender:
 
     def send_alerts(self, announce: Announce) -> Sequence[Alert]:
         """Send what is due; what was sent, by mail or otherwise."""
-        mine = [(alert, known) for alert, known in self.look()[:MOST] if self.store.claim_alert(known)]
+        mine = [
+            (alert, known) for alert, known in self.look()[:ALERTS_A_LETTER] if self.store.claim_alert(known)
+        ]
         for alert, known in mine:
             if not known.failed:  # else it was said before, and only the mail is not in the outbox
                 log.warning("%s: %s", alert.subject, " ".join(alert.text.split()))
@@ -108,3 +118,25 @@ def is_due(alert: Alert, known: Known, now: float) -> bool:
         old = now - known.since >= REMIND_FOR
         return alert.remind and not old and now >= known.told_at + REMIND_EVERY
     return now >= known.since + alert.grace
+
+
+def letter(alerts: Sequence[Alert]) -> Content:
+    """Plain text, and the same as the simplest HTML."""
+    if len(alerts) == 1:
+        subject, text = alerts[0].subject, alerts[0].text
+    else:
+        subject = f"{len(alerts)} things wait for you"
+        text = "\n\n\n".join(
+            f"{number}. {alert.subject}\n\n{alert.text}" for number, alert in enumerate(alerts, 1)
+        )
+    text = clean(f"{text}\n\n-- \n{CLOSING}\n")
+    return Content(subject=clean(subject), html=_html(text), text=text)
+
+
+def _html(text: str) -> str:
+    """As it was written: commands on lines of their own, and nothing that a subject could add."""
+    return (
+        '<!doctype html><html><head><meta charset="utf-8"></head><body>'
+        '<div style="white-space:pre-wrap;font:15px/1.5 sans-serif;max-width:40em">'
+        f"{escape(text)}</div></body></html>"
+    )

@@ -16,7 +16,6 @@ from mailout.outbox.queue.queue_rows import MAILOUTS
 
 class _Archive(TypedDict):
     id: str
-    token: str
     archived_at: float
 
 
@@ -34,10 +33,10 @@ def transports(store: Reads, id: str) -> Mapping[str, str]:
     return {row["id"]: row["transport"] for row in every(store, SESSIONS, {"campaign_id": id})}
 
 
-def archives_to_empty(store: Queue) -> Sequence[tuple[Mailout, str]]:
-    """Archived mailouts with messages that are still in the store, and the token of their archive."""
+def archives_to_empty(store: Queue) -> Sequence[Mailout]:
+    """Archived mailouts with messages that are still in the store."""
     found = sorted(every(store, ARCHIVES_TO_EMPTY), key=lambda one: one["archived_at"])
-    return [(store.mailout(one["id"]), one["token"]) for one in found]
+    return [store.mailout(one["id"]) for one in found]
 
 
 def events_of(store: Reads, message_ids: Sequence[str]) -> Iterator[DeliveryEvent]:

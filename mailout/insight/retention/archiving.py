@@ -2,24 +2,22 @@
 
 The order is what makes it safe. The archive is written where nobody looks, read back, and held against the
 ledger; then the store says in one commit that it is the truth (and only if the mailout has not changed since
-it was claimed); then it gets its name; only then are messages deleted, in parts. Killed anywhere and run
-again, it begins again before that commit and goes on after it. The mailout's row in the queue stays for good:
-a page that was sent stays sent.
+it was read: of two machines the first wins); then it gets its name; only then are messages deleted, in parts.
+Killed anywhere and run again, it begins again before that commit and goes on after it. The mailout's row in
+the queue and its contents stay for good: a page that was sent stays sent.
 """
 
 from __future__ import annotations
 
 import logging
-import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from mailout.base.errors import StoreUnavailable, UsageError
+from mailout.base.errors import NotFound, StoreUnavailable, UsageError
 from mailout.insight.reporting.phrases import count
 from mailout.insight.retention import archive_rows
-from mailout.insight.retention.port import ArchiveFolder, ArchiveStore, Draft
-from mailout.letters.content import content_rows
+from mailout.insight.retention.port import ArchiveFolder, ArchiveStore
 from mailout.outbox.delivery.outbox_rows import message_pages
 from mailout.outbox.queue.mailout import Mailout
 
@@ -30,7 +28,6 @@ DEFAULT_DAYS = 90
 LEAST_DAYS = 30
 """So long bounces and complaints still come in and are shown on the page; the same content is held back for
 7 days; SQS repeats an event for up to 14."""
-LEASE = 600.0
 CHUNK = 25_000
 """How much one transaction deletes, in half a second. Smaller parts write the same index pages more often."""
 CHANGED = "it changed while it was being read; the next run takes it"
@@ -86,10 +83,9 @@ class Archiving:
         """Archive what is old and over, one mailout after the other; before that, end what was begun."""
         ready, kept = self.plan(days)
         with self.folder.alone():
-            begun = archive_rows.archives_to_empty(self.store)
-            for mailout, token in begun:
-                yield self._empty(mailout, token)
-            self.folder.clear_up({token for _, token in begun})
+            self.folder.clear_up(self._place_of)
+            for mailout in archive_rows.archives_to_empty(self.store):
+                yield self._empty(mailout)
             yield from kept
             for mailout in ready:
                 yield self._archive(mailout)
@@ -107,59 +103,46 @@ class Archiving:
     # ── one mailout ──
 
     def _archive(self, mailout: Mailout) -> Archived | Kept:
-        id, token = mailout.id, uuid.uuid4().hex
-        if not self.store.claim_archive(id, owner=self.folder.owner, token=token, lease=LEASE):
-            return Kept(mailout, "another machine is archiving it just now, or it has changed")
-        try:
-            stays = self._write(self.store.mailout(id), token)
-        except BaseException:
-            self._give_up(id, token)
-            raise
-        # From here on the draft may be the truth: it is thrown away on the store's word alone.
-        if stays is None and self.store.mark_archived(id, token, self.folder.place_for(id)):
-            return self._empty(self.store.mailout(id), token)
-        self._give_up(id, token)
-        return stays or Kept(mailout, CHANGED)
-
-    def _give_up(self, id: str, token: str) -> None:
-        self.folder.discard(id, token)
-        self.store.drop_claim(id, token)
-
-    def _write(self, mailout: Mailout, token: str) -> Kept | None:
-        """The whole archive, on the disk and checked; or why it cannot be."""
-        self.report(mailout.id)
-        draft = self.folder.draft(mailout.id, token)
-        if not self._fill(draft, mailout, token):
+        id = mailout.id
+        as_it_was = self.store.archive_state(id)
+        if as_it_was is None:
             return Kept(mailout, CHANGED)
-        tally = draft.seal({**_columns(mailout), "archive": token, "store": self.store.name})
-        if tally.agrees_with(mailout.ledger):
+        self.report(id)
+        ledger = self.store.mailout(id).ledger
+        place, tally = self.folder.write(id, self._messages(id))
+        if not tally.agrees_with(ledger):
+            self.folder.discard(place)
+            there, found = count(ledger.recipients, "message"), f"{tally.messages:,}"
+            return Kept(mailout, f"its ledger counts {there}, the store has {found}", trouble=True)
+        # From here on the archive may be the truth: it is thrown away on the store's word alone.
+        if self.store.mark_archived(id, as_it_was, place):
+            return self._empty(self.store.mailout(id))
+        self.folder.discard(place)
+        return Kept(mailout, CHANGED)
+
+    def _messages(self, id: str) -> Iterator[Sequence[Mapping[str, object]]]:
+        """All of them with what they were sent through and what came back, a page at a time."""
+        transports = archive_rows.transports(self.store, id)
+        for page in message_pages(self.store, id):
+            events = defaultdict(list)
+            for event in archive_rows.events_of(self.store, [row["id"] for row in page]):
+                events[event["message_id"]].append(event)
+            yield [
+                {**row, "transport": transports.get(row["session_id"] or ""), "events": events[row["id"]]}
+                for row in page
+            ]
+
+    def _place_of(self, id: str) -> str | None:
+        try:
+            return self.store.mailout(id).archived_to
+        except NotFound:
             return None
-        there, found = count(mailout.ledger.recipients, "message"), f"{tally.messages:,}"
-        return Kept(mailout, f"its ledger counts {there}, the store has {found}", trouble=True)
 
-    def _fill(self, draft: Draft, mailout: Mailout, token: str) -> bool:
-        """False: it is no longer ours."""
-        transports = archive_rows.transports(self.store, mailout.id)
-        contents = {mailout.content_hash}
-        for page in message_pages(self.store, mailout.id):
-            draft.add(
-                "messages", [{**row, "transport": transports.get(row["session_id"] or "")} for row in page]
-            )
-            contents.update(row["content_id"] for row in page)
-            draft.add("events", list(archive_rows.events_of(self.store, [row["id"] for row in page])))
-            if not self.store.keep_claim(mailout.id, token, LEASE):
-                return False
-        for hash in sorted(filter(None, contents)):
-            content = content_rows.content(self.store, hash)
-            row = {"hash": hash, "subject": content.subject, "html": content.html, "text": content.text}
-            draft.add("contents", [row])
-        return True
-
-    def _empty(self, mailout: Mailout, token: str) -> Archived | Kept:
+    def _empty(self, mailout: Mailout) -> Archived | Kept:
         """Delete what the archive holds. Events by their ids: one that came later is not in it, and stays."""
         place = mailout.archived_to or ""
-        self.folder.put_in_place(mailout.id, token, place)
-        tally = self.folder.tally(place, token)
+        self.folder.put_in_place(place)
+        tally = self.folder.tally(place)
         if tally is None:
             why = f"its archive is not here: run this where {place} is, to free the store"
             return Kept(mailout, why, trouble=True)
@@ -185,9 +168,3 @@ def why_not(mailout: Mailout, waits_for_page: set[str]) -> str | None:
     if mailout.id in waits_for_page:
         return "its Notion page does not show yet how it ended"
     return None
-
-
-def _columns(mailout: Mailout) -> dict[str, Any]:
-    """The row of the queue, flat."""
-    values = asdict(mailout)
-    return {**values, **values.pop("ledger")}

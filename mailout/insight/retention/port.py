@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from mailout.base.select import Reads
-from mailout.letters.content.port import Contents
 from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.delivery.protocol import Ledger
 from mailout.outbox.delivery.states import COLUMN_OF, Column, State
@@ -39,17 +38,12 @@ class Tally:
 class Archives(Reads, Protocol):
     """Old mailouts on their way out. Their rows in the queue stay: that they were sent is never forgotten."""
 
-    def claim_archive(self, id: str, *, owner: str, token: str, lease: float) -> bool:
-        """Ours for so long, as it stands now. False: another's just now, or it is not over.
-
-        An owner may take over its own: it knows that nobody else works in its name.
-        """
+    def archive_state(self, id: str) -> str | None:
+        """What changes with the mailout, and when anybody is forgotten. None: it is not over, or archived."""
         ...
 
-    def keep_claim(self, id: str, token: str, lease: float) -> bool: ...
-    def drop_claim(self, id: str, token: str) -> None: ...
-    def mark_archived(self, id: str, token: str, place: str) -> bool:
-        """The archive is complete, and the truth from now on. False: the mailout changed meanwhile."""
+    def mark_archived(self, id: str, as_it_was: str, place: str) -> bool:
+        """The archive is complete, and the truth from now on. False: its `archive_state` is another."""
         ...
 
     def delete_archived_events(self, id: str, ids: Sequence[str]) -> int: ...
@@ -66,49 +60,38 @@ class Archives(Reads, Protocol):
         ...
 
 
-Table = Literal["messages", "events", "contents"]
-
-
-class Draft(Protocol):
-    """An archive that is being written, where nobody looks."""
-
-    def add(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None: ...
-    def seal(self, mailout: Mapping[str, Any]) -> Tally:
-        """On the disk for good, read back, and the same as what was added: else StoreError."""
-        ...
-
-
 class ArchiveFolder(Protocol):
     """Where archives lie."""
 
-    owner: str  # in whose name mailouts are claimed
-
     def alone(self) -> AbstractContextManager[None]:
-        """Nobody else archives in this owner's name meanwhile; UsageError: somebody does."""
+        """Nobody else archives into this folder meanwhile; UsageError: somebody does."""
         ...
 
-    def clear_up(self, keep: Collection[str]) -> None:
-        """Throw away this owner's drafts, but for those with these tokens: whoever wrote them was killed."""
+    def clear_up(self, place_of: Callable[[str], str | None]) -> None:
+        """Whoever wrote what is still hidden was killed: it gets its name, or goes if it is not the truth.
+
+        `place_of`: where the store says that a mailout's archive lies.
+        """
         ...
 
-    def draft(self, id: str, token: str) -> Draft: ...
-    def discard(self, id: str, token: str) -> None: ...
-    def place_for(self, id: str) -> str:
-        """Where the next archive of it would lie, as the store is given it."""
+    def write(self, id: str, pages: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, Tally]:
+        """Messages with their events, hidden, on the disk for good and read back; where it will lie."""
         ...
 
-    def put_in_place(self, id: str, token: str, place: str) -> None:
-        """Give a sealed draft its name; nothing, if it has it already."""
+    def discard(self, place: str) -> None:
+        """What was written for this place and is still hidden."""
         ...
 
-    def tally(self, place: str, token: str) -> Tally | None:
-        """What the archive with this token holds; None: it is not here."""
+    def put_in_place(self, place: str) -> None:
+        """Give it its name; nothing, if it has it already."""
+        ...
+
+    def tally(self, place: str) -> Tally | None:
+        """What the archive holds; None: it is not here."""
         ...
 
     def event_ids(self, place: str) -> Iterator[Sequence[str]]: ...
 
 
-class ArchiveStore(Archives, Contents, Outbox, Queue, Protocol):
+class ArchiveStore(Archives, Outbox, Queue, Protocol):
     """What leaves the store."""
-
-    name: str

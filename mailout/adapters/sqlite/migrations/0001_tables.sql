@@ -350,15 +350,6 @@ BEGIN
     SELECT RAISE(ABORT, 'transition refused: an archived mailout stays known');
 END;
 
--- Who is archiving what; the row goes when the mailout's messages have left the store.
-CREATE TABLE archivings (
-    mailout   TEXT PRIMARY KEY REFERENCES campaign_queue (id),
-    owner     TEXT NOT NULL,
-    token     TEXT NOT NULL,
-    until     REAL NOT NULL,
-    as_it_was TEXT NOT NULL  -- the mailout's row when it was claimed: one that changed is not archived
-) WITHOUT ROWID;
-
 -- Mails that programs hand in one at a time: who may, to whom, and what such a message has besides.
 CREATE TABLE companies (
     id             TEXT PRIMARY KEY,

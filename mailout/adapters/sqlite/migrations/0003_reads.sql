@@ -156,8 +156,8 @@ CREATE VIEW read_alerts AS SELECT key, since_at FROM alerts WHERE ended_at IS NU
 CREATE VIEW read_counters AS SELECT name, labels, value FROM counters;
 
 CREATE VIEW read_archives_to_empty AS
-SELECT q.id, a.token, q.archived_at FROM archivings a JOIN campaign_queue q ON q.id = a.mailout
-WHERE q.archived_at IS NOT NULL;
+SELECT q.id, q.archived_at FROM campaign_queue q
+WHERE q.archived_at IS NOT NULL AND EXISTS (SELECT 1 FROM email_outbox o WHERE o.campaign_id = q.id);
 
 CREATE VIEW read_people_counts AS SELECT day, counts FROM people_counts;
 CREATE VIEW read_mailout_counts AS SELECT campaign_id, at, counts FROM mailout_counts;

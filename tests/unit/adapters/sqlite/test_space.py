@@ -21,8 +21,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     id = enqueue(made)
     made.freeze_recipients(id, [Recipient(f"p{n:05}@example.org") for n in range(5_000)])
     made.cancel(id)
-    assert made.claim_archive(id, owner="me", token="t", lease=LEASE)
-    assert made.mark_archived(id, "t", "here:/archive")
+    assert made.mark_archived(id, made.archive_state(id) or "", "here:/archive")
     while made.delete_archived_messages(id):
         pass
     yield made

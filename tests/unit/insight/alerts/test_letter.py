@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mailout.insight.alerts.letter import letter
 from mailout.insight.alerts.port import Alert, AlertKind
+from mailout.insight.alerts.sender import letter
 from mailout.letters.content.model import Segments, mark
 
 
