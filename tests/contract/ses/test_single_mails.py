@@ -65,6 +65,20 @@ def test_it_leaves_as_it_was_handed_in(engine: Engine, stub: SesStub) -> None:
     assert outbox_rows.find_messages(engine.store, row["ses_message_id"]) == [id]
 
 
+def test_recipients_refused_in_the_sandbox_fail_singly_and_the_next_mail_leaves(
+    engine: Engine, stub: SesStub
+) -> None:
+    refused = [hand_in(engine, f"sandbox-{n}") for n in range(5)]
+    fine = hand_in(engine, "fine")
+    text = "Email address is not verified. The following identities failed the check in region X: "
+    answer = {"do": "answer", "status": 400, "code": "MessageRejected", "message": f"{text}one@example.org"}
+    stub.script(answer | {"to": "sandbox-"})
+    send_what_waits(engine.sending)
+    rows = [outbox_rows.message(engine.store, id) for id in refused]
+    assert {(row["state"], row["error_code"]) for row in rows} == {("FAILED", "RECIPIENT_NOT_VERIFIED")}
+    assert outbox_rows.message(engine.store, fine)["state"] == "SENT"
+
+
 @pytest.mark.parametrize("n", [14, 20])
 def test_all_its_headers_arrive(engine: Engine, stub: SesStub, n: int) -> None:
     """SES's API takes fifteen; a mail with more goes as a raw message."""
