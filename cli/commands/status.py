@@ -146,8 +146,8 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         say(f"{row['error_message']} ({row['error_code']})")
         if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
             say(f"  {remedy}")
-    if row["state"] == State.UNKNOWN and row["campaign_id"] is None:
-        say(f"To settle it: mailout queue settle --message {id} --as sent (or failed, or pending)")
+    if row["campaign_id"] is None and (act := _ACTS.get(row["state"])):
+        say(act.format(id=id))
     say()
     table = Table(("time", "step", "more"), indent=4)
     for event in events:
@@ -155,6 +155,15 @@ def _message(engine: Engine, id: str, json: bool) -> None:
     for one in reported:
         table.add(str(iso(one["event_at"])), f"SES: {one['event_type']}", "")
     table.show()
+
+
+_ACTS: Mapping[str, str] = {
+    State.UNKNOWN: "To settle it: mailout queue settle --message {id} --as sent (or failed, or pending)",
+    State.FAILED: "To send it again: mailout messages retry {id}",
+    State.PENDING: "To take it back: mailout messages cancel {id}",
+    State.RETRY_SCHEDULED: "To take it back: mailout messages cancel {id}",
+}
+"""Of a single mail. A mailout's messages are retried and cancelled together."""
 
 
 def _about(metadata: Mapping[str, Any]) -> str:

@@ -144,7 +144,7 @@ declare
     moved integer;
 begin
     update email_outbox o
-    set state = 'PENDING', attempts = 0, attempt_at = null, failed_at = null, sent_at = null,
+    set state = 'PENDING', attempts = 0, attempt_at = null, failed_at = null, sent_at = null, next_attempt_at = null,
         history = case
             when o.history -> -1 ->> 'type' = 'FAILED' and o.history -> -1 -> 'epoch' = to_jsonb(o.epoch)
                 then o.history  -- a person had settled it so
@@ -154,11 +154,25 @@ begin
                 'durationMs', o.duration_ms))
         end
     where o.seq = any(seqs) and o.state = 'FAILED'
-      and exists (select 1 from campaign_queue q where q.id = o.campaign_id and q.status <> 'CANCELLED');
+      and not exists (select 1 from campaign_queue q where q.id = o.campaign_id and q.status = 'CANCELLED');
     get diagnostics moved = row_count;
     return jsonb_build_object('moved', moved, 'last', (select max(seq) from unnest(seqs) as seq));
 end $$;
 comment on function mailout_retry_failed is 'FAILED messages (all, or these) wait again, with all their attempts before them.';
+
+create or replace function mailout_cancel_single_mails(ids jsonb, why text) returns integer
+language plpgsql volatile set search_path = public as $$
+declare
+    wanted uuid[] := array(select mailout_to_uuid(given.id) from jsonb_array_elements_text(ids) as given (id));
+    moved integer;
+begin
+    perform 1 from email_outbox o where o.id = any(wanted) order by o.id for update;
+    update email_outbox o set state = 'SUPPRESSED', error_message = why, next_attempt_at = null
+    where o.id = any(wanted) and o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED');
+    get diagnostics moved = row_count;
+    return moved;
+end $$;
+comment on function mailout_cancel_single_mails is 'Single mails that wait become SUPPRESSED; how many.';
 
 create or replace function mailout_confirm(id text, epoch integer, message_id text) returns boolean
 language plpgsql set search_path = public as $$

@@ -24,6 +24,10 @@ OURS = "mailout"
 everything is paused. No other company may have this name."""
 
 
+CANCELLED = "cancelled by a person"
+"""Why a single mail that somebody took back was not sent."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleMail:
     """One message, ready for the outbox."""
