@@ -16,9 +16,9 @@ from mailout.letters.content import content_rows
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
-from mailout.outbox.delivery.single_mails import CANCELLED, Category, SingleMail, Verdict
+from mailout.outbox.delivery.single_mails import CANCELLED, Category, SingleMail, SingleMailsHeld, Verdict
 from mailout.outbox.delivery.states import WAITING, State
-from mailout.outbox.queue import actions
+from mailout.outbox.queue import actions, queue_rows
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import NOWHERE, Sender, buckets, mailout, result, state_of
@@ -322,6 +322,25 @@ def test_a_companys_own_limit_holds_for_its_mailouts(store: Store) -> None:
     sender = Sender(store, id)
     assert len(sender.begin(5, buckets=buckets(NOON))) == 1
     assert sender.step(want=5, buckets=buckets(NOON)).limited == "hour"
+
+
+# ── what holds them up ──
+
+
+def test_why_single_mails_wait_is_known_since_it_began_and_only_while_one_waits(
+    store: Store, factory: StoreFactory
+) -> None:
+    store.hold_single_mails(SingleMailsHeld(NOON, "SES_A", "First.", True), rehearsal=True)
+    store.hold_single_mails(SingleMailsHeld(NOON + 60, "SES_B", "Then.", False), rehearsal=True)
+    waiting = store.single_mails_waiting(rehearsal=True)
+    assert (waiting.due, waiting.hold) == (0, None)
+    store.accept_single_mails([mail("a"), mail("b"), mail("later", send_at=NOON + 3600)])
+    waiting = store.single_mails_waiting(rehearsal=True)
+    assert (waiting.due, waiting.hold) == (2, SingleMailsHeld(NOON, "SES_B", "Then.", False))
+    assert store.single_mails_waiting(rehearsal=False).held is None
+    store.hold_single_mails(None, rehearsal=True)
+    assert store.single_mails_waiting(rehearsal=True).held is None
+    assert not queue_rows.all_paused(store)
 
 
 # ── turns ──

@@ -12,7 +12,7 @@ from mailout.base.ids import transactional_id
 from mailout.base.settings import load_settings
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.protocol import Pace, Result, Step
-from mailout.outbox.delivery.single_mails import SingleMail
+from mailout.outbox.delivery.single_mails import SingleMail, SingleMailsHeld
 from mailout.outbox.delivery.states import State
 from tests.unit.cli.conftest import Run
 
@@ -69,3 +69,14 @@ def test_a_waiting_single_mail_is_cancelled_and_a_failed_one_is_not(run: Run) ->
     refused = run("messages", "cancel", FAILED, "--yes")
     assert (refused.code, "mailout messages retry ID" in refused.err) == (2, True)
     assert run("messages", "retry", "nobody").code == 2
+
+
+@pytest.mark.usefixtures("mails")
+def test_status_says_that_single_mails_wait_and_why(run: Run) -> None:
+    with closing(wiring.open_store(load_settings())) as store:
+        held = SingleMailsHeld(store.now(), "SES_ACCESS_DENIED", "Allow it, then resume.", needs_person=True)
+        store.hold_single_mails(held, rehearsal=True)
+    assert "1 single mail waits, since" in run("status").out
+    assert run("status", "--json").data["single_mails"]["code"] == "SES_ACCESS_DENIED"
+    assert "Allow it, then resume." in run("status", "--message", WAITS).out
+    assert "Allow it, then resume." not in run("status", "--message", FAILED).out
