@@ -31,6 +31,7 @@ COMMANDS = {
     "subscribers": "The people on your list: import, export, look one up.",
     "doctor": "Would a mailout go through? If not: what to do about it.",
     "queue": "What waits and what was sent: pause, cancel, retry, settle.",
+    "messages": "Single mails that failed or wait: list, retry, cancel.",
     "article": "Articles put together for each reader: import, census, send.",
     "dead-letters": "What failed for good: look, send again, drop.",
     "events": "Apply what SES has reported; its list of dead addresses.",

@@ -41,6 +41,20 @@ class Ok(BaseModel):
     ok: bool = Field(examples=[True])
 
 
+class Held(BaseModel):
+    """Something that does not go on, while the gateway itself is well."""
+
+    waiting: int = Field(description="How many", examples=[3])
+    since: str = Field(examples=["2026-11-16T12:00:00Z"])
+    code: str = Field(examples=["SES_IDENTITY_NOT_VERIFIED"])
+
+
+class Health(Ok):
+    single_mails: Held | None = Field(
+        None, description="Why single mails wait; absent: nothing holds them up"
+    )
+
+
 class Error(BaseModel):
     error: str = Field(
         description="A short word; the reason is in the gateway's log.", examples=["forbidden"]

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from gateway import api, articles, media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, WrongTokens, say_why
-from gateway.answers import MAX_BODY, Ok, ShortBodies, errors, refusal, what_is_wrong
+from gateway.answers import MAX_BODY, Health, Held, ShortBodies, errors, refusal, what_is_wrong
 from gateway.api.problems import Problem, answer_problem
 from gateway.api.single_mails import MAX_BATCH_BODY
 from gateway.dashboard import router as dashboard
@@ -34,6 +34,7 @@ from gateway.watch import Watch
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import StoreError
 from mailout.base.settings import Settings
+from mailout.insight.reporting.queue_json import single_mails_dict
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
@@ -106,11 +107,13 @@ def create_app(
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
     app.include_router(dashboard.router(settings, store, queue_forecast, emitter, wrong_passwords, tools))
 
-    @app.get("/health", tags=["health"], responses=errors(503))
-    async def health() -> Ok:
-        """Whether the gateway can do its work: the store answers."""
-        await run_in_threadpool(store.check)
-        return Ok(ok=True)
+    @app.get("/health", tags=["health"], responses=errors(503), response_model_exclude_none=True)
+    def health() -> Health:
+        """Whether the gateway can do its work: the store answers. It also says that single mails wait."""
+        store.check()
+        waiting = store.single_mails_waiting(rehearsal=queue_forecast.rehearses)
+        held = single_mails_dict(waiting)
+        return Health(ok=True, single_mails=Held(**held) if held else None)
 
     app.add_exception_handler(Refused, say_why)
     app.add_exception_handler(HTTPException, _refused)

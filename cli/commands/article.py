@@ -26,6 +26,7 @@ from mailout.kinds.articles.slice_import import COLUMNS, SCOPE, read_slices, wri
 from mailout.kinds.articles.variants import Census
 from mailout.kinds.mailouts.reading import Announcement
 from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.places import split_places
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL
@@ -128,11 +129,7 @@ def preview(
     engine = open_engine()
     articles = engine.intake.articles
     to = address_of(email) or email if email else SOMEBODY
-    places = (
-        subscriber_rows.subscriber(engine.store, to)["ocd_ids"]
-        if email
-        else [one.strip() for one in (ocd or "").split(",")]
-    )
+    places = subscriber_rows.subscriber(engine.store, to)["ocd_ids"] if email else _places(ocd or "")
     article = assemble(articles.live_slices(article_key), places, engine.store.now())
     if article is None:
         raise UsageError(
@@ -264,3 +261,13 @@ def _as_row(one: Slice) -> dict[str, str]:
 
 def _iso(moment: float | None) -> str | None:
     return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()
+
+
+def _places(written: str) -> list[str]:
+    found, others = split_places(written)
+    if others or not found:
+        raise UsageError(
+            f"No OCD id: {', '.join(others) or 'there is none'}.",
+            remedy="For example: --ocd ocd-division/country:us/state:oh",
+        )
+    return found

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
+from cli.commands.messages import retry_single_mails, show_single_mails
 from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import ALL_PAUSED, message_dict, show_mailout, show_mailouts
+from cli.show import ALL_PAUSED, show_mailout, show_mailouts
 from mailout.app.engine import Engine
-from mailout.base.errors import UsageError
+from mailout.base.errors import NotFound, UsageError
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.queue_json import mailout_dict
 from mailout.outbox.delivery import outbox_rows
@@ -109,9 +110,16 @@ def resume(
 
 @app.command("retry", epilog="Example: mailout queue retry 3f2a")
 def retry(id: Id, json: Json = False) -> None:
-    """Try the failed messages of a mailout again, and no others."""
+    """Try the failed messages of a mailout again, and no others; or one single mail, by its whole id."""
     engine = open_engine()
-    mailout = find_mailout(engine, id)
+    try:
+        mailout = find_mailout(engine, id)
+    except NotFound:
+        single = outbox_rows.find_messages(engine.store, id.strip())
+        if not single:
+            raise
+        retry_single_mails(engine, single, json)
+        return
     retried = actions.retry(engine.store, mailout.id)
     engine.report(mailout.id)
     if not json:
@@ -170,12 +178,7 @@ def _settle_single_mails(engine: Engine, verdict: Verdict, names: list[str], yes
     chosen = [find_message(engine, None, name) for name in names]
     confirm(f"{_twice(verdict)}Settle {count(len(chosen), 'single mail')} as {verdict.value}?", yes)
     actions.settle(engine.store, None, verdict, Timing.of(engine.settings.lock_seconds), chosen)
-    rows = [outbox_rows.message(engine.store, one) for one in chosen]
-    if json:
-        print_json([message_dict(row, outbox_rows.message_events(engine.store, row["id"])) for row in rows])
-        return
-    for row in rows:
-        say(f"Message {row['id']} to {row['email']}: {row['state']}")
+    show_single_mails(engine, chosen, json)
 
 
 def _twice(verdict: Verdict) -> str:

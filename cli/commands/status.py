@@ -19,14 +19,14 @@ from mailout.base.addresses import LEFT_OUT
 from mailout.base.errors import UsageError
 from mailout.base.time_format import iso
 from mailout.insight.reporting.codes import remedy_of
-from mailout.insight.reporting.phrases import count
+from mailout.insight.reporting.phrases import count, single_mails_wait
 from mailout.insight.reporting.plain import summary_lines
-from mailout.insight.reporting.queue_json import mailout_dict
+from mailout.insight.reporting.queue_json import mailout_dict, single_mails_dict
 from mailout.insight.reporting.reports import Reports
 from mailout.insight.reporting.summary import summarise
 from mailout.letters.audience import subscriber_rows
 from mailout.outbox.delivery import outbox_rows
-from mailout.outbox.delivery.states import State
+from mailout.outbox.delivery.states import WAITING, State
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.actions import require_here
@@ -78,6 +78,7 @@ def _overview(engine: Engine, json: bool) -> None:
     mailouts = queue_rows.mailouts(engine.store, limit=RECENT)
     paused = queue_rows.all_paused(engine.store)
     left_out = subscriber_rows.unreachable(engine.store)
+    singles = engine.store.single_mails_waiting(rehearsal=engine.rehearses)
     if json:
         forecasts = engine.queue_forecast.snapshot().forecasts
         print_json(
@@ -85,6 +86,7 @@ def _overview(engine: Engine, json: bool) -> None:
                 "subscribers": dict(people),
                 "left_out": dict(left_out),
                 "all_paused": paused,
+                "single_mails": single_mails_dict(singles),
                 "mailouts": [mailout_dict(m, forecasts.get(m.id)) for m in mailouts],
             }
         )
@@ -94,6 +96,8 @@ def _overview(engine: Engine, json: bool) -> None:
         say(f"  {count(n, 'active one gets', 'active ones get')} no mail: {LEFT_OUT[reason]}")
     if paused:
         say(ALL_PAUSED)
+    if held := single_mails_wait(singles, engine.limits.timezone):
+        say(held, style="bold yellow")
     say()
     if mailouts:
         show_mailouts(engine, mailouts)
@@ -146,8 +150,12 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         say(f"{row['error_message']} ({row['error_code']})")
         if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
             say(f"  {remedy}")
-    if row["state"] == State.UNKNOWN and row["campaign_id"] is None:
-        say(f"To settle it: mailout queue settle --message {id} --as sent (or failed, or pending)")
+    if row["campaign_id"] is None:
+        waiting = engine.store.single_mails_waiting(rehearsal=row["is_rehearsal"])
+        if row["state"] in WAITING and (held := single_mails_wait(waiting, engine.limits.timezone)):
+            say(held)
+        if act := _ACTS.get(row["state"]):
+            say(act.format(id=id))
     say()
     table = Table(("time", "step", "more"), indent=4)
     for event in events:
@@ -155,6 +163,15 @@ def _message(engine: Engine, id: str, json: bool) -> None:
     for one in reported:
         table.add(str(iso(one["event_at"])), f"SES: {one['event_type']}", "")
     table.show()
+
+
+_ACTS: Mapping[str, str] = {
+    State.UNKNOWN: "To settle it: mailout queue settle --message {id} --as sent (or failed, or pending)",
+    State.FAILED: "To send it again: mailout messages retry {id}",
+    State.PENDING: "To take it back: mailout messages cancel {id}",
+    State.RETRY_SCHEDULED: "To take it back: mailout messages cancel {id}",
+}
+"""Of a single mail. A mailout's messages are retried and cancelled together."""
 
 
 def _about(metadata: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from typing import Any
 from uuid import UUID
@@ -33,14 +34,18 @@ from gateway.api.models import (
 )
 from gateway.api.problems import Problem, of_faults, problems
 from gateway.group_commit import GroupCommit
-from mailout.base.errors import Abort
+from mailout.base.errors import Abort, StoreError
+from mailout.insight.metrics.port import VALIDATION_OF, Counter
+from mailout.insight.metrics.tally import OTHER
 from mailout.kinds.single_mails.companies import Scope, Token
 from mailout.kinds.single_mails.single_mails import Code, Fault, Faulty, SingleMailIntake
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
-from mailout.outbox.delivery.states import State
+from mailout.outbox.delivery.states import WAITING, State
 from mailout.outbox.feedback import feedback_rows
 from mailout.store import Store
+
+log = logging.getLogger("mailout.gateway")
 
 MAX_BATCH_BODY = 20 * 1024 * 1024
 LONG = 20_000
@@ -76,10 +81,8 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
 
         try:
             mail = prepare() if len(raw) <= LONG else await run_in_threadpool(prepare)
-        except ValidationError as error:
-            raise of_faults(faults_of(error).faults) from None
-        except Faulty as error:
-            raise of_faults(error.faults) from None
+        except (ValidationError, Faulty) as error:
+            raise await run_in_threadpool(_counted, store, error) from None
         except Abort as error:  # the footer's settings
             raise Problem(503, "CONFIGURATION_ERROR", str(error), headers={"Retry-After": "60"}) from None
         acceptance: Acceptance = await outbox.put(mail)
@@ -191,10 +194,8 @@ def _hand_in(
                     ),
                 )
             )
-        except ValidationError as error:
-            results[index] = _refused(index, of_faults(faults_of(error).faults))
-        except Faulty as error:
-            results[index] = _refused(index, of_faults(error.faults))
+        except (ValidationError, Faulty) as error:
+            results[index] = _refused(index, _counted(store, error))
         except Abort as error:
             results[index] = _refused(index, Problem(503, "CONFIGURATION_ERROR", str(error)))
     acceptances = store.accept_single_mails([mail for _, mail in good])
@@ -206,6 +207,17 @@ def _hand_in(
         else:
             results[index] = _refused(index, refusal)
     return [results[index] for index in range(len(given))]
+
+
+def _counted(store: Store, error: ValidationError | Faulty) -> Problem:
+    """What is wrong with a mail, counted by the check that it failed."""
+    faults = (faults_of(error) if isinstance(error, ValidationError) else error).faults
+    failed = {VALIDATION_OF.get(fault.code, OTHER) for fault in faults}
+    try:
+        store.add_counts({(Counter.VALIDATION_FAILURES.value, type): 1.0 for type in failed})
+    except StoreError as away:  # the caller's mistake is told all the same
+        log.warning("a refusal was not counted: %s", away)
+    return of_faults(faults)
 
 
 def _refused(index: int, problem: Problem) -> BatchResult:
@@ -222,6 +234,10 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
     events = feedback_rows.delivery_events(store, message_id=id)
     # Why not is between the person and whoever they unsubscribed from: another company's mail, perhaps.
     is_told = row["state"] != State.SUPPRESSED
+    code, reason = row["error_code"], row["error_message"]
+    if row["state"] in WAITING and code is None:
+        hold = store.single_mails_waiting(rehearsal=row["is_rehearsal"]).hold
+        code, reason = (hold.code, hold.why) if hold else (None, None)
     return {
         "outboxId": row["id"],
         "requestId": row["request_id"] or row["id"],
@@ -232,8 +248,8 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
         "status": row["state"],
         "attempts": row["attempts"],
         "sesMessageId": row["ses_message_id"],
-        "errorCode": row["error_code"] if is_told else None,
-        "errorReason": row["error_message"] if is_told else None,
+        "errorCode": code if is_told else None,
+        "errorReason": reason if is_told else None,
         "durationMs": row["duration_ms"],
         "createdAt": moment(row["created_at"]),
         "sentAt": moment(row["sent_at"]),

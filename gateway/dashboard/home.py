@@ -10,9 +10,10 @@ from fastapi import APIRouter, Request, Response
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
 from gateway.dashboard.people_counts import people_chart, people_now
+from mailout.base.redact import redact_text
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
-from mailout.insight.reporting.phrases import count, forecast_text
+from mailout.insight.reporting.phrases import count, forecast_text, single_mails_wait
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.snapshot import QueueSnapshot, due_at
@@ -29,6 +30,7 @@ def router(desk: Desk) -> APIRouter:
         forecast = snapshot.forecasts.get(active.id) if active else None
         return {
             "sentence": sentence(snapshot, waiting_for_you),
+            "singles": redact_text(single_mails_wait(snapshot.single_mails, desk.zone) or ""),
             "for_you": waiting_for_you[:5],
             "active": active,
             "forecast": forecast_text(forecast, desk.zone) if forecast else "",
@@ -74,6 +76,8 @@ def sentence(snapshot: QueueSnapshot, for_you: Sequence[Mailout]) -> str:
         return f"{count(len(for_you), 'letter')} wait for you."
     if snapshot.all_paused:
         return "Everything is paused."
+    if snapshot.single_mails and snapshot.single_mails.hold:
+        return "Single mails wait."
     return "All is well."
 
 

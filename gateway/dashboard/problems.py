@@ -16,6 +16,7 @@ from mailout.base.redact import redact_text
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import Refusal
 from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
+from mailout.insight.reporting.phrases import single_mails_wait
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import dead_letters, queue_rows
 
@@ -37,6 +38,7 @@ def router(desk: Desk) -> APIRouter:
             request,
             "problems.html.j2",
             session,
+            singles=_single_mails(desk, hide=not session.is_admin),
             for_you=queue_rows.needing_a_person(desk.store),
             doubts=feedback_rows.doubts_open(desk.store),
             dead=[_dead(row) for row in error_log.dead_letters(desk.store, limit=50)]
@@ -78,6 +80,13 @@ def router(desk: Desk) -> APIRouter:
         )
 
     return routes
+
+
+def _single_mails(desk: Desk, *, hide: bool) -> str:
+    """Why they wait; empty if nothing holds them up."""
+    waiting = desk.store.single_mails_waiting(rehearsal=desk.queue_forecast.rehearses)
+    said = single_mails_wait(waiting, desk.zone) or ""
+    return redact_text(said) if hide else said
 
 
 def grouped(errors: Sequence[ErrorRecord], *, hide: bool) -> Sequence[Mapping[str, Any]]:

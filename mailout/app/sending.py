@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from mailout.app.single_mails_hold import SingleMailsHold
 from mailout.base.addresses import LEFT_OUT
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, StoreError, UsageError
@@ -150,12 +151,13 @@ class Sending:
         self, seconds: float, observer: Observer | None = None, *, until_idle: bool = False
     ) -> RunReport:
         """Send what programs hand in, as it comes, for so long. No window holds: a receipt is for now."""
+        hold = SingleMailsHold(self.store, self.clock, rehearsal=self.rehearses)
         if (refused := self._refused()) is not None:
-            return RunReport(Ended.REFUSED, None, outcome=refused)
-        sender = self._new_sender(self._single_composer(), [observer] if observer else [])
+            return hold.ended(RunReport(Ended.REFUSED, None, outcome=refused))
+        sender = self._new_sender(self._single_composer(), [hold, *([observer] if observer else [])])
         try:
             deadline = self.clock.monotonic() + seconds
-            return sender.run(None, deadline=deadline, until_idle=until_idle)
+            return hold.ended(sender.run(None, deadline=deadline, until_idle=until_idle))
         finally:
             self._sender = None
 

@@ -144,7 +144,7 @@ declare
     moved integer;
 begin
     update email_outbox o
-    set state = 'PENDING', attempts = 0, attempt_at = null, failed_at = null, sent_at = null,
+    set state = 'PENDING', attempts = 0, attempt_at = null, failed_at = null, sent_at = null, next_attempt_at = null,
         history = case
             when o.history -> -1 ->> 'type' = 'FAILED' and o.history -> -1 -> 'epoch' = to_jsonb(o.epoch)
                 then o.history  -- a person had settled it so
@@ -154,11 +154,25 @@ begin
                 'durationMs', o.duration_ms))
         end
     where o.seq = any(seqs) and o.state = 'FAILED'
-      and exists (select 1 from campaign_queue q where q.id = o.campaign_id and q.status <> 'CANCELLED');
+      and not exists (select 1 from campaign_queue q where q.id = o.campaign_id and q.status = 'CANCELLED');
     get diagnostics moved = row_count;
     return jsonb_build_object('moved', moved, 'last', (select max(seq) from unnest(seqs) as seq));
 end $$;
 comment on function mailout_retry_failed is 'FAILED messages (all, or these) wait again, with all their attempts before them.';
+
+create or replace function mailout_cancel_single_mails(ids jsonb, why text) returns integer
+language plpgsql volatile set search_path = public as $$
+declare
+    wanted uuid[] := array(select mailout_to_uuid(given.id) from jsonb_array_elements_text(ids) as given (id));
+    moved integer;
+begin
+    perform 1 from email_outbox o where o.id = any(wanted) order by o.id for update;
+    update email_outbox o set state = 'SUPPRESSED', error_message = why, next_attempt_at = null
+    where o.id = any(wanted) and o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED');
+    get diagnostics moved = row_count;
+    return moved;
+end $$;
+comment on function mailout_cancel_single_mails is 'Single mails that wait become SUPPRESSED; how many.';
 
 create or replace function mailout_confirm(id text, epoch integer, message_id text) returns boolean
 language plpgsql set search_path = public as $$
@@ -309,17 +323,40 @@ create or replace function mailout_single_mails_waiting(rehearsal boolean) retur
 language plpgsql volatile set search_path = public as $$
 declare
     at timestamptz := mailout_now();
+    waiting record;
 begin
+    select count(*) filter (where o.company_id <> 'mailout') as due, mailout_seconds(min(coalesce(o.next_attempt_at, o.created_at))) as since into waiting
+    from email_outbox o
+    where o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED')
+      and (o.next_attempt_at is null or o.next_attempt_at <= at) and o.is_rehearsal = rehearsal;
     return jsonb_build_object(
         'now', mailout_seconds(at),
-        'due_since', (
-            select mailout_seconds(min(coalesce(o.next_attempt_at, o.created_at))) from email_outbox o
-            where o.campaign_id is null and o.state in ('PENDING', 'RETRY_SCHEDULED')
-              and (o.next_attempt_at is null or o.next_attempt_at <= at) and o.is_rehearsal = rehearsal),
+        'due', waiting.due,
+        'due_since', waiting.since,
         'is_served', mailout_single_mails_served(at, rehearsal),
-        'has_tokens', exists (select 1 from api_tokens t where t.revoked_at is null));
+        'has_tokens', exists (select 1 from api_tokens t where t.revoked_at is null),
+        'held', (select s.value::jsonb from switches s where s.name = mailout_hold_switch(rehearsal)));
 end $$;
-comment on function mailout_single_mails_waiting is 'Whether somebody has to be started for single mails.';
+comment on function mailout_single_mails_waiting is 'Whether somebody has to be started for single mails, and what holds them up.';
+
+create or replace function mailout_hold_switch(rehearsal boolean) returns text
+language sql immutable set search_path = '' as $$
+    select 'single_mails_held' || case when rehearsal then ' rehearsal' else '' end
+$$;
+comment on function mailout_hold_switch is 'Which switch says why single mails wait.';
+
+create or replace function mailout_hold_single_mails(held jsonb, rehearsal boolean) returns void
+language plpgsql volatile set search_path = public as $$
+begin
+    if held is null or jsonb_typeof(held) = 'null' then
+        delete from switches where name = mailout_hold_switch(rehearsal);
+    else
+        insert into switches as s values (mailout_hold_switch(rehearsal), held::text)
+        on conflict (name) do update
+        set value = (held || jsonb_build_object('since', s.value::jsonb -> 'since'))::text;
+    end if;
+end $$;
+comment on function mailout_hold_single_mails is 'Single mails cannot be sent, and why; null: they can. While it lasts, the first time stays.';
 
 create or replace function mailout_has_single_mails(session text) returns boolean
 language plpgsql volatile set search_path = public as $$

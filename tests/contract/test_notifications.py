@@ -12,12 +12,13 @@ import pytest
 
 from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.base import ids
-from mailout.base.errors import SourceUnavailable
+from mailout.base.errors import SourceUnavailable, UsageError
 from mailout.kinds.notifications.port import RowResult
 from mailout.outbox.delivery.protocol import Attempt, Outcome, OutcomeKind
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received, StatusChange
+from mailout.outbox.queue import actions
 from tests.clocks import NOON
 from tests.contract.scenes import subscribe
 from tests.contract.stores import StoreFactory
@@ -171,6 +172,19 @@ def test_a_transient_error_waits_as_the_schedule_says_and_the_third_is_the_last(
     assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == ("failed", 3, 3)
     assert row["error"]["code"] == "SES_SERVICE_UNAVAILABLE"
     assert [event["event_type"] for event in scene.producer.events()] == ["notify_failed"]
+
+
+def test_a_failed_notification_is_not_retried_behind_its_producers_back(
+    scene: Scene, factory: StoreFactory
+) -> None:
+    """The producer's row says failed: a mail that is sent then is one that nobody counts."""
+    scene.producer.one()
+    scene.answer(REFUSED)
+    scene.run()
+    (row,) = outbox(factory)
+    for act in (actions.retry_single_mail, actions.cancel_single_mail):
+        with pytest.raises(UsageError, match="It is a notification"):
+            act(scene.store, str(row["id"]))
 
 
 def test_one_that_is_sent_on_the_last_attempt_stays_sent(scene: Scene) -> None:

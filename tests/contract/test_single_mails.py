@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mailout.base import error_log
-from mailout.base.errors import NotFound, StoreError
+from mailout.base.errors import NotFound, StoreError, UsageError
 from mailout.base.ids import transactional_id, uuid_of
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import KnownRecipient, Scope, hash_of, new_token, recipient_id
@@ -16,8 +16,9 @@ from mailout.letters.content import content_rows
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
-from mailout.outbox.delivery.single_mails import Category, SingleMail, Verdict
-from mailout.outbox.delivery.states import State
+from mailout.outbox.delivery.single_mails import CANCELLED, Category, SingleMail, SingleMailsHeld, Verdict
+from mailout.outbox.delivery.states import WAITING, State
+from mailout.outbox.queue import actions, queue_rows
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import NOWHERE, Sender, buckets, mailout, result, state_of
@@ -111,6 +112,59 @@ def test_a_message_is_found_by_any_of_its_ids(store: Store) -> None:
 
 
 # ── what went wrong ──
+
+
+def test_a_failed_single_mail_is_tried_again_and_only_when_somebody_names_it(store: Store) -> None:
+    """Otherwise it is a dead end: its key is used up, and its customer never gets a receipt."""
+    a, b = (acceptance.id for acceptance in store.accept_single_mails([mail("a"), mail("b")]))
+    sender = Sender(store, None)
+    rows = sender.begin(5)
+    sender.step(
+        results=[result(row, State.FAILED, code="RECIPIENT_NOT_VERIFIED", retry_in=3600.0) for row in rows]
+    )
+    assert store.retry_failed(None) == 0
+    with pytest.raises(NotFound):
+        store.retry_failed(None, ids=[a, NOWHERE])
+    actions.retry_single_mail(store, a)
+    assert [state_of(store, id) for id in (a, b)] == [State.PENDING, State.FAILED]
+    (again,) = sender.begin(5)
+    assert (again.attempt.id, again.number) == (a, 1)
+    sender.step(results=[result(again)])
+    assert state_of(store, a) is State.SENT
+    events = [event["type"] for event in outbox_rows.message_events(store, a)]
+    assert events.count("FAILED") == 1
+    with pytest.raises(UsageError, match="has not failed: it is SENT"):
+        actions.retry_single_mail(store, a)
+
+
+def test_a_waiting_single_mail_is_taken_back_and_one_on_its_way_is_not(store: Store) -> None:
+    a, b = (acceptance.id for acceptance in store.accept_single_mails([mail("a"), mail("b")]))
+    sender = Sender(store, None)
+    (begun,) = sender.begin(1)
+    waits = b if begun.attempt.id == a else a
+    actions.cancel_single_mail(store, waits)
+    assert state_of(store, waits) is State.SUPPRESSED
+    assert outbox_rows.message(store, waits)["error_message"] == CANCELLED
+    with pytest.raises(UsageError, match="does not wait: it is SENT_ATTEMPT"):
+        actions.cancel_single_mail(store, begun.attempt.id)
+    assert sender.begin(5) == []
+
+
+def test_single_mails_of_one_company_are_listed_by_state_the_latest_first(store: Store) -> None:
+    store.accept_single_mails([mail("a"), mail("b"), mail("c", company="zoo")])
+    found = outbox_rows.single_mails(store, WAITING, "acme")
+    assert [row["request_id"] for row in found] == ["request b", "request a"]
+    assert len(outbox_rows.single_mails(store, WAITING)) == 3
+    assert outbox_rows.single_mails(store, [State.FAILED]) == []
+
+
+def test_a_message_of_a_mailout_is_not_retried_as_a_single_mail(store: Store) -> None:
+    """Its mailout counts it."""
+    id = mailout(store, "ana@example.org")
+    row = Sender(store, id).begin_one()
+    for act in (actions.retry_single_mail, actions.cancel_single_mail):
+        with pytest.raises(UsageError, match="message of a mailout"):
+            act(store, row.attempt.id)
 
 
 def test_a_single_mail_in_doubt_is_settled_by_a_person(store: Store, factory: StoreFactory) -> None:
@@ -268,6 +322,25 @@ def test_a_companys_own_limit_holds_for_its_mailouts(store: Store) -> None:
     sender = Sender(store, id)
     assert len(sender.begin(5, buckets=buckets(NOON))) == 1
     assert sender.step(want=5, buckets=buckets(NOON)).limited == "hour"
+
+
+# ── what holds them up ──
+
+
+def test_why_single_mails_wait_is_known_since_it_began_and_only_while_one_waits(
+    store: Store, factory: StoreFactory
+) -> None:
+    store.hold_single_mails(SingleMailsHeld(NOON, "SES_A", "First.", True), rehearsal=True)
+    store.hold_single_mails(SingleMailsHeld(NOON + 60, "SES_B", "Then.", False), rehearsal=True)
+    waiting = store.single_mails_waiting(rehearsal=True)
+    assert (waiting.due, waiting.hold) == (0, None)
+    store.accept_single_mails([mail("a"), mail("b"), mail("later", send_at=NOON + 3600)])
+    waiting = store.single_mails_waiting(rehearsal=True)
+    assert (waiting.due, waiting.hold) == (2, SingleMailsHeld(NOON, "SES_B", "Then.", False))
+    assert store.single_mails_waiting(rehearsal=False).held is None
+    store.hold_single_mails(None, rehearsal=True)
+    assert store.single_mails_waiting(rehearsal=True).held is None
+    assert not queue_rows.all_paused(store)
 
 
 # ── turns ──

@@ -18,6 +18,7 @@ from mailout.insight.history.port import WrittenPage
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.single_mails import SingleMailsHeld
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import queue_rows
@@ -443,3 +444,16 @@ def test_what_is_not_there_is_said_in_words(dashboard: Site) -> None:
         answer = dashboard.client.get(path)
         assert (answer.status_code, "Go to Home" in answer.text) == (404, True), path
     assert "There is no" in dashboard.act("/letters/nothing/pause").text
+
+
+def test_home_and_problems_say_that_and_why_single_mails_wait(dashboard: Site) -> None:
+    dashboard.sign_in()
+    for page in ("/", "/problems"):
+        assert "Single mails wait" not in dashboard.client.get(page).text
+    dashboard.store.accept_single_mails([mail("held", is_rehearsal=False)])
+    held = SingleMailsHeld(dashboard.store.now(), "SES_ACCESS_DENIED", "Allow <b>it</b> to these.", True)
+    dashboard.store.hold_single_mails(held, rehearsal=False)
+    for page in ("/", "/problems"):
+        shown = dashboard.client.get(page).text
+        assert "Single mails wait" in shown
+        assert "Allow &lt;b&gt;it&lt;/b&gt; to these." in shown

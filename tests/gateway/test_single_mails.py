@@ -13,12 +13,16 @@ from gateway.access import WRONG_A_MINUTE
 from gateway.looks import needs_a_sender
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.ids import uuid_of
+from mailout.base.time_format import iso
+from mailout.insight.metrics import metric_rows
+from mailout.insight.metrics.port import Counter
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Scope, new_token
 from mailout.letters.content import content_rows
 from mailout.letters.content.plaintext import plain_text
-from mailout.outbox.delivery.single_mails import SingleMailsWaiting
+from mailout.outbox.delivery.single_mails import SingleMailsHeld, SingleMailsWaiting
 from mailout.outbox.delivery.states import State
+from tests.clocks import NOON
 from tests.contract.scenes import Sender, result
 from tests.gateway.conftest import Open
 
@@ -82,6 +86,37 @@ def test_a_mail_is_in_the_outbox_when_it_is_answered(api: Api, store: SqliteStor
     content = content_rows.content(store, row.content_hash)
     assert MAIL["html"].removeprefix("<p>") in content.html
     assert content.text == "Thank you, {{ name }}"
+
+
+def test_while_single_mails_are_held_health_and_each_waiting_mail_say_why(
+    api: Api, store: SqliteStore
+) -> None:
+    """A company that asks about its receipt, and whoever watches the service, would see nothing wrong."""
+    assert api.client.get("/health").json() == {"ok": True}
+    id = api.send().json()["outboxId"]
+    assert api.call("GET", f"/v1/email/{id}").json()["errorCode"] is None
+    held = SingleMailsHeld(NOON, "SES_ACCESS_DENIED", "Allow it to these@example.org.", needs_person=True)
+    store.hold_single_mails(held, rehearsal=True)
+    health = api.client.get("/health")
+    assert (health.status_code, health.json()["single_mails"]) == (
+        200,
+        {"waiting": 1, "since": iso(NOON), "code": "SES_ACCESS_DENIED"},
+    )
+    story = api.call("GET", f"/v1/email/{id}").json()
+    assert (story["status"], story["errorCode"], story["errorReason"]) == ("PENDING", held.code, held.why)
+
+
+def test_what_is_refused_at_the_door_is_counted_by_the_check_that_it_failed(
+    api: Api, store: SqliteStore
+) -> None:
+    """A program that hands in nothing but nonsense is seen by nobody else."""
+    assert api.send(to="nobody").status_code == 400
+    assert api.send(subject=...).status_code == 400
+    bad = {"messages": [{"to": "ana@example.org", "idempotencyKey": "a"}]}
+    assert api.call("POST", "/v1/email/send-batch", json=bad).status_code == 202
+    counted = metric_rows.counts(store)
+    failed = {type: n for (name, type), n in counted.items() if name == Counter.VALIDATION_FAILURES}
+    assert failed == {"RECIPIENT": 1, "INTEGRITY": 2}
 
 
 def test_a_fragment_gets_the_layout_unless_it_is_to_stay_bare(api: Api, store: SqliteStore) -> None:

@@ -6,7 +6,9 @@ shares a code; and an answered 5xx leaves a mail surely not accepted only if SES
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from mailout.outbox.delivery import error_codes as codes
 from mailout.outbox.delivery.error_codes import Row
@@ -143,6 +145,23 @@ def classify(code: str, message: str, http_status: int | None, has_aws_body_and_
     return Outcome(
         row.kind, code=row.code, category=row.category, message=message or None, original_code=code or None
     )
+
+
+def blame_recipient(outcome: Outcome, from_email: str) -> Outcome:
+    """In the sandbox SES refuses recipients with the words it has for senders: only the address it names
+    tells them apart. If ours is among them, or none is named, it is the account's matter."""
+    if outcome.code != codes.IDENTITY.code:
+        return outcome
+    named = _NAMED.search(outcome.message or "")
+    addresses = _ADDRESS.findall(named[1].lower()) if named else []
+    if not addresses or from_email.lower() in addresses:
+        return outcome
+    row = codes.RECIPIENT
+    return replace(outcome, kind=row.kind, code=row.code, category=row.category)
+
+
+_NAMED = re.compile(r"identities failed the check[^:]*:(.*)", re.IGNORECASE | re.DOTALL)
+_ADDRESS = re.compile(r"[^\s,;<>\"]+@[^\s,;<>\"]+")
 
 
 def _row(code: str, message: str, status: int | None, from_ses: bool) -> Row:

@@ -27,7 +27,8 @@ class Letter:
 
     index: int
     to: str
-    sender: str
+    from_email: str
+    sender: str  # with its name
     reply_to: str | None
     headers: list[dict[str, str]]
     tags: list[dict[str, str]]
@@ -73,7 +74,18 @@ def letter_of(index: int, mail: Mail) -> Letter | Outcome:
     raw = None
     if len(all_headers) > headers.MAX_HEADERS:  # more than SES lets us name: then it gets the whole message
         raw = Envelope(mail.content).splice(mail, time.time())
-    return Letter(index, to, sender, reply_to, all_headers, headers.tags(mail), prepared, mail.values, raw)
+    return Letter(
+        index,
+        to,
+        mail.from_email,
+        sender,
+        reply_to,
+        all_headers,
+        headers.tags(mail),
+        prepared,
+        mail.values,
+        raw,
+    )
 
 
 def bulk_batches(letters: Sequence[Letter]) -> Iterable[list[Letter]]:

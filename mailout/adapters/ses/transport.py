@@ -98,13 +98,15 @@ class SesTransport:
             batch = waiting.popleft()
             results = halt or self._call(batch, deadline)
             if isinstance(results, Outcome):
+                results = error_map.blame_recipient(results, batch[0].from_email)
                 if results.kind is OutcomeKind.PERMANENT and len(batch) > 1:
                     # A refused call accepted nobody; one bad entry must not take the others with it.
                     middle = len(batch) // 2
                     waiting.extendleft((batch[middle:], batch[:middle]))
                     continue
                 results = [results] * len(batch)
-            for letter, result in zip(batch, results, strict=True):
+            for letter, told in zip(batch, results, strict=True):
+                result = error_map.blame_recipient(told, letter.from_email)
                 halt = result if result.kind in HALTING else halt
                 yield letter.index, result
 

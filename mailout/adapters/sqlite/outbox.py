@@ -14,6 +14,7 @@ from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
 from mailout.outbox.delivery.port import QUOTA_OVERLAP
 from mailout.outbox.delivery.protocol import Step, StepReply
+from mailout.outbox.delivery.single_mails import CANCELLED
 from mailout.outbox.delivery.states import State
 
 
@@ -89,7 +90,7 @@ class SqliteOutbox:
             move.write()
             return len(rows)
 
-    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
+    def retry_failed(self, mailout_id: str | None, *, ids: Sequence[str] | None = None) -> int:
         with self.db.write() as tx:
             move = Transitions(tx, self.db.clock.now())
             cancelled = tx.execute(
@@ -98,6 +99,18 @@ class SqliteOutbox:
             rows = [] if cancelled else _chosen(tx, mailout_id, State.FAILED, ids)
             for row in rows:
                 move.retry(row)
+            move.write()
+            return len(rows)
+
+    def cancel_single_mails(self, ids: Sequence[str]) -> int:
+        with self.db.write() as tx:
+            rows = tx.execute(
+                "SELECT * FROM email_outbox WHERE id IN (SELECT value FROM json_each(?))"
+                " AND campaign_id IS NULL AND state IN ('PENDING', 'RETRY_SCHEDULED')",
+                (json.dumps(list(ids)),),
+            ).fetchall()
+            move = Transitions(tx, self.db.clock.now())
+            move.suppress(rows, CANCELLED)
             move.write()
             return len(rows)
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from mailout.adapters.sqlite.database import Database
 from mailout.base.errors import NotFound
 from mailout.kinds.single_mails.companies import Company, KnownRecipient, Token, recipient_id
 from mailout.outbox.delivery.port import REHEARSING
-from mailout.outbox.delivery.single_mails import OURS, Acceptance, SingleMail, SingleMailsWaiting, Verdict
+from mailout.outbox.delivery.protocol import REHEARSED
+from mailout.outbox.delivery.single_mails import (
+    HOLD_SWITCH,
+    OURS,
+    Acceptance,
+    SingleMail,
+    SingleMailsHeld,
+    SingleMailsWaiting,
+    Verdict,
+)
 from mailout.outbox.delivery.states import State
 
 DUE = """FROM email_outbox i INDEXED BY email_outbox_single_due
@@ -92,13 +101,26 @@ class SqliteSingleMails:
     def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting:
         with self.db.reading() as tx:
             now = self.db.clock.now()
-            (since,) = tx.execute(
-                f"SELECT min(coalesce(i.next_attempt_at, i.created_at)) {DUE}"
+            due, since = tx.execute(
+                "SELECT count(*) FILTER (WHERE i.company_id <> ?),"
+                f" min(coalesce(i.next_attempt_at, i.created_at)) {DUE}"
                 " AND coalesce(i.next_attempt_at, 0) <= ? AND i.is_rehearsal = ?",
-                (now, rehearsal),
+                (OURS, now, rehearsal),
             ).fetchone()
             tokens = tx.execute("SELECT 1 FROM api_tokens WHERE revoked_at IS NULL").fetchone()
-            return SingleMailsWaiting(now, since, is_served(tx, now, rehearsal), tokens is not None)
+            held = _held(tx, _switch(rehearsal))
+            return SingleMailsWaiting(
+                now, since, is_served(tx, now, rehearsal), tokens is not None, due, held
+            )
+
+    def hold_single_mails(self, held: SingleMailsHeld | None, *, rehearsal: bool) -> None:
+        name = _switch(rehearsal)
+        with self.db.write() as tx:
+            before = _held(tx, name)
+            tx.execute("DELETE FROM switches WHERE name = ?", (name,))
+            if held is not None:
+                kept = replace(held, since=before.since) if before else held
+                tx.execute("INSERT INTO switches VALUES (?, ?)", (name, json.dumps(asdict(kept))))
 
     def has_single_mails(self, session: str) -> bool:
         rows = self.db.read(
@@ -168,6 +190,15 @@ class SqliteSingleMails:
             (self.db.clock.now(), company, external_id),
         )
         return deleted > 0
+
+
+def _switch(rehearsal: bool) -> str:
+    return HOLD_SWITCH + (REHEARSED if rehearsal else "")
+
+
+def _held(tx: sqlite3.Connection, name: str) -> SingleMailsHeld | None:
+    row = tx.execute("SELECT value FROM switches WHERE name = ?", (name,)).fetchone()
+    return SingleMailsHeld(**json.loads(row["value"])) if row else None
 
 
 def _accept(tx: sqlite3.Connection, mail: SingleMail, now: float) -> Acceptance:

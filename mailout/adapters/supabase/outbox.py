@@ -10,6 +10,7 @@ from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.errors import StoreError
 from mailout.outbox.delivery.port import QUOTA_OVERLAP
 from mailout.outbox.delivery.protocol import Step, StepReply
+from mailout.outbox.delivery.single_mails import CANCELLED
 from mailout.outbox.delivery.states import State
 
 PART = 10_000
@@ -45,11 +46,15 @@ class SupabaseOutbox:
             return int(self.rpc("mailout_settle", {**params, "after": 0, "most": len(chosen)})["moved"])
         return self._in_parts("mailout_settle", params)
 
-    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
-        if ids is None:
+    def retry_failed(self, mailout_id: str | None, *, ids: Sequence[str] | None = None) -> int:
+        if ids is None and mailout_id is not None:
             return self._in_parts("mailout_retry_failed", {"campaign_id": mailout_id})
-        params = {"campaign_id": mailout_id, "after": 0, "most": len(ids), "ids": list(ids)}
+        chosen = list(ids or ())
+        params = {"campaign_id": mailout_id, "after": 0, "most": len(chosen), "ids": chosen}
         return int(self.rpc("mailout_retry_failed", params)["moved"])
+
+    def cancel_single_mails(self, ids: Sequence[str]) -> int:
+        return int(self.rpc("mailout_cancel_single_mails", {"ids": list(ids), "why": CANCELLED}))
 
     def _in_parts(self, name: str, params: Mapping[str, Any]) -> int:
         """A transaction for each part, by `seq`: asked again, it goes on where it was stopped."""

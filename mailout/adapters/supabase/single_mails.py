@@ -11,7 +11,13 @@ from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.errors import NotFound
 from mailout.kinds.notifications.port import Known, KnownMessage, NewNotification, Reported
 from mailout.kinds.single_mails.companies import Company, KnownRecipient, Token, recipient_id
-from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, SingleMailsWaiting, Verdict
+from mailout.outbox.delivery.single_mails import (
+    Acceptance,
+    SingleMail,
+    SingleMailsHeld,
+    SingleMailsWaiting,
+    Verdict,
+)
 from mailout.outbox.delivery.states import State
 
 
@@ -33,7 +39,13 @@ class SupabaseSingleMails:
         ]
 
     def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting:
-        return SingleMailsWaiting(**self.rpc("mailout_single_mails_waiting", {"rehearsal": rehearsal}))
+        told = self.rpc("mailout_single_mails_waiting", {"rehearsal": rehearsal})
+        held = SingleMailsHeld(**told["held"]) if told["held"] else None
+        return SingleMailsWaiting(**told | {"held": held})
+
+    def hold_single_mails(self, held: SingleMailsHeld | None, *, rehearsal: bool) -> None:
+        params = {"held": asdict(held) if held else None, "rehearsal": rehearsal}
+        self.rpc("mailout_hold_single_mails", params)
 
     def has_single_mails(self, session: str) -> bool:
         return bool(self.rpc("mailout_has_single_mails", {"session": session}))

@@ -12,7 +12,15 @@ from datetime import tzinfo
 from mailout.base.redact import redact_text
 from mailout.base.time_format import lasting, spoken
 from mailout.insight.alerts.port import Alert, AlertKind, Facts
-from mailout.insight.reporting.phrases import NextStep, count, headline, resuming, settling, waiting
+from mailout.insight.reporting.phrases import (
+    NextStep,
+    count,
+    headline,
+    resuming,
+    settling,
+    single_mails_wait,
+    waiting,
+)
 from mailout.outbox.queue.deferrals import ENOUGH_SENT
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
@@ -37,6 +45,7 @@ def alerts(facts: Facts, zone: tzinfo) -> Sequence[Alert]:
         *(alert for mailout in facts.mailouts for alert in _of_mailout(mailout, facts, zone)),
         *(alert for mailout in facts.recent for alert in _complaints(mailout, facts.signs.now)),
         *_quota(facts),
+        *_single_mails(facts, zone),
         *_events_waiting(facts),
         *_events_unheard(facts, zone),
     ]
@@ -168,6 +177,29 @@ def _quota(facts: Facts) -> Iterator[Alert]:
         ),
         about=f"quota.{facts.scope}",
         name=f"the quota of {facts.scope}",
+    )
+
+
+def _single_mails(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
+    said = single_mails_wait(facts.single_mails, zone)
+    hold = facts.single_mails.hold if facts.single_mails else None
+    if said is None or hold is None:
+        return
+    yield Alert(
+        key=f"single mails {hold.code}",
+        kind=AlertKind.SINGLE_MAILS,
+        subject="Single mails wait",
+        text=_lines(
+            said,
+            "Nothing is lost: they are sent as soon as that is possible. Which ones wait:",
+            "  mailout messages list --state pending",
+            "What is wrong, if a setting is:",
+            "  mailout doctor",
+        ),
+        about="single_mails",
+        name="single mails",
+        reason=hold.code,
+        grace=0.0 if hold.needs_person else DOUBT_GRACE,
     )
 
 

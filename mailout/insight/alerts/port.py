@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mailout.base.select import Reads
 from mailout.outbox.delivery.port import Outbox
-from mailout.outbox.delivery.single_mails import SingleMails
+from mailout.outbox.delivery.single_mails import SingleMails, SingleMailsWaiting
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Queue
 
@@ -21,6 +21,7 @@ class AlertKind(StrEnum):
     UNKNOWN = "unknown"  # a mailout has messages in doubt
     COMPLAINTS = "complaints"  # more readers call a mailout spam than Gmail and Yahoo like
     QUOTA = "quota"  # the provider's quota is nearly spent
+    SINGLE_MAILS = "single_mails"  # single mails cannot be sent
     EVENTS = "events"  # SES events are not applied, or do not come
 
 
@@ -45,6 +46,7 @@ class Facts:
     scope: str = ""  # whose quota it is
     quota_left: int | None = None  # the effective one; None: no limit
     expects_events: bool = False  # SES, with a configuration set
+    single_mails: SingleMailsWaiting | None = None
     recent: Sequence[Mailout] = ()  # under way, waiting, and the last that were sent
 
 
@@ -56,7 +58,7 @@ class Alert:
     kind: AlertKind
     subject: str
     text: str
-    about: str  # `mailout.<id>`, `quota.<account>` or `events`: the event's resource
+    about: str  # `mailout.<id>`, `quota.<account>`, `single_mails` or `events`: the event's resource
     name: str  # the same for people
     mailout: str | None = None  # its id
     reason: str | None = None  # why a mailout waits

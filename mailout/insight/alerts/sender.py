@@ -86,6 +86,7 @@ class AlertSender:
             signs=signs,
             mailouts=queue_rows.needing_a_person(self.store),
             recent=queue_rows.mailouts(self.store),
+            single_mails=self.store.single_mails_waiting(rehearsal=self.transport.name == REHEARSING),
             scope=scope,
             quota_left=outbox_rows.quota(self.store, scope),
             expects_events=self.transport.name == "ses" and bool(self.settings.ses_configuration_set),

@@ -63,8 +63,11 @@ class CountedStore:
     ) -> int:
         return self._moved(to, self._store.settle(mailout_id, to, wait=wait, ids=ids))
 
-    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
+    def retry_failed(self, mailout_id: str | None, *, ids: Sequence[str] | None = None) -> int:
         return self._moved(State.PENDING, self._store.retry_failed(mailout_id, ids=ids))
+
+    def cancel_single_mails(self, ids: Sequence[str]) -> int:
+        return self._moved(State.SUPPRESSED, self._store.cancel_single_mails(ids))
 
     def apply_events(self, readings: Sequence[Reading]) -> Applied:
         applied = self._store.apply_events(readings)

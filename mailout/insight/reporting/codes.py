@@ -216,5 +216,5 @@ def remedy_of(code: str, *, failed: bool = False) -> str:
     if row is None:
         return ""
     if failed and row.kind in _TRIED_AGAIN:
-        return "All its attempts are spent: when the cause is gone, `mailout queue retry` sends it again."
+        return "All its attempts are spent: when the cause is gone, `mailout queue retry ID` sends it again."
     return row.remedy or _BY_ITSELF.get(row.kind, "")

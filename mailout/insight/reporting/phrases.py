@@ -8,6 +8,7 @@ from datetime import tzinfo
 
 from mailout.base.time_format import spoken
 from mailout.outbox.delivery.protocol import Ledger
+from mailout.outbox.delivery.single_mails import SingleMailsWaiting
 from mailout.outbox.delivery.states import Column
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
@@ -166,6 +167,15 @@ def wait(mailout: Mailout, zone: tzinfo) -> str:
         return f"waits {whom}: {WHY[mailout.defer_reason]}"
     planned = mailout.planned_for
     return "waits for its turn" if planned is None else f"planned for {spoken(planned, zone)}"
+
+
+def single_mails_wait(waiting: SingleMailsWaiting | None, zone: tzinfo) -> str | None:
+    """That single mails are held up, how many, since when and why; None if nothing holds them up."""
+    hold = waiting.hold if waiting else None
+    if waiting is None or hold is None:
+        return None
+    n = count(waiting.due, "single mail waits", "single mails wait")
+    return f"{n}, since {spoken(hold.since, zone)}: {hold.why}"
 
 
 def forecast_text(forecast: Forecast, zone: tzinfo) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from mailout.base.time_format import iso
 from mailout.insight.reporting.phrases import WHY, mode
 from mailout.outbox.delivery.protocol import Halt
+from mailout.outbox.delivery.single_mails import SingleMailsWaiting
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.snapshot import QueueSnapshot, due_at
@@ -54,8 +55,17 @@ def snapshot_dict(snapshot: QueueSnapshot) -> dict[str, Any]:
         "counts": asdict(shown.ledger) if shown else None,
         "forecast": forecast_dict(snapshot.forecasts.get(shown.id)) if shown else None,
         "queue": [_of(mailout, snapshot) for mailout in snapshot.mailouts],
+        "single_mails": single_mails_dict(snapshot.single_mails),
         "requests": [{"ref": one.ref, "how": one.how.value} for one in snapshot.asked],
     }
+
+
+def single_mails_dict(waiting: SingleMailsWaiting | None) -> dict[str, Any] | None:
+    """That single mails wait, how many, since when and why; None: nothing holds them up."""
+    hold = waiting.hold if waiting else None
+    if waiting is None or hold is None:
+        return None
+    return {"waiting": waiting.due, "since": iso(hold.since), "code": hold.code, "reason": hold.why}
 
 
 def _of(mailout: Mailout | None, snapshot: QueueSnapshot) -> dict[str, Any] | None:

@@ -216,8 +216,6 @@ def _time(row: Mapping[str, str], name: str) -> float | None:
 
 
 def _tags(written: str) -> tuple[str, ...]:
-    """`a;b`, or as Postgres writes an array: `{a,b}`."""
-    inner = re.fullmatch(r"\{(.*)\}", written)
-    parts = inner[1].split(",") if inner else written.split(";")
-    tidy = (clean(part).strip().strip('"') for part in parts)
+    """As places are written in a file of people (`a,b`, `a;b`, `a|b`, `{a,b}`, `["a","b"]`), with spaces."""
+    tidy = (clean(part).strip() for part in re.split(r"[,;|{}\[\]\"\n]", written))
     return tuple(dict.fromkeys(filter(None, tidy)))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, MailoutError, StoreUnavailable
+from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.call_pool import Prepared
 from mailout.outbox.delivery.concurrency import CallsInFlight
 from mailout.outbox.delivery.options import CallTime
@@ -31,6 +32,8 @@ AHEAD = 0.001
 tenth of a millisecond, and at fifty a second that adds up until a slot is lost."""
 RESOLUTION = 1e-9
 """Of the clocks: less is no time to wait."""
+MOST_UNVERIFIED = 3
+"""Recipients of a mailout that may be refused in a row as not verified: more would fail the same way."""
 _FAILURES = (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
 
 
@@ -72,6 +75,7 @@ class Caller:
         self.unwritable: HomeUnwritable | None = None  # the journal: nothing may be called without it
         self.failures_in_a_row = 0  # calls, and each message that is in doubt
         self.last_failure: Outcome | None = None
+        self._unverified = 0  # recipients of a mailout, in a row
 
     @property
     def throttled_too_long(self) -> Outcome | None:
@@ -173,6 +177,8 @@ class Caller:
     def _keep(
         self, rows: Sequence[Claimed], outcomes: Sequence[Outcome], took: float, journal: Journal | None
     ) -> None:
+        with self._lock:
+            outcomes = [self._or_sandbox(row, told) for row, told in zip(rows, outcomes, strict=True)]
         pairs = list(zip(rows, outcomes, strict=True))
         if journal is not None:
             journal.answered(
@@ -187,6 +193,26 @@ class Caller:
             self.in_flight.learn(outcomes, took)
             self.filled = 0.9 * self.filled + 0.1 * len(rows) if self.filled else len(rows)
             self.call_time += CallTime(calls=1, messages=len(rows), calling=took)
+
+    def _or_sandbox(self, row: Claimed, outcome: Outcome) -> Outcome:
+        """The first few recipients of a mailout that are not verified fail; then it is the account's matter,
+        and the others wait. Each single mail fails for itself: the next one may go to somebody verified."""
+        if outcome.kind is OutcomeKind.SENT:
+            self._unverified = 0
+        if row.mailout_id is None or outcome.code != error_codes.RECIPIENT.code:
+            return outcome
+        self._unverified += 1
+        sandbox = replace(
+            outcome,
+            kind=OutcomeKind.STOP,
+            code=error_codes.SANDBOX.code,
+            category=error_codes.SANDBOX.category,
+            message=f"{MOST_UNVERIFIED} recipients in a row are not verified:"
+            " the account is still in the sandbox.",
+        )
+        if self._unverified >= MOST_UNVERIFIED:
+            self.refused = self.refused or sandbox
+        return sandbox if self._unverified > MOST_UNVERIFIED else outcome
 
     def _decided(self, row: Claimed, outcome: Outcome, took_ms: int) -> Result:
         if outcome.kind is not OutcomeKind.THROTTLED:

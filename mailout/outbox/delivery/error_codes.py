@@ -50,6 +50,10 @@ FAILED = _permanent(
 BAD_REQUEST = _permanent(
     "SES_BAD_REQUEST", "Look at the address, the From name and the headers of this message, then retry it."
 )
+RECIPIENT = _permanent(
+    "RECIPIENT_NOT_VERIFIED",
+    "The account is in SES's sandbox: ask AWS for production access, or verify this address; then retry it.",
+)
 THROTTLING = _throttled("SES_THROTTLING")
 MAX_SEND_RATE = _throttled("SES_MAX_SEND_RATE_EXCEEDED")
 DAILY_QUOTA = _answer(
@@ -93,7 +97,11 @@ MAIL_FROM = _stop(
 )
 IDENTITY = _stop(
     "SES_IDENTITY_NOT_VERIFIED",
-    "Verify FROM_EMAIL's domain in this AWS region; in the sandbox, recipients too.",
+    "Verify FROM_EMAIL's domain in this AWS region, then resume.",
+)
+SANDBOX = _stop(
+    "SES_ACCOUNT_IN_SANDBOX",
+    "Ask AWS for production access (SES console, Account dashboard); then resume, and retry what failed.",
 )
 NOT_FOUND = _stop("SES_NOT_FOUND", "Check that SES_CONFIGURATION_SET exists in this AWS region, then resume.")
 TEMPLATE_MISSING = _stop(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict, TypeVar
 
 from mailout.base.errors import NotFound
-from mailout.base.select import Reads, View, among, every, first
+from mailout.base.select import SELECT_LIMIT, Reads, View, among, every, first
 from mailout.outbox.delivery.port import Message, MessageEvent, MessageOutcome, SenderSession, SingleMessage
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.states import State
@@ -112,6 +112,14 @@ def _of_mailout(
 def single_mail(store: Reads, company: str, id: str) -> SingleMessage | None:
     """A company's own message with its subject; None: there is none, or it is another's."""
     return first(store, SINGLE_MAILS, {"id": id, "company_id": company})
+
+
+def single_mails(
+    store: Reads, states: Sequence[State], company: str | None = None, limit: int = SELECT_LIMIT
+) -> Sequence[SingleMessage]:
+    """The latest first."""
+    filters = {"state in": states} | ({"company_id": company} if company else {})
+    return store.select(SINGLE_MAILS, filters, order=["-seq"], limit=limit)
 
 
 def find_messages(store: Reads, id: str) -> Sequence[str]:

@@ -162,8 +162,15 @@ class Outbox(Reads, Protocol):
         """
         ...
 
-    def retry_failed(self, mailout_id: str, *, ids: Sequence[str] | None = None) -> int:
-        """FAILED messages (all, or these) wait again, with all their attempts before them. How many."""
+    def retry_failed(self, mailout_id: str | None, *, ids: Sequence[str] | None = None) -> int:
+        """FAILED messages (all, or these) wait again, with all their attempts before them. How many.
+
+        Without a mailout: these single mails.
+        """
+        ...
+
+    def cancel_single_mails(self, ids: Sequence[str]) -> int:
+        """Those of them that wait become SUPPRESSED. How many."""
         ...
 
     def has_single_mails(self, session: str) -> bool:

@@ -210,9 +210,12 @@ class Run:
         if report.ended is Ended.THROTTLED:
             self.caller.throttling.clear()
         took = self.clock.monotonic() - self._began
+        ledger = self.session.ledger
+        if report.ended is Ended.REFUSED and ledger is not None and ledger.settled:
+            report = RunReport(Ended.DONE, ledger)  # the last ones were refused: nobody waits for an answer
         return replace(
             report,
-            ledger=self.session.ledger,
+            ledger=ledger,
             call_time=self.caller.call_time + CallTime(seconds=took),
         )
 

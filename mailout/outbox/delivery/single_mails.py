@@ -24,6 +24,10 @@ OURS = "mailout"
 everything is paused. No other company may have this name."""
 
 
+CANCELLED = "cancelled by a person"
+"""Why a single mail that somebody took back was not sent."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleMail:
     """One message, ready for the outbox."""
@@ -46,6 +50,10 @@ class SingleMail:
     is_rehearsal: bool = False  # goes to a folder, and never to people
 
 
+HOLD_SWITCH = "single_mails_held"
+"""Among the store's switches; of rehearsals: with `REHEARSED` after it."""
+
+
 class Verdict(StrEnum):
     """What became of handing a mail in."""
 
@@ -66,13 +74,30 @@ class Acceptance:
 
 
 @dataclass(frozen=True, slots=True)
+class SingleMailsHeld:
+    """Why they are not sent although somebody tries."""
+
+    since: float
+    code: str  # the provider's answer in our words, or the limit that is spent
+    why: str  # for people, with what to do
+    needs_person: bool  # it does not pass by itself
+
+
+@dataclass(frozen=True, slots=True)
 class SingleMailsWaiting:
-    """Whether somebody has to be started for them."""
+    """Whether somebody has to be started for them, and what holds them up."""
 
     now: float
     due_since: float | None  # the one that has waited longest
     is_served: bool  # a living session sends them
     has_tokens: bool  # so more may come at any moment
+    due: int = 0  # how many wait that may leave now, without mailout's own: alerts are said elsewhere, too
+    held: SingleMailsHeld | None = None  # the last run could not send them; None: it could
+
+    @property
+    def hold(self) -> SingleMailsHeld | None:
+        """What keeps somebody waiting now."""
+        return self.held if self.due else None
 
 
 class SingleMails(Reads, Protocol):
@@ -83,3 +108,7 @@ class SingleMails(Reads, Protocol):
         ...
 
     def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting: ...
+
+    def hold_single_mails(self, held: SingleMailsHeld | None, *, rehearsal: bool) -> None:
+        """They cannot be sent, and why; None: they can. While it lasts, the first `since` stays."""
+        ...

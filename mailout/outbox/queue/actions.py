@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from mailout.base.errors import UsageError
-from mailout.outbox.delivery.protocol import Timing
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.port import Message
+from mailout.outbox.delivery.protocol import TRIED_ONCE, Timing
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.deferrals import defer
 from mailout.outbox.queue.limits import Defer
@@ -64,6 +66,49 @@ def retry(store: QueueStore, id: str) -> int:
     if not retried:
         raise UsageError("No message of it has failed: there is nothing to try again.")
     return retried
+
+
+def retry_single_mail(store: QueueStore, id: str) -> None:
+    """Try one failed mail without a mailout again, with all its attempts before it."""
+    row = _single_mail(store, id)
+    if row["state"] == State.VALIDATION_FAILED:
+        raise UsageError(
+            f"The checks refused it before it was sent ({row['error_code']}): it would be refused again.",
+            remedy="Correct it, and hand it in again with another idempotency key.",
+        )
+    if row["state"] != State.FAILED:
+        raise UsageError(f"It has not failed: it is {row['state']}.", remedy=_INSTEAD.get(row["state"], ""))
+    store.retry_failed(None, ids=[id])
+
+
+def cancel_single_mail(store: QueueStore, id: str) -> None:
+    """Take back one mail without a mailout that nobody has begun to send."""
+    if not store.cancel_single_mails([_single_mail(store, id)["id"]]):
+        state = outbox_rows.message(store, id)["state"]
+        raise UsageError(f"It does not wait: it is {state}.", remedy=_INSTEAD.get(state, ""))
+
+
+def _single_mail(store: QueueStore, id: str) -> Message:
+    row = outbox_rows.message(store, id)
+    if row["campaign_id"] is not None:
+        raise UsageError(
+            "It is a message of a mailout, and no single mail.",
+            remedy=f"For its mailout: mailout queue show {row['campaign_id']}",
+        )
+    if TRIED_ONCE in (row["variables"] or {}):
+        raise UsageError(
+            "It is a notification: its row in the producer's queue says when it is sent.",
+            remedy="To send it again: mailout notify requeue ID",
+        )
+    return row
+
+
+_INSTEAD: Mapping[str, str] = {
+    State.UNKNOWN: "Look whether it arrived, then: mailout queue settle --message ID --as …",
+    State.PENDING: "To take it back: mailout messages cancel ID",
+    State.RETRY_SCHEDULED: "It is tried again by itself. To take it back: mailout messages cancel ID",
+    State.FAILED: "To try it again: mailout messages retry ID",
+}
 
 
 def settle(

@@ -219,10 +219,10 @@ def why_it_ended(
     """What a sender's run means for its mailout; None: nothing keeps it from going on."""
     refused = report.outcome if report.ended is Ended.REFUSED else None
     if refused is not None and refused.code != FOLDER_FULL:
-        return Defer(DeferReason.CONFIGURATION_ERROR, None, _described(refused))
+        return Defer(DeferReason.CONFIGURATION_ERROR, None, described(refused))
     if report.ended in (Ended.CIRCUIT, Ended.THROTTLED) or refused is not None:
         pause = CIRCUIT_PAUSES[min(pauses_in_a_row, len(CIRCUIT_PAUSES) - 1)]
-        last = _described(report.outcome) if report.outcome else None
+        last = described(report.outcome) if report.outcome else None
         if report.ended is Ended.THROTTLED:
             last = f"{THROTTLED} ({last.rstrip('. ')})." if last else f"{THROTTLED}."
         return Defer(DeferReason.TRANSIENT_ERRORS, now + pause, last)
@@ -240,7 +240,7 @@ def why_it_ended(
             return Defer(DeferReason.QUOTA_EXHAUSTED, min(quota_frees_at or math.inf, now + QUOTA_PAUSE))
 
 
-def _described(outcome: Outcome) -> str:
+def described(outcome: Outcome) -> str:
     """The code, what the provider said, and what a person can do."""
     said = f"{outcome.code}: {outcome.message}" if outcome.message else f"{outcome.code}"
     remedy = remedy_for(outcome.code or "")

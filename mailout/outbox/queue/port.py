@@ -11,6 +11,7 @@ from mailout.base.errors import NotFound
 from mailout.base.select import Reads
 from mailout.letters.content.refs import page_id_of
 from mailout.outbox.delivery.port import Outbox
+from mailout.outbox.delivery.single_mails import SingleMails
 from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout
 
 
@@ -151,5 +152,5 @@ class Requests(Reads, Protocol):
         ...
 
 
-class QueueStore(Outbox, Queue, Requests, Protocol):
+class QueueStore(Outbox, Queue, Requests, SingleMails, Protocol):
     """What decisions about the queue read and change."""

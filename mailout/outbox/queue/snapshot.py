@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from mailout.base.setting_values import SendWindow
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import SLACK
+from mailout.outbox.delivery.single_mails import SingleMailsWaiting
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.forecast import Forecast, ForecastInput, Job, forecast_queue
 from mailout.outbox.queue.limits import QUOTA_WINDOW, Limits, Usage, buckets
@@ -31,6 +32,7 @@ class QueueSnapshot:
     mailouts: Sequence[Mailout] = ()
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)
     asked: Sequence[Request] = ()  # from outside; none of them is a mailout yet
+    single_mails: SingleMailsWaiting | None = None  # what holds them up is shown with the queue
 
     @property
     def active(self) -> Mailout | None:
@@ -80,12 +82,13 @@ class QueueForecast:
             queue_rows.mailouts(store, statuses=OPEN, limit=MOST_OPEN),
             queue_rows.asked(store, waiting=0),
         )
+        singles = store.single_mails_waiting(rehearsal=self.rehearses)
         if not waiting:
-            return QueueSnapshot(now, paused, asked=asked)
+            return QueueSnapshot(now, paused, asked=asked, single_mails=singles)
         mailouts = in_turn(waiting, queue_rows.last_turns(store))
         forecasts = {} if paused else self._forecasts(now, mailouts)
         stopped = {m.id: Forecast(None, None, 0, _left(m), m.defer_reason) for m in mailouts}
-        return QueueSnapshot(now, paused, mailouts, stopped | forecasts, asked)
+        return QueueSnapshot(now, paused, mailouts, stopped | forecasts, asked, singles)
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
         """Of those that go on by themselves, by the transport that is set."""

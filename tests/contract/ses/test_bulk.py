@@ -50,6 +50,27 @@ def test_one_recipient_that_spoils_the_call_does_not_fail_the_others(stub, open_
     assert stub.accepted()["twice"] == []
 
 
+UNVERIFIED = "Email address is not verified. The following identities failed the check in region X: "
+
+
+@BOTH
+def test_a_recipient_refused_in_the_sandbox_does_not_hold_up_those_behind(mode, stub, open_transport):
+    text = f"{UNVERIFIED}reader-1@example.org"
+    stub.script(
+        {"do": "answer", "status": 400, "code": "MessageRejected", "message": text, "to": "reader-1@"}
+    )
+    outcomes = open_transport(mode).send([mail(number) for number in range(4)])
+    assert [outcome.code for outcome in outcomes] == [None, "RECIPIENT_NOT_VERIFIED", None, None]
+    assert outcomes[1].kind is OutcomeKind.PERMANENT
+
+
+def test_an_entry_refused_in_the_sandbox_fails_alone(stub, open_transport):
+    text = f"{UNVERIFIED}reader-1@example.org"
+    stub.script({"do": "entry", "code": "MESSAGE_REJECTED", "message": text, "to": "reader-1@"})
+    outcomes = open_transport(SesMode.BULK).send([mail(number) for number in range(4)])
+    assert [outcome.code for outcome in outcomes] == [None, "RECIPIENT_NOT_VERIFIED", None, None]
+
+
 def test_after_a_throttle_the_rest_of_a_batch_is_not_even_tried(stub, open_transport):
     stub.script({"do": "answer", "status": 429, "code": "TooManyRequestsException"})
     outcomes = open_transport(SesMode.BULK).send([mail(0), mail(1, from_name="Ann"), mail(2, from_name="Bo")])

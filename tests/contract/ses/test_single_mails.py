@@ -14,6 +14,9 @@ from mailout.app.engine import Engine
 from mailout.app.single_mail_run import send_what_waits
 from mailout.base.ids import transactional_id
 from mailout.base.settings import load_settings
+from mailout.base.time_format import iso
+from mailout.insight.alerts.port import AlertKind
+from mailout.insight.reporting.queue_json import snapshot_dict
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, mark
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.single_mails import Category, SingleMail
@@ -67,6 +70,46 @@ def test_it_leaves_as_it_was_handed_in(engine: Engine, stub: SesStub) -> None:
     row = outbox_rows.message(engine.store, id)
     assert row["state"] == "SENT"
     assert outbox_rows.find_messages(engine.store, row["ses_message_id"]) == [id]
+
+
+def test_recipients_refused_in_the_sandbox_fail_singly_and_the_next_mail_leaves(
+    engine: Engine, stub: SesStub
+) -> None:
+    refused = [hand_in(engine, f"sandbox-{n}") for n in range(5)]
+    fine = hand_in(engine, "fine")
+    text = "Email address is not verified. The following identities failed the check in region X: "
+    answer = {"do": "answer", "status": 400, "code": "MessageRejected", "message": f"{text}one@example.org"}
+    stub.script(answer | {"to": "sandbox-"})
+    send_what_waits(engine.sending)
+    rows = [outbox_rows.message(engine.store, id) for id in refused]
+    assert {(row["state"], row["error_code"]) for row in rows} == {("FAILED", "RECIPIENT_NOT_VERIFIED")}
+    assert outbox_rows.message(engine.store, fine)["state"] == "SENT"
+
+
+def test_a_setting_that_is_wrong_stops_single_mails_and_says_so_until_one_is_sent(
+    engine: Engine, stub: SesStub
+) -> None:
+    """Without it, receipts wait for hours and everything looks well."""
+    text = "Email address is not verified. The following identities failed the check in region X: "
+    stub.script(
+        {"do": "answer", "status": 400, "code": "MessageRejected", "message": f"{text}shop@example.org"}
+    )
+    ids = [hand_in(engine, key) for key in ("a", "b")]
+    send_what_waits(engine.sending)
+    waiting = engine.store.single_mails_waiting(rehearsal=False)
+    assert waiting.due == 2
+    assert waiting.hold is not None
+    assert (waiting.hold.code, waiting.hold.needs_person) == ("SES_IDENTITY_NOT_VERIFIED", True)
+    assert "Verify FROM_EMAIL's domain" in waiting.hold.why
+    told = snapshot_dict(engine.queue_forecast.snapshot())["single_mails"]
+    assert (told["waiting"], told["code"], told["since"]) == (2, waiting.hold.code, iso(waiting.hold.since))
+    (alert,) = (alert for alert, _ in engine.alert_sender.look())
+    assert (alert.kind, "2 single mails wait" in alert.text) == (AlertKind.SINGLE_MAILS, True)
+    stub.script()
+    send_what_waits(engine.sending)
+    assert {outbox_rows.message(engine.store, id)["state"] for id in ids} == {"SENT"}
+    assert engine.store.single_mails_waiting(rehearsal=False).held is None
+    assert not engine.alert_sender.look()
 
 
 @pytest.mark.parametrize("n", [14, 20])

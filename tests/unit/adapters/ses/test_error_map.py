@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.adapters.ses.error_map import TABLE, TEXTS, classify
+from mailout.adapters.ses.error_map import TABLE, TEXTS, blame_recipient, classify
 from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.error_codes import remedy_for
 from mailout.outbox.delivery.protocol import OutcomeKind
@@ -112,6 +112,24 @@ def test_an_unverified_sender_stops_the_mailout_instead_of_failing_every_message
     text = "Email address is not verified. The following identities failed the check: news@example.org"
     outcome = classify("MessageRejected", text, 400, True)
     assert (outcome.kind, outcome.code) == (OutcomeKind.STOP, "SES_IDENTITY_NOT_VERIFIED")
+
+
+@pytest.mark.parametrize(
+    ("named", "ours"),
+    [
+        (" in region EU-WEST-1: sb@x.org", "RECIPIENT_NOT_VERIFIED"),
+        (" in region EU-WEST-1: a@x.org, b@x.org", "RECIPIENT_NOT_VERIFIED"),
+        (": Ann <sb@x.org>", "RECIPIENT_NOT_VERIFIED"),
+        (" in region EU-WEST-1: NEWS@example.org", "SES_IDENTITY_NOT_VERIFIED"),
+        (" in region EU-WEST-1: News <news@example.org>, sb@x.org", "SES_IDENTITY_NOT_VERIFIED"),
+        (" in region EU-WEST-1: example.org", "SES_IDENTITY_NOT_VERIFIED"),
+        ("", "SES_IDENTITY_NOT_VERIFIED"),
+    ],
+)
+def test_an_unverified_recipient_is_told_from_an_unverified_sender_by_the_address(named, ours):
+    text = f"Email address is not verified. The following identities failed the check{named}"
+    outcome = blame_recipient(classify("MessageRejected", text, 400, True), "news@example.org")
+    assert (outcome.code, outcome.kind is OutcomeKind.STOP) == (ours, ours.startswith("SES_"))
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def test_a_row_is_read_whole(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("written", ["a;b", "{a,b}", " a ; b ", '{"a","b"}'])
-def test_tags_are_written_in_two_ways(written: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", ["a;b", "{a,b}", " a ; b ", '{"a","b"}', "a,b", "a|b", '["a", "b"]'])
+def test_tags_are_written_as_places_are_in_a_file_of_people(written: str, tmp_path: Path) -> None:
     assert read_one(tmp_path, tags=written).slices[0].tags == ("a", "b")
 
 

@@ -347,6 +347,34 @@ def test_a_refused_account_ends_the_run_and_leaves_the_rest_pending(
     assert outbox_rows.usage(it.store, "all", "hour", "h") == 5
 
 
+UNVERIFIED = Outcome(OutcomeKind.PERMANENT, code="RECIPIENT_NOT_VERIFIED", category="PERMANENT_ERROR")
+
+
+@pytest.mark.parametrize("batch", [1, 20])
+def test_in_the_sandbox_three_messages_fail_and_the_others_wait(directory: Path, batch: int) -> None:
+    """Each of a million would fail for good, and a call with fifty entries would fail fifty."""
+    it = scene(directory, 60, answer=lambda mail, nth: UNVERIFIED if nth > 5 else None)
+    it.transport.max_batch = batch
+    report = it.sender(rate=50).run(MAILOUT)
+    assert report.ended is Ended.REFUSED
+    assert report.outcome is not None
+    assert report.outcome.code == "SES_ACCOUNT_IN_SANDBOX"
+    assert "still in the sandbox" in (report.outcome.message or "")
+    assert it.states() == {State.SENT: 5, State.FAILED: 3, State.PENDING: 52}
+
+
+def test_a_few_unverified_recipients_among_others_hold_up_nobody(directory: Path) -> None:
+    it = scene(directory, 30, answer=lambda mail, nth: UNVERIFIED if nth % 3 else None)
+    assert it.sender(rate=50).run(MAILOUT).ended is Ended.DONE
+    assert it.states() == {State.SENT: 10, State.FAILED: 20}
+
+
+def test_a_mailout_to_three_unverified_people_is_done_and_waits_for_nobody(directory: Path) -> None:
+    it = scene(directory, 3, answer=lambda mail, nth: UNVERIFIED)
+    assert it.sender(rate=50).run(MAILOUT).ended is Ended.DONE
+    assert it.states() == {State.FAILED: 3}
+
+
 def test_too_many_transient_errors_in_a_row_open_the_circuit(directory: Path) -> None:
     it = scene(directory, 100, answer=lambda mail, nth: transient() if nth > 10 else None)
     report = it.sender(rate=50, circuit_failures=20).run(MAILOUT)

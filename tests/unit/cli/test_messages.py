@@ -1,0 +1,82 @@
+"""`mailout messages`: a single mail that failed is no dead end."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mailout.app import wiring
+from mailout.base.ids import transactional_id
+from mailout.base.settings import load_settings
+from mailout.letters.content.model import Content
+from mailout.outbox.delivery.protocol import Pace, Result, Step
+from mailout.outbox.delivery.single_mails import SingleMail, SingleMailsHeld
+from mailout.outbox.delivery.states import State
+from tests.unit.cli.conftest import Run
+
+FAILED, WAITS = transactional_id("shop", "failed"), transactional_id("shop", "waits")
+
+
+def single(id: str, email: str) -> SingleMail:
+    content = Content("Your receipt", "<p>Thank you</p>", "Thank you")
+    return SingleMail(
+        id=id, company_id="shop", request_id=email, email=email, content=content, is_rehearsal=True
+    )
+
+
+@pytest.fixture
+def mails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has failed, and one that waits."""
+    monkeypatch.setenv("MAILOUT_HOME", str(folder / "home"))
+    with closing(wiring.open_store(load_settings())) as store:
+        store.accept_single_mails([single(FAILED, "ana@example.org")])
+        session = store.open_session(None, worker="test", transport="folder", lease=10.0)
+        step = Step(session=session, n=1, lease=10.0, pace=Pace("folder", 0), want=1)
+        (row,) = store.step(step).rows
+        refused = Result(row.attempt, State.FAILED, code="SES_MESSAGE_REJECTED", message="No.")
+        store.step(Step(session=session, n=2, lease=10.0, pace=step.pace, results=[refused], close=True))
+        store.accept_single_mails([single(WAITS, "bo@example.org")])
+
+
+@pytest.mark.usefixtures("mails")
+def test_failed_single_mails_are_listed_with_the_reason_and_what_to_do(run: Run) -> None:
+    listed = run("messages", "list", "--state", "failed", "--company", "shop")
+    assert listed.code == 0
+    for said in (FAILED, "ana@example.org", "SES_MESSAGE_REJECTED: No.", "mailout messages retry ID"):
+        assert said in listed.out
+    assert WAITS not in listed.out
+    assert "None of zoo is failed" in run("messages", "list", "--company", "zoo").out
+    (one,) = run("messages", "list", "--state", "pending", "--json").data
+    assert (one["id"], one["state"], one["subject"]) == (WAITS, "PENDING", "Your receipt")
+
+
+@pytest.mark.usefixtures("mails")
+@pytest.mark.parametrize("command", [("messages", "retry"), ("queue", "retry")])
+def test_the_remedy_that_is_named_for_a_failed_single_mail_works(run: Run, command: tuple[str, str]) -> None:
+    assert f"mailout messages retry {FAILED}" in run("status", "--message", FAILED).out
+    assert run(*command, FAILED).code == 0
+    assert run("status", "--message", FAILED, "--json").data["state"] == "PENDING"
+    again = run(*command, FAILED)
+    assert (again.code, "has not failed: it is PENDING" in again.err) == (2, True)
+
+
+@pytest.mark.usefixtures("mails")
+def test_a_waiting_single_mail_is_cancelled_and_a_failed_one_is_not(run: Run) -> None:
+    (one,) = run("messages", "cancel", WAITS, "--yes", "--json").data
+    assert (one["state"], one["error_message"]) == ("SUPPRESSED", "cancelled by a person")
+    refused = run("messages", "cancel", FAILED, "--yes")
+    assert (refused.code, "mailout messages retry ID" in refused.err) == (2, True)
+    assert run("messages", "retry", "nobody").code == 2
+
+
+@pytest.mark.usefixtures("mails")
+def test_status_says_that_single_mails_wait_and_why(run: Run) -> None:
+    with closing(wiring.open_store(load_settings())) as store:
+        held = SingleMailsHeld(store.now(), "SES_ACCESS_DENIED", "Allow it, then resume.", needs_person=True)
+        store.hold_single_mails(held, rehearsal=True)
+    assert "1 single mail waits, since" in run("status").out
+    assert run("status", "--json").data["single_mails"]["code"] == "SES_ACCESS_DENIED"
+    assert "Allow it, then resume." in run("status", "--message", WAITS).out
+    assert "Allow it, then resume." not in run("status", "--message", FAILED).out
