@@ -87,10 +87,10 @@ class Pace:
         self.rate = (lately[-1][1] - lately[0][1]) / span if span >= LEARNING_SECONDS else None
 
     def words(self, ledger: Ledger) -> str:
-        left = ledger.recipients - ledger.done
-        if not left or not self.rate:
+        remaining = ledger.recipients - ledger.done
+        if not remaining or not self.rate:
             return ""
-        return f"{self.rate:,.1f} a second, {lasting(left / self.rate)} left"
+        return f"{self.rate:,.1f} a second, {lasting(remaining / self.rate)} remaining"
 
 
 class _Bar:

@@ -118,7 +118,7 @@ def import_(
         print_json(_result(found, id, counts))
         return
     show_counts(found, counts)
-    note(f"To take it back before anybody of it is mailed: mailout subscribers undo-import {id}")
+    note(f"To undo it, before any of them is mailed: mailout subscribers undo-import {id}")
     if rejects is not None:
         say(f"The rows left out are in {rejects}.")
 
@@ -144,7 +144,7 @@ def _asked(file: Path, found: PeopleImport) -> PeopleImport:
     """Each open question is put to the person at the terminal; then the file is read again."""
     answers = found.plan.answers
     if found.plan.readings:
-        note(f"{file.name} does not say its encoding. Which of these lines reads right?")
+        note(f"{file.name} does not say its encoding. Which of these lines looks right?")
         lines = [f"{line}  ({encoding})" for encoding, line in found.plan.readings]
         answers = replace(answers, encoding=found.plan.readings[_choose(lines)][0])
         return _asked(file, read_people(file, answers))
@@ -267,7 +267,7 @@ def undo(
     yes: Annotated[bool, Yes] = False,
     json: Json = False,
 ) -> None:
-    """Take back what an import added, unless it was mailed.
+    """Undo an import: remove what it added, unless it was mailed.
 
     Who has spoken for themselves since, or came again with another import, stays.
     """
@@ -275,14 +275,15 @@ def undo(
     if id is None:
         _list(engine, json)
         return
-    confirm(f"Take back everybody whom the import {id} added?", yes)
+    confirm(f"Remove everybody whom the import {id} added?", yes)
     done = engine.store.undo_import(id)
     if json:
         print_json(asdict(done))
         return
-    say(f"{count(done.people, 'person', 'people')} and {count(done.lists, 'place')} on lists taken back.")
+    lists = count(done.lists, "list entry", "list entries")
+    say(f"{count(done.people, 'person', 'people')} and {lists} removed.")
     if done.kept:
-        say(f"{done.kept:,} stay: they have spoken for themselves since, or came with another import, too.")
+        say(f"{done.kept:,} stay: they changed their status since then, or are in another import too.")
 
 
 def _list(engine: Engine, json: bool) -> None:

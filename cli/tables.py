@@ -16,7 +16,7 @@ from cli.output import out
 
 GAP = 2
 NARROWEST = 12
-"""What is left for the column that gives way, however narrow the terminal."""
+"""What remains for the column that gives way, however narrow the terminal."""
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def router(
 
     @routes.post("/mailouts/{id}/cancel", responses=ACT_REFUSALS)
     def cancel(id: Id) -> dict[str, Any]:
-        """Take it back. What has left has left; nobody else gets it, and it cannot be resumed."""
+        """Cancel it. Mail already sent stays sent; nobody else gets it, and it cannot be resumed."""
         return act(id, lambda: actions.cancel(store, id))
 
     @routes.post("/mailouts/{id}/pause", responses=ACT_REFUSALS, openapi_extra=body_of(Pause, required=False))

@@ -48,7 +48,7 @@ def doctor(json: Json = False) -> None:
         print_json({"ok": not failed, "counts": counts, "checks": found})
     else:
         say()
-        say(f"To fix before the first mailout: {failed}." if failed else "Nothing stands in the way.")
+        say(f"To fix before the first mailout: {failed}." if failed else "Ready to send.")
         if failed and ASKED_BY_INIT & {str(one["name"]) for one in found if one["level"] == "fail"}:
             say("`mailout init` asks for what is missing, and writes it to .env.")
     raise typer.Exit(1 if failed else 0)

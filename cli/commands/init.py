@@ -97,7 +97,7 @@ def _ask(answers: dict[str, str], known: Mapping[str, str], *, asking: bool) -> 
     unknown = [q.option for q in open_ if not q.like]
     if asking and unknown and not sys.stdin.isatty():
         raise UsageError(
-            f"There is nobody to ask, and not everything is known: {', '.join(unknown)}.",
+            f"No terminal to ask on, and some settings are unknown: {', '.join(unknown)}.",
             remedy="Give these options, or --yes to fill them in later.",
         )
     for question in open_:

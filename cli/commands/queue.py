@@ -69,10 +69,10 @@ def show(id: Id, json: Json = False) -> None:
 
 @app.command("cancel", epilog="Example: mailout queue cancel 3f2a")
 def cancel(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> None:
-    """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed."""
+    """Cancel a mailout. Mail already sent stays sent; nobody else gets it, and it cannot be resumed."""
     engine = open_engine()
     found = actions.require_open(find_mailout(engine, id))
-    confirm(f"Cancel “{found.subject}”? {_left(found)} will not get it.", yes)
+    confirm(f"Cancel “{found.subject}”? {_remaining(found)} will not get it.", yes)
     mailout = actions.cancel(engine.store, found.id)
     engine.pages.update(mailout.id)
     _show(engine, mailout, json)
@@ -182,7 +182,7 @@ def _twice(verdict: Verdict) -> str:
     return "Who got it already will get it twice. " if verdict is Verdict.PENDING else ""
 
 
-def _left(mailout: Mailout) -> str:
+def _remaining(mailout: Mailout) -> str:
     if mailout.frozen_at is None:
         return "Nobody has got it yet; they"
     return f"{count(mailout.ledger.pending, 'person', 'people')} who have not got it yet"

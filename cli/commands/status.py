@@ -118,7 +118,7 @@ def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> No
     say(f"Mailout {id}")
     say("\n".join(summary_lines(summary, engine.limits.timezone)))
     for code, text in dict.fromkeys((e.code, e.message) for e in errors):
-        say(f"To look at: {text} ({code})")
+        say(f"Check: {text} ({code})")
     if reports:
         say()
         show_files(reports)

@@ -15,9 +15,9 @@ from typing import IO, Annotated
 
 import typer
 
-from cli.cut_off import found_cut_off
 from cli.deploy import POOL, deploy
 from cli.engine import read_settings
+from cli.interrupted import interrupted_mailouts
 from cli.output import note, say
 from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
@@ -75,7 +75,7 @@ def up(
     try:
         with _alone(home):
             _require_possible(plan)
-            for line in found_cut_off(store, socket.gethostname(), settings.lock_seconds):
+            for line in interrupted_mailouts(store, socket.gethostname(), settings.lock_seconds):
                 note(line)
             _run(settings, home, plan, store)
     finally:
@@ -111,7 +111,7 @@ def _alone(home: Path) -> Iterator[None]:
                     f"mailout is up already, with {near(home)} as its home.",
                     remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
                 )
-        show_running(home, "")  # what an earlier one has left
+        show_running(home, "")  # what an earlier one wrote
         yield
 
 

@@ -125,7 +125,7 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
             return go_to("/people/import", _for_this_page(error))
         act = Act(desk.who(request, session), "undid an import", form.get("id"))
         await run_in_threadpool(desk.store.write_act, act)
-        said = f"{done.people:,} people and {done.lists:,} places on lists are taken back."
+        said = f"{done.people:,} people and {done.lists:,} list entries were removed."
         if done.kept:
             said += f" {done.kept:,} stay: they have spoken for themselves since, or came again."
         return go_to("/people/import", said)

@@ -23,7 +23,7 @@ from mailout.outbox.queue.port import Request as Asked
 ACTS: dict[str, tuple[str, str]] = {
     "pause": ("paused a letter", "It is paused. What is in hand is finished."),
     "resume": ("resumed a letter", "It goes on within a minute."),
-    "cancel": ("took a letter back", "It is taken back. What had left has left; nobody else gets it."),
+    "cancel": ("cancelled a letter", "Cancelled. Mail already sent stays sent; nobody else gets it."),
     "retry": ("retried failures", "What failed is tried again, and nobody else gets it."),
 }
 

@@ -160,7 +160,7 @@ def offer_for(desk: Desk, mailout: Mailout) -> Offer:
     known = page_id_of(mailout.ref) is not None or written
     real = mailout_or_none(desk.store, ids.mailout_id(mailout.ref))
     if real and real.status is Status.CANCELLED and not real.ledger.sent + real.ledger.unknown:
-        real = None  # taken back before its first message: it may be sent after all
+        real = None  # cancelled before its first message: it may be sent after all
     return Offer(mailout.ref if known else None, people_for(desk.store, mailout), real)
 
 
@@ -231,6 +231,6 @@ def _what_if(desk: Desk, request: Request, mailout: Mailout) -> str:
         window = SendWindow.parse(asked["window"]) if asked.get("window") else None
         rate = min(1000.0, max(0.1, float(asked["rate"]))) if asked.get("rate") else None
     except ValueError as error:
-        return f"That cannot be played through: {error}."
+        return f"That cannot be calculated: {error}."
     played = desk.queue_forecast.what_if(rate=rate, window=window).forecast(mailout.id)
     return f"Then: {forecast_text(played, desk.zone)}." if played else ""

@@ -109,7 +109,7 @@ def router(desk: Desk) -> APIRouter:
             do,
             what="added a person",
             about=hidden(norm),
-            said=f"{norm} is on the list. Who had unsubscribed or bounced stays so.",
+            said=f"{norm} is on the list. People who unsubscribed or bounced stay that way.",
             back=_page_of(norm),
         )
 

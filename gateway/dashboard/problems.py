@@ -58,7 +58,7 @@ def router(desk: Desk) -> APIRouter:
             if not desk.store.requeue_dead_letter(id):
                 dead_letters.requeue(desk.store, id)
 
-        said = "Put back: it is tried again within a minute."
+        said = "It is tried again within a minute."
         return await desk.do(
             request, session, do, what="requeued a dead letter", about=id, said=said, back="/problems"
         )
@@ -106,7 +106,7 @@ def grouped(errors: Sequence[ErrorRecord], *, hide: bool) -> Sequence[Mapping[st
 def remedy(code: str) -> str:
     """What a person can do about it; empty where nobody knows."""
     if code == UNSUPPORTED:
-        return "Open the letter to see what is left of it, or write it with another kind of block in Notion."
+        return "Open the letter to see what remains of it, or write it with another kind of block in Notion."
     if code in NOTES:
         return NOTES[code].remedy
     return STOPPED[AbortCode(code)] if code in tuple(AbortCode) else remedy_of(code, failed=True)
@@ -128,7 +128,7 @@ def _dead(row: DeadLetter) -> Mapping[str, Any]:
 REFUSED: Mapping[str, tuple[str, str]] = {
     "/ses-events": (
         "Delivery report (SNS)",
-        "Is it your own SNS topic? Add it to `SNS_TOPIC_ARNS`. If not, ignore it: a stranger knocked.",
+        "Is it your own SNS topic? Add it to `SNS_TOPIC_ARNS`. If not, ignore it: somebody else sent it.",
     ),
     "/webhooks/notion": (
         "Notion webhook",

@@ -56,8 +56,8 @@ class SingleMailRun:
         clock = self._sending.clock
         end = clock.monotonic() + seconds
         for until, then in ((end - HANDOVER_SECONDS, self._ask_for_next), (end, None)):
-            while (left := until - clock.monotonic()) > 0:
-                report = self._sending.send_single_mails(min(left, SLICE_SECONDS), self)
+            while (remaining := until - clock.monotonic()) > 0:
+                report = self._sending.send_single_mails(min(remaining, SLICE_SECONDS), self)
                 if report.ended is Ended.STOPPED:
                     return False
                 if report.ended in PAUSES:

@@ -31,7 +31,7 @@ log = logging.getLogger("mailout.journal")
 KEEP_CLOSED = 20
 """So many ended sessions stay known, to notice a store that was set back to an earlier day."""
 ANSWER_BYTES = 192
-"""Set aside for each message's answer before it is called: once it has left, there is room to say so."""
+"""Set aside for each message's answer before it is called: once it is sent, there is room to say so."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOT_POSSIBLE = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)

@@ -25,7 +25,7 @@ from mailout.letters.content.port import Kind, SourceMailout
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
 """Of a page's state, what is not written under its own name."""
 
-FINDINGS = "Before this letter goes out, look at:"
+FINDINGS = "Check before this letter goes out:"
 NO_FINDINGS = f"{FINDINGS} nothing any more."
 
 

@@ -18,8 +18,8 @@ from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailou
 
 DAY = 86_400.0
 QUOTA_TELL, QUOTA_OVER = 0.10, 0.20
-"""Told when a tenth is left: early enough for the alert itself to leave, and to shift a mailout to tomorrow.
-Over when a fifth is: the window slides, and an account that is near the line would be reported all day."""
+"""Told when a tenth remains: in time for the alert itself to be sent, and to move a mailout to tomorrow. Over
+when a fifth remains: the window slides, and an account that is near the line would be reported all day."""
 COMPLAINTS_TELL = 0.001
 """Gmail and Yahoo ask for less; three times as many stop a mailout (`MAX_COMPLAINT_RATE`)."""
 COMPLAINTS_RECENT = 14 * DAY
@@ -63,7 +63,7 @@ def _of_mailout(mailout: Mailout, facts: Facts, zone: tzinfo) -> Iterator[Alert]
 def _deferred(mailout: Mailout, reason: DeferReason, zone: tzinfo) -> Alert:
     """Whoever paused it knows; that it is still paused a day later may be forgotten. Told once."""
     by_hand = reason is DeferReason.PAUSED
-    back = NextStep("Or take it back; what has left has left:", f"mailout queue cancel {mailout.id}")
+    back = NextStep("Or cancel it; mail already sent stays sent:", f"mailout queue cancel {mailout.id}")
     return Alert(
         key=f"deferred {mailout.id} {reason}",
         kind=AlertKind.DEFERRED,
@@ -146,21 +146,21 @@ def _where(mailout: Mailout) -> Sequence[str]:
 
 
 def _quota(facts: Facts) -> Iterator[Alert]:
-    left, most = facts.quota_left, facts.signs.quota_most
+    remaining, most = facts.quota_left, facts.signs.quota_most
     key = f"quota {facts.scope}"
-    if left is None or not most:
+    if remaining is None or not most:
         return
     line = QUOTA_OVER if key in facts.signs.holding else QUOTA_TELL
-    if left > line * most:
+    if remaining > line * most:
         return
-    left = max(0, left)
+    remaining = max(0, remaining)
     yield Alert(
         key=key,
         kind=AlertKind.QUOTA,
-        subject="The provider's quota is nearly spent" if left else "The provider's quota is spent",
+        subject="The provider's quota is nearly spent" if remaining else "The provider's quota is spent",
         text=_lines(
-            f"{left:,} of the {count(most, 'message')} that the provider ({facts.scope}) takes in 24 hours"
-            f" {'is' if left == 1 else 'are'} left.",
+            f"{remaining:,} of the {count(most, 'message')} that the provider ({facts.scope}) takes in"
+            f" 24 hours {'remains' if remaining == 1 else 'remain'}.",
             "Nothing is lost: a mailout that does not fit waits (quota_exhausted) and goes on by itself as"
             " the 24 hours pass. When each will be done:",
             "  mailout status",
@@ -211,7 +211,7 @@ def _events_unheard(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
         kind=AlertKind.EVENTS,
         subject="No SES events come back",
         text=_lines(
-            f"Mail has left through SES since {spoken(since, zone)}, and not one event has come back in"
+            f"Mail has been sent through SES since {spoken(since, zone)}, and not one event has come back in"
             f" {lasting(now - since)}. {UNAPPLIED}",
             "Whether the configuration set publishes its events:",
             "  mailout doctor",

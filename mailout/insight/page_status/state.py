@@ -52,7 +52,7 @@ def page_state(mailout: Mailout) -> PageState:
     return PageState(
         status=PageStatus.SEND if sent else PageStatus.FAILED,
         note=None if sent else " ".join((headline(mailout), *map(_in_words, next_steps(mailout)))),
-        # Taken back before anybody got it: it has not been sent.
+        # Cancelled before anybody got it: it has not been sent.
         sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
         sent_count=ledger.sent,
         failed_count=ledger.failed,

@@ -180,7 +180,7 @@ class _Tally:
         elif column is Column.UNKNOWN and len(self.unknown) < FIRST_ADDRESSES:
             self.unknown.append(row["email"])
         elif column is Column.SUPPRESSED:
-            self.suppressed[row["error_message"] or "left in the meantime"] += 1
+            self.suppressed[row["error_message"] or "no longer subscribed"] += 1
 
     def _fail(self, row: MessageOutcome) -> None:
         code = row["error_code"] or "NO_CODE"

@@ -14,12 +14,12 @@ IN_WORDS: Mapping[Dropped, str] = {
     Dropped.EMPTY: "no address",
     Dropped.NO_AT: "no @ in the address",
     Dropped.DISPLAY_NAME: "a name beside the address",
-    Dropped.BAD_LOCAL: "wrong before the @",
-    Dropped.NON_ASCII_LOCAL: "a letter before the @ that mail services refuse",
-    Dropped.BAD_DOMAIN: "wrong after the @",
+    Dropped.BAD_LOCAL: "invalid part before the @",
+    Dropped.NON_ASCII_LOCAL: "a character before the @ that mail services refuse",
+    Dropped.BAD_DOMAIN: "invalid domain",
     Dropped.TOO_LONG: "too long for an address",
-    Dropped.DUPLICATE: "there already (merged into one)",
-    Dropped.BAD_STATUS: "a status that nobody knows",
+    Dropped.DUPLICATE: "duplicate (merged into one)",
+    Dropped.BAD_STATUS: "unrecognised status value",
     Dropped.BAD_ROW: "more fields than the file has columns",
     Dropped.UNCONFIRMED: "never confirmed, never subscribed, or not answered for",
 }
@@ -91,9 +91,7 @@ class Plan:
         if self.attributes:
             lines.append("Kept as attributes: " + ", ".join(self.attributes))
         if self.several:
-            lines.append(
-                f"{self.several:,} more addresses stood in a cell with another one: each is imported."
-            )
+            lines.append(f"{self.several:,} more addresses shared a cell with another one: each is imported.")
         if self.bad_places:
             line, value = self.bad_places[0]
             lines.append(

@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What has left: in this hour, on this day (of all and of one company, whichever is more)."""
+    """What was sent: in this hour, on this day (of all and of one company, whichever is more)."""
 
     hour: int = 0
     day: int = 0
@@ -96,7 +96,7 @@ def _day(limits: Limits, day: date, began: date) -> Bucket:
 
 
 def began_on(first_day: str | None, today: date) -> date:
-    """The first day of sending; today, if nothing has left yet."""
+    """The first day of sending; today, if nothing was sent yet."""
     return today if first_day is None else date.fromisoformat(first_day.removesuffix(REHEARSED))
 
 
@@ -191,7 +191,7 @@ def instant(zone: ZoneInfo, day: date, minute: int) -> float:
 def why_not_now(
     limits: Limits, now: float, usage: Usage | None = None, first_day: str | None = None
 ) -> Defer | None:
-    """May mail leave at this hour, after so much has left? Without usage: at this time of day and week?"""
+    """May mail leave at this hour, after so much was sent? Without usage: at this time of day and week?"""
     opens = window_opens(limits, now)
     if opens is not None:
         return Defer(DeferReason.OUTSIDE_HOURS, opens)
@@ -236,7 +236,7 @@ def why_it_ended(
         case "day":
             return Defer(DeferReason.DAILY_LIMIT, next_day(limits, now))
         case _:
-            # Others may send from the same account: what left here does not tell when it has room again.
+            # Others may send from the same account: what was sent here does not tell when it has room again.
             return Defer(DeferReason.QUOTA_EXHAUSTED, min(quota_frees_at or math.inf, now + QUOTA_PAUSE))
 
 
@@ -248,7 +248,7 @@ def _described(outcome: Outcome) -> str:
 
 
 def quota_frees(begun: Sequence[tuple[float, int]], pending: int, now: float) -> float | None:
-    """When enough of what left here in the last 24 hours is older than that; None: nothing is known.
+    """When enough of what was sent here in the last 24 hours is older than that; None: nothing is known.
 
     Enough is all that is pending, or a tenth of what the window holds: a mailout need not wake for every
     message, nor wait for all of them.

@@ -84,13 +84,13 @@ class QueueForecast:
             return QueueSnapshot(now, paused, asked=asked)
         mailouts = in_turn(waiting, queue_rows.last_turns(store))
         forecasts = {} if paused else self._forecasts(now, mailouts)
-        stopped = {m.id: Forecast(None, None, 0, _left(m), m.defer_reason) for m in mailouts}
+        stopped = {m.id: Forecast(None, None, 0, _remaining(m), m.defer_reason) for m in mailouts}
         return QueueSnapshot(now, paused, mailouts, stopped | forecasts, asked)
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
         """Of those that go on by themselves, by the transport that is set."""
         going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self.rehearses]
-        jobs = [Job(_left(mailout), due_at(mailout)) for mailout in going]
+        jobs = [Job(_remaining(mailout), due_at(mailout)) for mailout in going]
         made = forecast_queue(self.limits, self._forecast_input(now, going), jobs)
         return {mailout.id: one for mailout, one in zip(going, made, strict=True)}
 
@@ -126,5 +126,5 @@ def slower(rate: float, found: float | None) -> float:
     return min(rate, found) if rate else found
 
 
-def _left(mailout: Mailout) -> int:
+def _remaining(mailout: Mailout) -> int:
     return mailout.ledger.pending + mailout.ledger.in_flight

@@ -99,8 +99,10 @@ class Reader:
             return reader(block)
         words = self._spans(block)
         if not block.trouble:
-            left = "only its words are in the mail" if words else "it is left out"
-            self._report(f"Notion's block “{block.name}” has no form in mail: {left}. Write it another way.")
+            outcome = "only its words are in the mail" if words else "it is left out"
+            self._report(
+                f"Notion's block “{block.name}” does not work in mail: {outcome}. Use another block."
+            )
         shown: Nodes = (text.Paragraph(words),) if words else ()
         return shown + self.nodes(block.children)
 

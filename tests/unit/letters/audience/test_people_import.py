@@ -194,7 +194,7 @@ def test_several_addresses_in_a_cell_are_all_imported_and_it_is_said(read, cell:
     found = read(f'Email,City\n"{quoted}",Lima\n')
     assert emails(found) == ["a@example.org", "b@example.org"]
     assert {row.attributes["City"] for row in people(found)} == {"Lima"}
-    assert "1 more addresses stood in a cell" in "\n".join(found.plan.details())
+    assert "1 more addresses shared a cell" in "\n".join(found.plan.details())
     assert (found.plan.rows, found.people) == (1, 2)
 
 
