@@ -19,7 +19,7 @@ from mailout.base.time_format import lasting
 from mailout.outbox.delivery.protocol import Ledger
 from mailout.store import Store
 
-LOOK_SECONDS = 0.25
+PROGRESS_POLL_SECONDS = 0.25
 LINE_SECONDS = 5.0
 WINDOW_SECONDS = 15.0
 LEARNING_SECONDS = 2.0
@@ -52,7 +52,7 @@ def _look_on(settings: Settings, mailout_id: str, watch: _Bar | _Lines, ended: t
     store = wiring.open_store(settings)
     pace = Pace()
     try:
-        while not ended.wait(LOOK_SECONDS):
+        while not ended.wait(PROGRESS_POLL_SECONDS):
             _look(store, mailout_id, watch, pace)
         _look(store, mailout_id, watch, pace)
     finally:

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.access import Refused, WrongTokens, token_needed
 from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Error, body_of, read_body, what_is_wrong
-from gateway.stream import LOOK_SECONDS, Stream
+from gateway.stream import STREAM_POLL_SECONDS, Stream
 from mailout.base.errors import MailoutError, NotFound, StoreUnavailable
 from mailout.base.settings import Settings
 from mailout.insight.page_status.port import DueReports
@@ -62,7 +62,7 @@ def router(
     queue_forecast: QueueForecast,
     wrong: WrongTokens,
     *,
-    every: float = LOOK_SECONDS,
+    every: float = STREAM_POLL_SECONDS,
 ) -> APIRouter:
     """All of it needs `API_TOKEN`."""
     routes = APIRouter(tags=["queue"], dependencies=[Depends(token_needed(settings, wrong))])

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 log = logging.getLogger("mailout.gateway")
 
-WINDOW = 60.0
-LINES = 60
+REFUSALS_WINDOW_SECONDS = 60.0
+REFUSAL_LINES_PER_WINDOW = 60
 """Lines of requests that were refused, a minute: a scanner makes thousands."""
 
 
@@ -30,7 +30,12 @@ class RefusalLog:
 
     def request(self, method: str, path: str, code: int, why: str) -> None:
         level = logging.ERROR if code >= 500 else logging.WARNING
-        self._write("requests", LINES, f"{method} {shown(path)} refused ({code}): {shown(why, 500)}", level)
+        self._write(
+            "requests",
+            REFUSAL_LINES_PER_WINDOW,
+            f"{method} {shown(path)} refused ({code}): {shown(why, 500)}",
+            level,
+        )
 
     def wrong_token(self, site: str, path: str) -> None:
         self._write("wrong tokens", 1, f"A wrong token or none, from {site}, for {shown(path)}")
@@ -46,7 +51,7 @@ class RefusalLog:
         minute = self._minutes.get(kind)
         if minute is None or now >= minute.ends:
             more = f" ({minute.left_out} more like it before)" if minute and minute.left_out else ""
-            minute = self._minutes[kind] = _Minute(now + WINDOW)
+            minute = self._minutes[kind] = _Minute(now + REFUSALS_WINDOW_SECONDS)
             line += more
         if minute.lines < most:
             minute.lines += 1

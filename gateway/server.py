@@ -24,7 +24,7 @@ from gateway.refusals import RefusalLog
 ACCEPT_AT_ONCE = 16
 """Connections taken in one turn of the loop. asyncio would take the whole backlog, and run out of files
 before the first of them can be refused."""
-BACKLOG = 1024
+LISTEN_BACKLOG = 1024
 UNREAD_BYTES_IN_SYSTEM = 128 * 1024
 """Of an answer, in the system's own buffer (Linux doubles it): else megabytes for each client that reads
 nothing, and one that reads slowly would show no progress for minutes."""
@@ -229,7 +229,7 @@ class GatewayServer(uvicorn.Server):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES_IN_SYSTEM)
             # uvicorn's setting is both: how many may wait, and how many are taken at once
-            one.listen(BACKLOG)
+            one.listen(LISTEN_BACKLOG)
 
 
 def server_for(

@@ -33,7 +33,7 @@ from mailout.outbox.queue.actions import require_here
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-RECENT = 10
+RECENT_MAILOUTS = 10
 SAID = ("sesMessageId", "checks")
 
 
@@ -75,7 +75,7 @@ def status(
 
 def _overview(engine: Engine, json: bool) -> None:
     people = subscriber_rows.subscriber_counts(engine.store)
-    mailouts = queue_rows.mailouts(engine.store, limit=RECENT)
+    mailouts = queue_rows.mailouts(engine.store, limit=RECENT_MAILOUTS)
     paused = queue_rows.all_paused(engine.store)
     left_out = subscriber_rows.unreachable(engine.store)
     if json:

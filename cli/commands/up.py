@@ -19,7 +19,7 @@ from cli.deploy import POOL, deploy
 from cli.engine import read_settings
 from cli.interrupted import interrupted_mailouts
 from cli.output import note, say
-from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string
+from cli.prefect_auth import AUTH_FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
 from cli.processes.plan import PROJECT, Plan, parts_environment
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
@@ -33,8 +33,8 @@ from mailout.store import Store
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-OURS = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
-LOOK_EVERY = 0.5
+OWN_PACKAGES = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
+SUPERVISE_SECONDS = 0.5
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 300.0, 60.0, 20.0
 
 
@@ -92,7 +92,7 @@ def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
             if not stop.is_set():
                 show_running(home, supervisor.env["PREFECT_API_URL"])
                 _show(settings, supervisor, plan)
-            while not stop.wait(LOOK_EVERY):
+            while not stop.wait(SUPERVISE_SECONDS):
                 supervisor.look_after()
             note("\nStopping: what is in hand is finished first.")
         finally:
@@ -105,7 +105,9 @@ def _alone(home: Path) -> Iterator[None]:
     ends. The lock goes with the process, however that ends."""
     with (home / UP_LOCK).open("a+") as file:
         if not _locked(file):
-            time.sleep(LOOK_EVERY)  # a run of an earlier one may just be looking whether it is still up
+            time.sleep(
+                SUPERVISE_SECONDS
+            )  # a run of an earlier one may just be looking whether it is still up
             if not _locked(file):
                 raise UsageError(
                     f"mailout is up already, with {near(home)} as its home.",
@@ -130,7 +132,7 @@ def _locked(file: IO[str]) -> bool:
 
 
 def _require_possible(plan: Plan) -> None:
-    if strangers := [name for name in OURS if _is_a_stranger(Path(name))]:
+    if strangers := [name for name in OWN_PACKAGES if _is_a_stranger(Path(name))]:
         raise UsageError(
             f"Python packages here have the name of mailout's and are not: {', '.join(strangers)}.",
             remedy="Prefect would import them. Start mailout in another folder, with its .env there.",
@@ -183,7 +185,7 @@ def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: 
         if time.monotonic() > until:
             raise MailoutError(f"{otherwise}.", remedy=f"Its log is in {supervisor.logs}.")
         supervisor.look_after()
-        if stop.wait(LOOK_EVERY):
+        if stop.wait(SUPERVISE_SECONDS):
             return
 
 
@@ -213,7 +215,7 @@ def _password(env: Mapping[str, str]) -> str:
     """How to open Prefect's pages. Not the string itself: what is said here may end in a log."""
     home = Path(env["MAILOUT_HOME"])
     if env[OF_SERVER] == auth_string(home):
-        return f"its pages ask for a password: the line in {near(home / FILE)}"
+        return f"its pages ask for a password: the line in {near(home / AUTH_FILE)}"
     return f"its pages ask for a password: what {OF_SERVER} or {OF_CLIENT} says"
 
 
@@ -258,4 +260,4 @@ def _stop_senders(store: Store) -> None:
     """Those of this machine: others may share the store, and even the mailout."""
     until = time.monotonic() + SENDERS_SECONDS
     while time.monotonic() < until and store.stop_machine(socket.gethostname()):
-        time.sleep(LOOK_EVERY)
+        time.sleep(SUPERVISE_SECONDS)

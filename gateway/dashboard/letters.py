@@ -40,8 +40,8 @@ from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.outbox.queue.port import mailout_or_none
 from mailout.outbox.queue.snapshot import OPEN
 
-PAGE = 50
-MANY = 100_000
+LETTERS_PER_PAGE = 50
+COUNT_LATER_PEOPLE = 100_000
 """So many people are counted after the page is there: that takes a moment."""
 VIEWS = ("desktop", "phone", "dark", "text")
 DRAFTS = "drafts"
@@ -78,14 +78,14 @@ def router(desk: Desk) -> APIRouter:
             modes=_modes(desk, show),
             statuses=FILTERS[show][1],
             before=page_key(before),
-            limit=PAGE + 1,
+            limit=LETTERS_PER_PAGE + 1,
         )
-        more = page[PAGE - 1] if len(page) > PAGE else None
+        more = page[LETTERS_PER_PAGE - 1] if len(page) > LETTERS_PER_PAGE else None
         return desk.views.page(
             request,
             "letters.html.j2",
             session,
-            letters=page[:PAGE],
+            letters=page[:LETTERS_PER_PAGE],
             filters=NAMES,
             show=show,
             more=f"{more.created_at!r}~{more.id}" if more else "",
@@ -98,7 +98,7 @@ def router(desk: Desk) -> APIRouter:
         session = desk.visitor(request)
         mailout = desk.store.mailout(id)
         before = mailout.status in OPEN or mode(mailout) != "real"
-        quick = count or not is_counted(mailout) or sum(people_now(desk).values()) < MANY
+        quick = count or not is_counted(mailout) or sum(people_now(desk).values()) < COUNT_LATER_PEOPLE
         offer = offer_for(desk, mailout) if before and quick else None
         return desk.views.page(
             request,

@@ -19,9 +19,9 @@ from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import dead_letters, queue_rows
 
-MOST = 200
+PROBLEMS_SHOWN = 200
 UNSUPPORTED = "content_block_unsupported"
-LATELY = 14 * 86_400.0
+REFUSALS_SHOWN_SECONDS = 14 * 86_400.0
 """How long a refused request is shown: an old one is nobody's problem any more."""
 
 
@@ -31,8 +31,8 @@ def router(desk: Desk) -> APIRouter:
     @routes.get("/problems")
     def problems(request: Request) -> Response:
         session = desk.visitor(request)
-        errors = grouped(error_log.errors(desk.store, limit=MOST), hide=not session.is_admin)
-        since = desk.store.now() - LATELY
+        errors = grouped(error_log.errors(desk.store, limit=PROBLEMS_SHOWN), hide=not session.is_admin)
+        since = desk.store.now() - REFUSALS_SHOWN_SECONDS
         return desk.views.page(
             request,
             "problems.html.j2",

@@ -16,8 +16,8 @@ from mailout.insight.history import history_rows
 from mailout.insight.history.port import History
 
 COOKIE = "mailout_session"
-LASTS = 12 * 3600.0
-LOOK_SECONDS = 5.0
+SESSION_SECONDS = 12 * 3600.0
+SIGN_OUT_POLL_SECONDS = 5.0
 """How long another gateway may still take a cookie whose owner has signed out."""
 SESSIONS_KEPT = 10_000
 
@@ -71,7 +71,7 @@ class Sessions:
 
     def begin(self, role: Role) -> str:
         """The cookie's value."""
-        said = f"{role.value}.{int(self._now() + LASTS)}.{secrets.token_urlsafe(18)}"
+        said = f"{role.value}.{int(self._now() + SESSION_SECONDS)}.{secrets.token_urlsafe(18)}"
         return f"{said}.{self._sign(role, 'session', said)}"
 
     def read(self, cookie: str | None) -> Session | None:
@@ -108,7 +108,7 @@ class SignedOut:
 
     def has(self, session: Session) -> bool:
         now = self._monotonic()
-        if now - self._looked.get(session.id, -LOOK_SECONDS) < LOOK_SECONDS:
+        if now - self._looked.get(session.id, -SIGN_OUT_POLL_SECONDS) < SIGN_OUT_POLL_SECONDS:
             return False
         if history_rows.login_ended(self._store, session.id):
             return True

@@ -10,11 +10,13 @@ import dns.resolver
 
 from mailout.base.errors import Unseen
 
-SECONDS = 4.0
+DNS_TIMEOUT_SECONDS = 4.0
 
 
 class DnsRecords:
-    def __init__(self, server: str | None = None, port: int = 53, *, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, server: str | None = None, port: int = 53, *, seconds: float = DNS_TIMEOUT_SECONDS
+    ) -> None:
         """`server` None: those that this machine asks. `seconds` is for one question, retries included."""
         self._server = server
         self._port = port

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.dashboard.imports import KEPT_SECONDS, KeptFiles
+from gateway.dashboard.imports import UPLOAD_KEPT_SECONDS, KeptFiles
 from mailout.base import error_log
 from mailout.base.time_format import spoken
 from mailout.insight.history import history_rows
@@ -314,10 +314,10 @@ def test_an_upload_that_nobody_imports_is_gone_after_an_hour(tmp_path: Path) -> 
     first = kept.keep("people.csv", b"Email\n")
     kept.keep("more.csv", b"Email\n")
     assert len(timers) == 1
-    now[0] += KEPT_SECONDS / 2
+    now[0] += UPLOAD_KEPT_SECONDS / 2
     timers.pop()()
     assert kept.path(first) is not None
-    now[0] += KEPT_SECONDS
+    now[0] += UPLOAD_KEPT_SECONDS
     timers.pop()()
     assert list((tmp_path / "imports").iterdir()) == []
     assert timers == []

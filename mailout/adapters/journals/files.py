@@ -21,7 +21,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from mailout.adapters.journals import lines as lines
-from mailout.adapters.journals.lines import STEP
+from mailout.adapters.journals.lines import GROWTH_BYTES
 from mailout.base.errors import HomeUnwritable, StoreError
 from mailout.outbox.delivery.port import DeadJournal
 from mailout.outbox.delivery.protocol import Attempt
@@ -120,11 +120,11 @@ class FileJournal:
     def _set_aside(self, fd: int, size: int) -> None:
         while self._size < size:
             try:
-                _allocate(fd, self._size, STEP)
+                _allocate(fd, self._size, GROWTH_BYTES)
             except OSError:
                 os.ftruncate(fd, self._size)  # a part of it may have been given
                 raise
-            self._size += STEP
+            self._size += GROWTH_BYTES
 
 
 class FileJournals:

@@ -16,18 +16,18 @@ from mailout.insight.reporting.phrases import NextStep, count, headline, resumin
 from mailout.outbox.queue.deferrals import ENOUGH_SENT
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
-DAY = 86_400.0
+DAY_SECONDS = 86_400.0
 QUOTA_TELL, QUOTA_OVER = 0.10, 0.20
 """Told when a tenth remains: in time for the alert itself to be sent, and to move a mailout to tomorrow. Over
 when a fifth remains: the window slides, and an account that is near the line would be reported all day."""
 COMPLAINTS_TELL = 0.001
 """Gmail and Yahoo ask for less; three times as many stop a mailout (`MAX_COMPLAINT_RATE`)."""
-COMPLAINTS_RECENT = 14 * DAY
-DOUBT_GRACE = 900.0
+COMPLAINTS_WINDOW_SECONDS = 14 * DAY_SECONDS
+DOUBT_GRACE_SECONDS = 900.0
 """An event settles most doubts within minutes; and before a quarter of an hour nobody may send them again."""
-EVENTS_WAIT = 600.0
+EVENTS_WAIT_SECONDS = 600.0
 """They are applied within seconds."""
-EVENTS_UNHEARD = 1800.0
+EVENTS_UNHEARD_SECONDS = 1800.0
 """SES reports a message within seconds, rarely within minutes."""
 
 
@@ -79,7 +79,7 @@ def _deferred(mailout: Mailout, reason: DeferReason, zone: tzinfo) -> Alert:
         name=_title(mailout),
         mailout=mailout.id,
         reason=reason,
-        grace=DAY if by_hand else 0.0,
+        grace=DAY_SECONDS if by_hand else 0.0,
         remind=not by_hand,
     )
 
@@ -101,14 +101,14 @@ def _unknown(mailout: Mailout, expects_events: bool) -> Alert:
         about=f"mailout.{mailout.id}",
         name=_title(mailout),
         mailout=mailout.id,
-        grace=DOUBT_GRACE,
+        grace=DOUBT_GRACE_SECONDS,
     )
 
 
 def _complaints(mailout: Mailout, now: float) -> Iterator[Alert]:
     """Told once. One that was stopped for it has an alert already."""
     n, sent = mailout.metrics.get("complained", 0), mailout.ledger.sent
-    is_old = mailout.completed_at is not None and now - mailout.completed_at > COMPLAINTS_RECENT
+    is_old = mailout.completed_at is not None and now - mailout.completed_at > COMPLAINTS_WINDOW_SECONDS
     if mailout.is_test or mailout.is_rehearsal or is_old or sent < ENOUGH_SENT:
         return
     if n / sent <= COMPLAINTS_TELL or mailout.defer_reason is DeferReason.REPUTATION:
@@ -181,7 +181,7 @@ UNAPPLIED = (
 
 def _events_waiting(facts: Facts) -> Iterator[Alert]:
     since, now = facts.signs.events_waiting_since, facts.signs.now
-    if since is None or now - since < EVENTS_WAIT:
+    if since is None or now - since < EVENTS_WAIT_SECONDS:
         return
     n = facts.signs.events_waiting
     yield Alert(
@@ -204,7 +204,7 @@ def _events_waiting(facts: Facts) -> Iterator[Alert]:
 
 def _events_unheard(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
     since, now = facts.signs.unheard_since, facts.signs.now
-    if not facts.expects_events or since is None or now - since < EVENTS_UNHEARD:
+    if not facts.expects_events or since is None or now - since < EVENTS_UNHEARD_SECONDS:
         return
     yield Alert(
         key="events unheard",

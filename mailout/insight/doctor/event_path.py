@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 from mailout.insight.doctor.checks import Check, Level
 
 EVENTS_PATH = "/ses-events"
-BACKLOG = 10_000  # five runs of `ingest_ses_events`: nobody empties the queue, or not fast enough
+QUEUE_BACKLOG_EVENTS = (
+    10_000  # five runs of `ingest_ses_events`: nobody empties the queue, or not fast enough
+)
 
 Policy = Mapping[str, Any]
 """As AWS writes them; empty: there is none, and nobody is let in."""
@@ -117,7 +119,7 @@ def queue_checks(queue: QueueLook, topics: Sequence[str]) -> Iterator[Check]:
         remedy = "Allow sqs:SendMessage to sns.amazonaws.com in the queue's policy, for this topic's ARN."
         yield Check(name, "fail", f"its policy does not let {topic} write", remedy)
     depth = f"{queue.waiting:,} waiting, {queue.taken:,} taken"
-    if queue.waiting > BACKLOG:
+    if queue.waiting > QUEUE_BACKLOG_EVENTS:
         remedy = "See that the flow ingest_ses_events runs, or empty it by hand: mailout events"
         yield Check(name, "warn", f"nobody empties it: {depth}", remedy)
     elif not shut_out:

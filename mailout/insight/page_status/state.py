@@ -8,7 +8,7 @@ from enum import StrEnum
 from mailout.insight.reporting.phrases import NextStep, headline, next_steps, resuming, why
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
-WAITS = "Waits for a person: "
+WAITING_NOTE = "Waits for a person: "
 """How a note begins that is out of date once the mailout goes on."""
 
 
@@ -73,7 +73,7 @@ def _waiting(mailout: Mailout) -> str | None:
     reason = why(mailout)
     if mailout.status is not Status.PENDING or reason is None or mailout.deferred_until is not None:
         return None
-    return " ".join((f"{WAITS}{reason}", *map(_in_words, resuming(mailout))))
+    return " ".join((f"{WAITING_NOTE}{reason}", *map(_in_words, resuming(mailout))))
 
 
 def _in_words(step: NextStep) -> str:

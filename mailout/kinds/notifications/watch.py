@@ -14,7 +14,7 @@ from mailout.outbox.delivery.store_retry import pause
 
 log = logging.getLogger("mailout.notifications")
 
-IDLE_SECONDS = 1.0
+PRODUCER_IDLE_SECONDS = 1.0
 AWAY_SECONDS = 5.0
 COPY_SECONDS = 60.0
 """A rehearsal looks at a copy: so often at a new one."""
@@ -49,7 +49,7 @@ def dispatch(
             stop.set()
             break
         if not picked:
-            pause(clock, stop, IDLE_SECONDS)
+            pause(clock, stop, PRODUCER_IDLE_SECONDS)
             if worker.on_a_copy and clock.monotonic() - opened_at > COPY_SECONDS:
                 _close(worker)
                 worker = None

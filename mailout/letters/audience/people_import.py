@@ -32,7 +32,7 @@ from mailout.letters.audience.columns import (
     unique,
 )
 from mailout.letters.audience.exports import Export, known_export
-from mailout.letters.audience.frame import BATCH, REASON, STATUSES, check, merge
+from mailout.letters.audience.frame import FRAME_ROWS, REASON, STATUSES, check, merge
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import Plan
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Subscribers
@@ -50,10 +50,10 @@ from mailout.letters.audience.wishes import (
     meaning,
 )
 
-KEPT = "attribute "
+ATTRIBUTE_PREFIX = "attribute "
 """Before the name of a column that is not ours, so that a file's own `line` or `reason` is no trouble."""
 
-NAME = f"{KEPT}name"
+NAME = f"{ATTRIBUTE_PREFIX}name"
 NAMED = r"^([^<]*\S[^<]*)<[^<>]*@[^<>]*>"
 """An address with a name before it."""
 
@@ -91,7 +91,7 @@ class PeopleImport:
     def batches(self, size: int = 5_000) -> Iterator[list[SubscriberRow]]:
         """Everybody, by `email_norm`, in rows as a store imports them. Refused while a question is open."""
         self.plan.require_answered()
-        attributes = [name for name in self._people.columns if name.startswith(KEPT)]
+        attributes = [name for name in self._people.columns if name.startswith(ATTRIBUTE_PREFIX)]
         for part in self._people.iter_slices(size):
             yield [_subscriber(row, attributes) for row in part.iter_rows(named=True)]
 
@@ -149,7 +149,11 @@ def read_people(path: Path, answers: Answers | None = None) -> PeopleImport:
         sources=tuple((one.title, one.export.name if one.export else "", one.raw.height) for one in sources),
         headers=headers,
         columns=tuple(dict.fromkeys(pair for one in sources for pair in one.recognised())),
-        attributes=tuple(name.removeprefix(KEPT) for name in audience.frame.columns if name.startswith(KEPT)),
+        attributes=tuple(
+            name.removeprefix(ATTRIBUTE_PREFIX)
+            for name in audience.frame.columns
+            if name.startswith(ATTRIBUTE_PREFIX)
+        ),
         people={status: statuses[status] for status in STATUSES if status in statuses},
         left_out={why: n for why, n in audience.dropped.items() if why is not Dropped.DUPLICATE},
         merged=audience.dropped.get(Dropped.DUPLICATE, 0),
@@ -172,7 +176,7 @@ def _checked(
     rejects: list[Reject] = []
     batches = []
     for source in sources:
-        for part in (source.raw.clear(), *source.raw.iter_slices(BATCH)):
+        for part in (source.raw.clear(), *source.raw.iter_slices(FRAME_ROWS)):
             rows = source.frame(part, source.meanings(part, questions, answers), decided)
             batches.append(_check(_bare(_apart(_places(rows, rejects)))))
     batches = _without_doubt(batches)
@@ -274,10 +278,10 @@ class _Source:
             if column.position == first or column.field == DROP or column.header in said:
                 continue
             name = column.field if column.field in NAMES else column.header
-            while KEPT + name in names.values():  # `Full name` and `name`
+            while ATTRIBUTE_PREFIX + name in names.values():  # `Full name` and `name`
                 name += " 2"
             ours = column.field not in (ATTRIBUTE, "email", *NAMES)
-            names[column.position] = column.field if ours else KEPT + name
+            names[column.position] = column.field if ours else ATTRIBUTE_PREFIX + name
         return names
 
     def recognised(self) -> Iterator[tuple[str, str]]:
@@ -324,7 +328,7 @@ def _frame(header: Sequence[str], lines: Iterator[tuple[int, list[str]]]) -> pl.
 
     given = rows()
     parts = [pl.DataFrame(schema=schema)]
-    while batch := list(islice(given, BATCH)):
+    while batch := list(islice(given, FRAME_ROWS)):
         parts.append(pl.DataFrame(list(zip(*batch, strict=True)), schema=schema))
     return pl.concat(parts).with_columns(pl.col(pl.String).str.replace(ESCAPED, "$1"))
 
@@ -448,7 +452,7 @@ def _subscriber(row: Mapping[str, Any], attributes: Sequence[str]) -> Subscriber
         bounce_subtype=row.get("bounce_subtype") or None,
         ocd_ids=_values(row.get("ocd_ids")),
         lists=_values(row.get("lists")),
-        attributes={name.removeprefix(KEPT): row[name] for name in attributes if row[name]},
+        attributes={name.removeprefix(ATTRIBUTE_PREFIX): row[name] for name in attributes if row[name]},
     )
 
 

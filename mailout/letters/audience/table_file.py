@@ -34,7 +34,7 @@ MOST_CELLS = 60_000_000
 ROWS_A_LINE = 1_000
 HEAD = ("header", "file", "encoding", "readings", "sheet")
 """What is handed over of a table before its rows."""
-REFUSED = 3
+REFUSED_EXIT_CODE = 3
 """How the child ends when it has said what is wrong with the file."""
 _AT_ONCE = threading.BoundedSemaphore(2)
 """Files that one process has read at a time: many uploads must not take the machine's memory together."""
@@ -58,7 +58,7 @@ def open_tables(
     with _opened(path) as file:
         said = _said(file, [str(path), sorted(headers), encoding, sheet])
         ended = next(said)
-    if ended == REFUSED:
+    if ended == REFUSED_EXIT_CODE:
         message, remedy = next(said)
         said.close()
         raise UsageError(message, remedy=remedy)
@@ -186,7 +186,7 @@ def main() -> int:
         known = (error.message, error.remedy) if isinstance(error, MailoutError) else _unreadable(name, error)
         _write(out, known)
         out.flush()
-        return REFUSED
+        return REFUSED_EXIT_CODE
     return 0
 
 

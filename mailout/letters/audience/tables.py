@@ -32,7 +32,7 @@ WORKBOOKS = frozenset({"xl/workbook.xml", "content.xml"})
 MOST_FILES = 50
 """Of an archive."""
 READ = (".csv", ".tsv", ".txt", ".xlsx", ".xls", ".ods")
-PAGE = (b"<html", b"<!doctype html", b"<table", b"<?xml", b"<meta")
+HTML_STARTS = (b"<html", b"<!doctype html", b"<table", b"<?xml", b"<meta")
 
 IsHeader = Callable[[str], bool]
 """Whether this cell is the header of the column that the file is about."""
@@ -78,7 +78,7 @@ def read_tables(
     start = data[:1000].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith(b"begin:vcard"):
         raise UsageError(f"{name} is a vCard, not a table.", remedy="Export the contacts as CSV instead.")
-    if start.startswith(PAGE):
+    if start.startswith(HTML_STARTS):
         raise UsageError(
             f"{name} is a web page, whatever its name says.",
             remedy="Open it in Excel or LibreOffice and save it as .xlsx or CSV.",

@@ -16,7 +16,7 @@ FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "AVIF")
 """What is read. No SVG: mail programs do not show it, and it can hold scripts."""
 MAX_PIXELS = 50_000_000
 """More than cameras of phones make; decoded it has 200 MB."""
-MAX_BYTES = 50 * 2**20
+MAX_PICTURE_BYTES = 50 * 2**20
 MAX_ANIMATION_BYTES = 3 * 2**20
 PHOTO_COLORS = 65_536
 """A PNG with more is a photograph."""
@@ -63,8 +63,8 @@ def _opened(source: bytes) -> Image.Image:
         picture = Image.open(BytesIO(source), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise TooLarge(f"it has more than {MAX_PIXELS // 10**6} million pixels") from error
-    if len(source) > MAX_BYTES:
-        raise TooLarge(f"it has more than {MAX_BYTES // 2**20} MB")
+    if len(source) > MAX_PICTURE_BYTES:
+        raise TooLarge(f"it has more than {MAX_PICTURE_BYTES // 2**20} MB")
     if picture.width * picture.height > MAX_PIXELS:
         raise TooLarge(f"it has more than {MAX_PIXELS // 10**6} million pixels")
     return picture

@@ -30,7 +30,7 @@ from mailout.outbox.feedback.port import (
 
 log = logging.getLogger("mailout.feedback")
 
-BATCH = 2_000
+INGEST_EVENTS = 2_000
 BouncePolicy = Literal["smart", "any", "permanent"]
 SNS, SQS, SQS_RAW = "sns", "sqs", "sqs_raw"
 """How a message came. The first two have SNS's own id."""
@@ -50,7 +50,7 @@ class EventQueue(Protocol):
     def delete(self, messages: Sequence[QueueMessage]) -> None: ...
 
 
-def ingest(store: Feedback, policy: BouncePolicy, *, batch: int = BATCH) -> Applied:
+def ingest(store: Feedback, policy: BouncePolicy, *, batch: int = INGEST_EVENTS) -> Applied:
     """Apply everything that waits."""
     total = Applied()
     while waiting := feedback_rows.waiting_events(store, batch):

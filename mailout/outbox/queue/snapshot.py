@@ -18,7 +18,7 @@ from mailout.outbox.queue.turns import in_turn
 
 OPEN = (Status.PROCESSING, Status.PENDING)
 MOST_OPEN = 1000
-LATELY = 600.0
+SPEED_WINDOW_SECONDS = 600.0
 ENOUGH_MINUTES = 3
 
 
@@ -100,7 +100,7 @@ class QueueForecast:
         rate = self.rate / SLACK
         for mailout in mailouts:
             if mailout.status is Status.PROCESSING and mailout.started_at is not None:
-                rate = slower(rate, measured(begun, max(mailout.started_at, now - LATELY), now))
+                rate = slower(rate, measured(begun, max(mailout.started_at, now - SPEED_WINDOW_SECONDS), now))
         return ForecastInput(now, rate, self._usage(now), outbox_rows.first_day(store, self.scope), begun)
 
     def _usage(self, now: float) -> Usage:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mailout.insight.doctor.event_path import (
-    BACKLOG,
+    QUEUE_BACKLOG_EVENTS,
     EventPath,
     QueueLook,
     Subscription,
@@ -136,7 +136,7 @@ def test_a_topic_that_ses_may_not_publish_to_stays_silent_so_doctor_does_not(
 def test_a_queue_that_nobody_empties_is_seen() -> None:
     policy = {"Statement": [statement()]}
     assert [one.level for one in queue_checks(QueueLook(QUEUE, 12, 3, policy), (TOPIC,))] == ["ok"]
-    (full,) = queue_checks(QueueLook(QUEUE, BACKLOG + 1, 0, policy), (TOPIC,))
+    (full,) = queue_checks(QueueLook(QUEUE, QUEUE_BACKLOG_EVENTS + 1, 0, policy), (TOPIC,))
     assert (full.level, "mailout events" in full.remedy) == ("warn", True)
 
 

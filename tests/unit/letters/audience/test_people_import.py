@@ -93,7 +93,7 @@ def test_short_rows_and_trailing_separators_are_fine(read) -> None:
 
 def test_duplicates_are_one_subscriber_with_the_highest_status(read, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mail to somebody who unsubscribed is the worst an import can cause."""
-    monkeypatch.setattr(people_import, "BATCH", 1)
+    monkeypatch.setattr(people_import, "FRAME_ROWS", 1)
     found = read(
         "email,status,from_name,lists,city\n"
         "a@example.org,gone,,news,\n"
