@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mailout.base.errors import MailoutError, Unseen
+from mailout.base.errors import CheckSkipped, MailoutError
 from mailout.insight.doctor.event_path import Policy, Subscription
 
 ACCESS_DENIED_CODES = frozenset({"AuthorizationError", "AccessDenied", "AccessDeniedException"})
@@ -36,7 +36,7 @@ class SnsTopics:
             ) from error
 
     def subscriptions(self, topic: str) -> Sequence[Subscription]:
-        """Those by which events could reach us. `Unseen` if we may not know."""
+        """Those by which events could reach us. `CheckSkipped` if we may not know."""
         client = self._client_of(topic.split(":")[3])
         try:
             pages = client.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
@@ -44,7 +44,7 @@ class SnsTopics:
         except (ClientError, BotoCoreError) as error:
             if _code(error) in ACCESS_DENIED_CODES:
                 remedy = f"Allow sns:ListSubscriptionsByTopic on {topic}."
-                raise Unseen("we may not see who is subscribed", remedy=remedy) from error
+                raise CheckSkipped("we may not see who is subscribed", remedy=remedy) from error
             remedy = "Correct SNS_TOPIC_ARNS, or create the topic."
             raise MailoutError(f"SNS: {error}", remedy=remedy) from error
         return [
@@ -59,12 +59,12 @@ class SnsTopics:
         ]
 
     def policy(self, topic: str) -> Policy:
-        """Who may publish to it. `Unseen` if we may not know."""
+        """Who may publish to it. `CheckSkipped` if we may not know."""
         try:
             answer = self._client_of(topic.split(":")[3]).get_topic_attributes(TopicArn=topic)
         except (ClientError, BotoCoreError) as error:
             remedy = f"Allow sns:GetTopicAttributes on {topic}."
-            raise Unseen("we may not see who may publish to it", remedy=remedy) from error
+            raise CheckSkipped("we may not see who may publish to it", remedy=remedy) from error
         policy: Policy = json.loads((answer.get("Attributes") or {}).get("Policy") or "{}")
         return policy
 

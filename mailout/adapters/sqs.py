@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mailout.base.errors import MailoutError, Unseen
+from mailout.base.errors import CheckSkipped, MailoutError
 from mailout.insight.doctor.event_path import QueueLook
 from mailout.outbox.feedback.ingest import QueueMessage
 
@@ -53,13 +53,13 @@ class SqsQueue:
             raise MailoutError(f"SQS: {error}", remedy="Allow sqs:DeleteMessage on the queue.") from error
 
     def look(self) -> QueueLook:
-        """How full it is, and who may write to it. `Unseen` if we may not know."""
+        """How full it is, and who may write to it. `CheckSkipped` if we may not know."""
         try:
             answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=QUEUE_ATTRIBUTES)
         except (ClientError, BotoCoreError) as error:
             if isinstance(error, ClientError) and error.response["Error"].get("Code") in ACCESS_DENIED_CODES:
                 remedy = "Allow sqs:GetQueueAttributes on it."
-                raise Unseen("we may not look at the queue", remedy=remedy) from error
+                raise CheckSkipped("we may not look at the queue", remedy=remedy) from error
             remedy = "Correct SQS_QUEUE_URL and AWS_REGION, or create the queue."
             raise MailoutError(f"SQS: {error}", remedy=remedy) from error
         attributes = answer.get("Attributes") or {}

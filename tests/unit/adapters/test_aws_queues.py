@@ -13,7 +13,7 @@ from botocore.stub import Stubber
 from mailout.adapters.ses.suppression import SesSuppression
 from mailout.adapters.sns_topics import SnsTopics
 from mailout.adapters.sqs import QUEUE_ATTRIBUTES, SqsQueue
-from mailout.base.errors import MailoutError, Unseen
+from mailout.base.errors import CheckSkipped, MailoutError
 from mailout.insight.doctor.event_path import QueueLook, Subscription
 from mailout.outbox.feedback.ingest import QueueMessage
 from mailout.outbox.feedback.port import StatusChange
@@ -111,11 +111,11 @@ def test_a_queue_we_may_not_look_at_may_be_well_one_that_is_not_there_is_not(
         "get_queue_attributes", "AWS.SimpleQueueService.NonExistentQueue", "no such queue"
     )
     queue = SqsQueue(client, URL)
-    with pytest.raises(Unseen, match="sqs:GetQueueAttributes"):
+    with pytest.raises(CheckSkipped, match="sqs:GetQueueAttributes"):
         queue.look()
     with pytest.raises(MailoutError, match="SQS_QUEUE_URL") as raised:
         queue.look()
-    assert not isinstance(raised.value, Unseen)
+    assert not isinstance(raised.value, CheckSkipped)
 
 
 def subscription(arn: str, protocol: str, endpoint: str) -> dict[str, str]:
@@ -164,11 +164,11 @@ def test_a_topic_we_may_not_look_at_may_be_well_one_that_is_not_there_is_not(
     stubber.add_client_error("list_subscriptions_by_topic", "AuthorizationError", "no")
     stubber.add_client_error("list_subscriptions_by_topic", "NotFound", "Topic does not exist")
     topics = SnsTopics(lambda _: client)
-    with pytest.raises(Unseen, match="sns:ListSubscriptionsByTopic"):
+    with pytest.raises(CheckSkipped, match="sns:ListSubscriptionsByTopic"):
         topics.subscriptions(TOPIC)
     with pytest.raises(MailoutError, match="SNS_TOPIC_ARNS") as raised:
         topics.subscriptions(TOPIC)
-    assert not isinstance(raised.value, Unseen)
+    assert not isinstance(raised.value, CheckSkipped)
 
 
 @pytest.mark.parametrize("stubbed", ["sns"], indirect=True)
@@ -179,7 +179,7 @@ def test_who_may_publish_to_a_topic_is_read_from_its_policy(stubbed: tuple[Any, 
     stubber.add_client_error("get_topic_attributes", "AuthorizationError", "no")
     topics = SnsTopics(lambda _: client)
     assert topics.policy(TOPIC) == {"Statement": []}
-    with pytest.raises(Unseen, match="sns:GetTopicAttributes"):
+    with pytest.raises(CheckSkipped, match="sns:GetTopicAttributes"):
         topics.policy(TOPIC)
 
 
