@@ -50,7 +50,7 @@ def showing(
 
 def _look_on(settings: Settings, mailout_id: str, watch: _Bar | _Lines, ended: threading.Event) -> None:
     store = wiring.open_store(settings)
-    pace = Pace()
+    pace = SpeedMeter()
     try:
         while not ended.wait(PROGRESS_POLL_SECONDS):
             _look(store, mailout_id, watch, pace)
@@ -59,7 +59,7 @@ def _look_on(settings: Settings, mailout_id: str, watch: _Bar | _Lines, ended: t
         store.close()
 
 
-def _look(store: Store, mailout_id: str, watch: _Bar | _Lines, pace: Pace) -> None:
+def _look(store: Store, mailout_id: str, watch: _Bar | _Lines, pace: SpeedMeter) -> None:
     try:
         mailout = store.mailout(mailout_id)
     except (NotFound, StoreUnavailable):  # not written down yet, or busy: look again
@@ -69,7 +69,7 @@ def _look(store: Store, mailout_id: str, watch: _Bar | _Lines, pace: Pace) -> No
         watch.show(mailout.ledger, pace)
 
 
-class Pace:
+class SpeedMeter:
     """Messages a second, lately: it may have waited before, for Prefect or for its turn."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def show(self, ledger: Ledger, pace: Pace) -> None:
+    def show(self, ledger: Ledger, pace: SpeedMeter) -> None:
         count = f"{ledger.sent:,} of {ledger.recipients:,}"
         words = ", ".join(filter(None, (count, pace.words(ledger))))
         self._progress.update(
@@ -136,7 +136,7 @@ class _Lines:
     def __exit__(self, *_: object) -> None:
         sys.stderr.flush()
 
-    def show(self, ledger: Ledger, pace: Pace) -> None:
+    def show(self, ledger: Ledger, pace: SpeedMeter) -> None:
         now = SystemClock().monotonic()
         if ledger.done == self._last or (now < self._next and ledger.done < ledger.recipients):
             return

@@ -8,7 +8,7 @@ from typing import Any
 
 from cli.names import SHORT_ID_CHARACTERS
 from cli.output import say
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.time_format import day, iso, spoken
 from mailout.insight.reporting.phrases import forecast_text, mode, wait
@@ -45,7 +45,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     """One line each; below it what it waits for, if it waits."""
     forecasts = engine.queue_forecast.snapshot().forecasts
     zone = engine.limits.timezone
-    table = Table(
+    table = TextTable(
         ("id", "date", "state", "sent", "subject"),
         right=frozenset({"sent"}),
         coloured="state",

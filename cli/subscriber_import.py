@@ -18,7 +18,7 @@ from rich.progress import Progress
 from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.output import Json, err, item, note, print_json, say
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.errors import UsageError
 from mailout.base.time_format import iso, spoken
@@ -28,7 +28,7 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import ImportCounts
-from mailout.letters.audience.wishes import Answers, Question, Verdicts, in_words, only
+from mailout.letters.audience.wishes import Answers, ImportQuestion, Verdicts, in_words, only
 
 EXAMPLE = "Example: mailout subscribers import people.csv --mail-if 'Newsletter=yes' --rejects left-out.csv"
 UNDO_EXAMPLE = "Example: mailout subscribers undo-import 4f0c2a1e-8f5b-4b0e-9c55-0a3a0d1f7c11"
@@ -153,7 +153,7 @@ def _asked(file: Path, found: PeopleImport) -> PeopleImport:
     return read_people(file, answers) if found.plan.open else found
 
 
-def _ask(question: Question) -> Verdicts:
+def _ask(question: ImportQuestion) -> Verdicts:
     note(f"“{question.column}”: {question.described()}. Who should get mail?")
     if question.hint:
         note(question.hint)
@@ -164,7 +164,7 @@ def _ask(question: Question) -> Verdicts:
     return only([value for value in question.shown if _gets_mail(question, value)], question.shown)
 
 
-def _gets_mail(question: Question, value: str) -> bool:
+def _gets_mail(question: ImportQuestion, value: str) -> bool:
     asked = f"Do those {question.shown[value]:,} with “{in_words(value)}” get mail?"
     return typer.confirm(asked, default=None, err=True)
 
@@ -291,7 +291,7 @@ def _list(engine: Engine, json: bool) -> None:
     if json:
         print_json([asdict(one) | {"at": iso(one.at), "undone_at": iso(one.undone_at)} for one in found])
         return
-    table = Table(("id", "when", "by", "file", "new"), gives_way="file")
+    table = TextTable(("id", "when", "by", "file", "new"), gives_way="file")
     for one in found:
         new = "undone" if one.undone_at else f"{one.counts.get('added', 0):,}"
         table.add(one.id, spoken(one.at, engine.limits.timezone), one.by, one.file, new)

@@ -20,7 +20,7 @@ from mailout.insight.reporting.queue_json import mailout_dict, snapshot_dict
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import actions
-from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.port import QueueStore
 from mailout.outbox.queue.snapshot import QueueForecast
 
@@ -48,7 +48,7 @@ class Pause(BaseModel):
 class Settle(BaseModel):
     model_config = ConfigDict(populate_by_name=True)
 
-    verdict: Verdict = Field(alias="as", description="What became of them; `pending` sends them again")
+    verdict: SettleVerdict = Field(alias="as", description="What became of them; `pending` sends them again")
     messages: list[str] | None = Field(None, description="Only these, by their ids; none: all in doubt")
 
 

@@ -15,7 +15,7 @@ REFUSAL_LINES_PER_WINDOW = 60
 
 
 @dataclass
-class _Minute:
+class _RefusalWindow:
     ends: float
     lines: int = 0
     left_out: int = 0
@@ -26,7 +26,7 @@ class RefusalLog:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._minutes: dict[str, _Minute] = {}
+        self._minutes: dict[str, _RefusalWindow] = {}
 
     def request(self, method: str, path: str, code: int, why: str) -> None:
         level = logging.ERROR if code >= 500 else logging.WARNING
@@ -51,7 +51,7 @@ class RefusalLog:
         minute = self._minutes.get(kind)
         if minute is None or now >= minute.ends:
             more = f" ({minute.left_out} more like it before)" if minute and minute.left_out else ""
-            minute = self._minutes[kind] = _Minute(now + REFUSALS_WINDOW_SECONDS)
+            minute = self._minutes[kind] = _RefusalWindow(now + REFUSALS_WINDOW_SECONDS)
             line += more
         if minute.lines < most:
             minute.lines += 1

@@ -12,7 +12,7 @@ from cli.engine import open_engine
 from cli.names import SHORT_ID_CHARACTERS
 from cli.output import Json, note, print_json, say
 from cli.show import near, titled
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app import wiring
 from mailout.insight.reporting.phrases import count
 from mailout.insight.retention.archiving import DEFAULT_DAYS, Archived, Kept
@@ -72,7 +72,7 @@ def _sum_up(done: list[Archived], freed: int, folder: Path) -> None:
     if not done:
         say("Nothing to archive.")
         return
-    table = Table(
+    table = TextTable(
         ("id", "messages", "events", "size", "subject"), right=frozenset({"messages", "events", "size"})
     )
     for one in done:
@@ -98,7 +98,7 @@ def _show_plan(ready: list[Mailout], kept: list[Kept], json: bool) -> None:
         plan = [{**_named(one), "messages": one.ledger.recipients} for one in ready]
         print_json({"would_archive": plan, **_kept(kept)})
         return
-    table = Table(("id", "messages", "subject"), right=frozenset({"messages"}))
+    table = TextTable(("id", "messages", "subject"), right=frozenset({"messages"}))
     for one in ready:
         table.add(one.id[:SHORT_ID_CHARACTERS], f"{one.ledger.recipients:,}", titled(one))
     if ready:

@@ -10,7 +10,7 @@ from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.names import SHORT_ID_CHARACTERS
 from cli.output import Json, print_json, say
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
 from mailout.base.error_log import DeadLetter
@@ -44,7 +44,7 @@ def list_(
     if not letters:
         say("No dead letters.")
         return
-    table = Table(("id", "date", "kind", "to"), indent=SHORT_ID_CHARACTERS + 2, gives_way="to")
+    table = TextTable(("id", "date", "kind", "to"), indent=SHORT_ID_CHARACTERS + 2, gives_way="to")
     for letter in letters:
         when = day(letter["created_at"], engine.limits.timezone)
         whom = redact(str(letter["payload"].get("email") or ""))

@@ -19,7 +19,7 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import actions, queue_rows
-from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import Mailout
 
 app = typer.Typer(
@@ -127,7 +127,7 @@ def settle(
     ] = None,
     *,
     verdict: Annotated[
-        Verdict, typer.Option("--as", help="What became of them; `pending` sends them again.")
+        SettleVerdict, typer.Option("--as", help="What became of them; `pending` sends them again.")
     ],
     message: Annotated[
         list[str] | None,
@@ -157,11 +157,13 @@ def settle(
     actions.settle(engine.store, mailout.id, verdict, Timing.of(engine.settings.lock_seconds), chosen)
     engine.report(mailout.id)
     _show(engine, engine.store.mailout(mailout.id), json)
-    if verdict is Verdict.PENDING:
+    if verdict is SettleVerdict.PENDING:
         _goes_on(json)
 
 
-def _settle_single_mails(engine: Engine, verdict: Verdict, names: list[str], yes: bool, json: bool) -> None:
+def _settle_single_mails(
+    engine: Engine, verdict: SettleVerdict, names: list[str], yes: bool, json: bool
+) -> None:
     if not names:
         raise UsageError(
             "It is one mailout or a single mail.",
@@ -178,8 +180,8 @@ def _settle_single_mails(engine: Engine, verdict: Verdict, names: list[str], yes
         say(f"Message {row['id']} to {row['email']}: {row['state']}")
 
 
-def _twice(verdict: Verdict) -> str:
-    return "Who got it already will get it twice. " if verdict is Verdict.PENDING else ""
+def _twice(verdict: SettleVerdict) -> str:
+    return "Who got it already will get it twice. " if verdict is SettleVerdict.PENDING else ""
 
 
 def _remaining(mailout: Mailout) -> str:

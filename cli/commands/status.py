@@ -12,7 +12,7 @@ from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
 from cli.show import ALL_PAUSED, message_dict, show_files, show_mailouts
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
 from mailout.base.addresses import LEFT_OUT
@@ -149,7 +149,7 @@ def _message(engine: Engine, id: str, json: bool) -> None:
     if row["state"] == State.UNKNOWN and row["campaign_id"] is None:
         say(f"To settle it: mailout queue settle --message {id} --as sent (or failed, or pending)")
     say()
-    table = Table(("time", "step", "more"), indent=4)
+    table = TextTable(("time", "step", "more"), indent=4)
     for event in events:
         table.add(str(event["created_at"]), str(event["type"]), _about(event["metadata"]))
     for one in reported:

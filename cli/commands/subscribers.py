@@ -14,7 +14,7 @@ from cli.commands import forget
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from cli.subscriber_import import writing
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.errors import UsageError
@@ -88,7 +88,7 @@ def list_(
     if json:
         print_json([_with_times(person) for person in found[:limit]])
         return
-    table = Table(("email", "status", "since", "name"), coloured="status", gives_way="email")
+    table = TextTable(("email", "status", "since", "name"), coloured="status", gives_way="email")
     for person in found[:limit]:
         since = person["status_updated_at"] or person["created_at"]
         shown = day(since, engine.limits.timezone) if since else ""

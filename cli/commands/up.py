@@ -21,7 +21,7 @@ from cli.interrupted import interrupted_mailouts
 from cli.output import note, say
 from cli.prefect_auth import AUTH_FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
-from cli.processes.plan import PROJECT, Plan, parts_environment
+from cli.processes.plan import PROJECT, ProcessPlan, parts_environment
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
 from cli.processes.stale_runs import clear_stale_runs
 from cli.processes.supervisor import Supervisor
@@ -67,7 +67,7 @@ def up(
     """
     settings = read_settings(says_where=False)  # it says so itself, once all is up
     own_server = not environment().get("PREFECT_API_URL")
-    plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
+    plan = ProcessPlan(workers, host, port, prefect_port, own_server, only_workers)
     home = settings.mailout_home.absolute()
     if settings.notify_db is not None:
         notification_wiring.require_notify(settings)
@@ -83,7 +83,7 @@ def up(
     note("Stopped.")
 
 
-def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
+def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> None:
     """Until somebody ends it."""
     supervisor = Supervisor(home / "logs", parts_environment(home, plan), note)
     with _stopping() as stop:
@@ -131,7 +131,7 @@ def _locked(file: IO[str]) -> bool:
     return True
 
 
-def _require_possible(plan: Plan) -> None:
+def _require_possible(plan: ProcessPlan) -> None:
     if strangers := [name for name in OWN_PACKAGES if _is_a_stranger(Path(name))]:
         raise UsageError(
             f"Python packages here have the name of mailout's and are not: {', '.join(strangers)}.",
@@ -150,7 +150,7 @@ def _require_possible(plan: Plan) -> None:
 # ── starting ──
 
 
-def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event, *, notify: bool) -> None:
+def _start(supervisor: Supervisor, plan: ProcessPlan, stop: threading.Event, *, notify: bool) -> None:
     """The gateway at once, since people wait for it; then the server, to which all the others speak."""
     python = [sys.executable, "-m"]
     url = supervisor.env["PREFECT_API_URL"].rstrip("/")
@@ -189,7 +189,7 @@ def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: 
             return
 
 
-def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
+def _show(settings: Settings, supervisor: Supervisor, plan: ProcessPlan) -> None:
     prefect = supervisor.env["PREFECT_API_URL"].removesuffix("/api")
     folder = near(settings.mailout_home / "outbox")
     mail = "Amazon SES" if settings.mailout_transport == "ses" else folder
@@ -240,7 +240,7 @@ def _stopping() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _stop(supervisor: Supervisor, store: Store, plan: Plan) -> None:
+def _stop(supervisor: Supervisor, store: Store, plan: ProcessPlan) -> None:
     """Senders through the store, for a worker that is ended gives its flow no time; then workers, then the
     server, which must hear how the runs ended; those that no worker has begun are told to it for them."""
     try:

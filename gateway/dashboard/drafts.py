@@ -8,11 +8,11 @@ from uuid import UUID
 from fastapi import Request, Response
 
 from gateway.dashboard.desk import Desk
-from gateway.dashboard.sessions import Session
+from gateway.dashboard.sessions import LoginSession
 from mailout.insight.history import history_rows
 
 
-def drafts(desk: Desk, request: Request, session: Session, *, filters: Mapping[str, str]) -> Response:
+def drafts(desk: Desk, request: Request, session: LoginSession, *, filters: Mapping[str, str]) -> Response:
     return desk.views.page(
         request,
         "drafts.html.j2",

@@ -16,7 +16,7 @@ from gateway.dashboard.drafts import drafts
 from gateway.dashboard.letter_numbers import events_chart, is_counted, modes_shown, people_for, summary_of
 from gateway.dashboard.mail_view import findings, mail_page, mail_text
 from gateway.dashboard.people_counts import people_now
-from gateway.dashboard.sessions import Session
+from gateway.dashboard.sessions import LoginSession
 from mailout.base import ids
 from mailout.base.setting_values import SendWindow
 from mailout.insight.history import history_rows
@@ -35,7 +35,7 @@ from mailout.insight.reporting.plot import NARROW, WIDE, plot
 from mailout.insight.reporting.rows import csv_lines
 from mailout.letters.content.refs import page_id_of
 from mailout.outbox.queue import queue_rows
-from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.outbox.queue.port import mailout_or_none
 from mailout.outbox.queue.snapshot import OPEN
@@ -202,13 +202,13 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
 
 
 VERDICTS = {
-    Verdict.SENT: "They arrived: the provider's records or the people say so. Nothing is sent.",
-    Verdict.FAILED: "They did not arrive, and nothing more is sent to them.",
-    Verdict.PENDING: "They did not arrive: send them again. If that is wrong, somebody gets it twice.",
+    SettleVerdict.SENT: "They arrived: the provider's records or the people say so. Nothing is sent.",
+    SettleVerdict.FAILED: "They did not arrive, and nothing more is sent to them.",
+    SettleVerdict.PENDING: "They did not arrive: send them again. If that is wrong, somebody gets it twice.",
 }
 
 
-def _numbers(desk: Desk, session: Session, mailout: Mailout) -> dict[str, Any]:
+def _numbers(desk: Desk, session: LoginSession, mailout: Mailout) -> dict[str, Any]:
     summary = summary_of(desk.store, mailout, None)
     if not session.is_admin:
         summary = summary.redacted()

@@ -30,7 +30,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class LoginSession:
     role: Role
     csrf: str  # stands in every form of this session
     id: str  # a hash: the store cannot give the cookie away
@@ -74,7 +74,7 @@ class Sessions:
         said = f"{role.value}.{int(self._now() + SESSION_SECONDS)}.{secrets.token_urlsafe(18)}"
         return f"{said}.{self._sign(role, 'session', said)}"
 
-    def read(self, cookie: str | None) -> Session | None:
+    def read(self, cookie: str | None) -> LoginSession | None:
         """None: it is not ours, or it has ended, or its password was changed."""
         said, _, signature = (cookie or "").rpartition(".")
         name, _, rest = said.partition(".")
@@ -86,7 +86,7 @@ class Sessions:
         ends_at = float(rest.partition(".")[0])
         if ends_at <= self._now():
             return None
-        return Session(
+        return LoginSession(
             role, self._sign(role, "form", said), hashlib.sha256(said.encode()).hexdigest(), ends_at
         )
 
@@ -102,11 +102,11 @@ class SignedOut:
         self._monotonic = monotonic
         self._looked: dict[str, float] = {}  # when a session was last found not to have ended
 
-    def end(self, session: Session) -> None:
+    def end(self, session: LoginSession) -> None:
         self._store.end_login(session.id, session.ends_at)
         self._looked.pop(session.id, None)
 
-    def has(self, session: Session) -> bool:
+    def has(self, session: LoginSession) -> bool:
         now = self._monotonic()
         if now - self._looked.get(session.id, -SIGN_OUT_POLL_SECONDS) < SIGN_OUT_POLL_SECONDS:
             return False

@@ -12,7 +12,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.base.errors import CheckSkipped, MailoutError
-from mailout.insight.doctor.event_path import Policy, Subscription
+from mailout.insight.doctor.event_path import Policy, TopicSubscription
 
 ACCESS_DENIED_CODES = frozenset({"AuthorizationError", "AccessDenied", "AccessDeniedException"})
 WE_READ = frozenset({"http", "https", "sqs"})
@@ -35,7 +35,7 @@ class SnsTopics:
                 remedy="Allow sns:ConfirmSubscription; SNS asks again by itself.",
             ) from error
 
-    def subscriptions(self, topic: str) -> Sequence[Subscription]:
+    def subscriptions(self, topic: str) -> Sequence[TopicSubscription]:
         """Those by which events could reach us. `CheckSkipped` if we may not know."""
         client = self._client_of(topic.split(":")[3])
         try:
@@ -48,7 +48,7 @@ class SnsTopics:
             remedy = "Correct SNS_TOPIC_ARNS, or create the topic."
             raise MailoutError(f"SNS: {error}", remedy=remedy) from error
         return [
-            Subscription(
+            TopicSubscription(
                 protocol=one["Protocol"],
                 endpoint=one["Endpoint"],
                 confirmed=one["SubscriptionArn"] not in UNCONFIRMED,

@@ -22,7 +22,7 @@ class Check(NamedTuple):
     remedy: str = ""
 
 
-class Part(NamedTuple):
+class CheckGroup(NamedTuple):
     """One thing that is asked, and its lines as they come in."""
 
     name: str

@@ -23,7 +23,7 @@ Policy = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class TopicSubscription:
     """Whom a topic tells."""
 
     protocol: str  # http, https, sqs
@@ -49,7 +49,7 @@ class EventPath:
     public_url: str | None = None
     queue_url: str | None = None
 
-    def is_gateway(self, one: Subscription) -> bool:
+    def is_gateway(self, one: TopicSubscription) -> bool:
         if one.protocol not in ("http", "https"):
             return False
         endpoint = one.endpoint.rstrip("/")
@@ -57,7 +57,7 @@ class EventPath:
             return endpoint.endswith(EVENTS_PATH)
         return endpoint == self.public_url.rstrip("/") + EVENTS_PATH
 
-    def is_queue(self, one: Subscription) -> bool:
+    def is_queue(self, one: TopicSubscription) -> bool:
         """A queue's address ends with …/account/name, its ARN with …:account:name."""
         if one.protocol != "sqs" or self.queue_url is None:
             return False
@@ -78,7 +78,7 @@ def listening_checks(topics: Sequence[str], queue_url: str | None) -> Iterator[C
         yield Check("SNS_TOPIC_ARNS", "warn", "is not set: whatever the queue holds is believed", remedy)
 
 
-def topic_check(topic: str, subscriptions: Sequence[Subscription], event_path: EventPath) -> Check:
+def topic_check(topic: str, subscriptions: Sequence[TopicSubscription], event_path: EventPath) -> Check:
     """Does what SES tells this topic reach us, and as something we can read?"""
     name = f"topic {topic.rpartition(':')[2]}"
     gateway = [one for one in subscriptions if event_path.is_gateway(one)]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreUnavailable
 from mailout.kinds.notifications.notifications import NotificationWorker
-from mailout.kinds.notifications.port import Counts
+from mailout.kinds.notifications.port import NotificationCounts
 from mailout.outbox.delivery.store_retry import pause
 
 log = logging.getLogger("mailout.notifications")
@@ -22,9 +22,9 @@ COPY_SECONDS = 60.0
 
 def dispatch(
     open_worker: Callable[[], NotificationWorker], clock: Clock, stop: threading.Event, seconds: float
-) -> Counts:
+) -> NotificationCounts:
     """Until the time is up or somebody asks to stop. A wrong setting ends it; an outage is logged once."""
-    total, reported = Counts(), ""
+    total, reported = NotificationCounts(), ""
     worker: NotificationWorker | None = None
     until = opened_at = clock.monotonic()
     until += seconds

@@ -8,7 +8,7 @@ from typing import Any
 
 from mailout.base.addresses import Dropped
 from mailout.base.errors import UsageError
-from mailout.letters.audience.wishes import EVERYBODY, Answers, Question, in_words, meaning
+from mailout.letters.audience.wishes import EVERYBODY, Answers, ImportQuestion, in_words, meaning
 
 IN_WORDS: Mapping[Dropped, str] = {
     Dropped.EMPTY: "no address",
@@ -26,7 +26,7 @@ IN_WORDS: Mapping[Dropped, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ImportPlan:
     """A file understood, nothing written yet. `people`, `left_out`, `merged` make up `rows` and `several`."""
 
     file: str
@@ -40,14 +40,14 @@ class Plan:
     merged: int  # rows that repeat an address
     several: int  # addresses that stood in a cell with another one
     bad_places: tuple[tuple[int, str], ...]  # (line, what is no OCD id)
-    questions: tuple[Question, ...]  # answered or not
+    questions: tuple[ImportQuestion, ...]  # answered or not
     answers: Answers
     encoding: str | None
     readings: tuple[tuple[str, str], ...]  # not empty: somebody must say which encoding is right
     says_so: bool  # the file, or an answer about a column of it, says who wants mail
 
     @property
-    def open(self) -> tuple[Question, ...]:
+    def open(self) -> tuple[ImportQuestion, ...]:
         return tuple(one for one in self.questions if one.column not in self.answers.columns)
 
     def require_answered(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from mailout.base.errors import Abort, AbortCode
 from mailout.letters.content.document import Document, Media, Problem
 from mailout.letters.content.model import mark
-from mailout.letters.content.pictures import RECIPE, Prepared, TooLarge, prepare
+from mailout.letters.content.pictures import RECIPE, PreparedPicture, TooLarge, prepare
 from mailout.letters.content.port import MediaStore
 
 HEAVY_BYTES = 1_000_000
@@ -64,7 +64,7 @@ def keep_media(
     `public`: readers must be able to get them from where they are.
     """
     urls: dict[str, str] = {}
-    pictures: dict[str, Prepared] = {}
+    pictures: dict[str, PreparedPicture] = {}
     problems: list[Problem] = []
     for media in document.media:
         is_shown = f'src="{media.ref}"' in document.html_body
@@ -101,7 +101,7 @@ def keep_media(
     return replace(kept, media=(), problems=(*kept.problems, *problems))
 
 
-def _findings(media: Media, picture: Prepared | None) -> Iterator[Problem]:
+def _findings(media: Media, picture: PreparedPicture | None) -> Iterator[Problem]:
     if picture is None:
         message = (
             "Many mail programs cannot show this picture, and it goes out with all that its file tells, such"
@@ -132,7 +132,7 @@ def replace_media(document: Document, urls: Mapping[str, str]) -> Document:
     return replace(document, html_body=html, text_body=text, media=())
 
 
-def size_pictures(document: Document, pictures: Mapping[str, Prepared]) -> Document:
+def size_pictures(document: Document, pictures: Mapping[str, PreparedPicture]) -> Document:
     """Pictures (by ref) with width and height; a width that was given stays, if the picture is that wide."""
 
     def size(found: re.Match[str]) -> str:

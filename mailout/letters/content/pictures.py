@@ -30,7 +30,7 @@ class TooLarge(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedPicture:
     data: bytes
     suffix: str
     width: int
@@ -48,7 +48,7 @@ def require_picture(source: bytes) -> None:
         picture.load()
 
 
-def prepare(source: bytes) -> Prepared | None:
+def prepare(source: bytes) -> PreparedPicture | None:
     """None: no picture that this can read."""
     try:
         return _prepared(source)
@@ -70,11 +70,11 @@ def _opened(source: bytes) -> Image.Image:
     return picture
 
 
-def _prepared(source: bytes) -> Prepared:
+def _prepared(source: bytes) -> PreparedPicture:
     with _opened(source) as picture:
         moves = bool(getattr(picture, "is_animated", False))
         if moves and picture.format == "GIF" and len(source) <= MAX_ANIMATION_BYTES:
-            return Prepared(source, ".gif", picture.width, picture.height)
+            return PreparedPicture(source, ".gif", picture.width, picture.height)
         is_drawn = picture.format in ("PNG", "GIF") or source[12:16] == b"VP8L"
         picture.draft("RGB", (WIDEST, WIDEST))  # a JPEG is decoded no larger than it is needed
         still = ImageOps.exif_transpose(picture)
@@ -91,7 +91,7 @@ def _prepared(source: bytes) -> Prepared:
     else:
         still.save(kept, "JPEG", quality=JPEG_QUALITY, optimize=True, progressive=True)
         suffix = ".jpg"
-    return Prepared(kept.getvalue(), suffix, still.width, still.height, stopped=moves)
+    return PreparedPicture(kept.getvalue(), suffix, still.width, still.height, stopped=moves)
 
 
 def _plain_colors(picture: Image.Image) -> Image.Image:

@@ -25,7 +25,7 @@ from mailout.outbox.feedback.port import (
     Reading,
     Received,
     StatusChange,
-    Waiting,
+    WaitingEvent,
 )
 
 log = logging.getLogger("mailout.feedback")
@@ -102,7 +102,7 @@ def unwrap(message: QueueMessage, topics: Collection[str]) -> Received:
     return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
 
 
-def read(row: Waiting, policy: BouncePolicy) -> Reading:
+def read(row: WaitingEvent, policy: BouncePolicy) -> Reading:
     """What one message comes to."""
     try:
         event = parse_event(row.payload)
@@ -162,7 +162,7 @@ def _softly(event: Event) -> bool:
     return soft or event.type is EventType.DELIVERED
 
 
-def _effect_id(row: Waiting, event: Event, email: str | None) -> str:
+def _effect_id(row: WaitingEvent, event: Event, email: str | None) -> str:
     """SNS's id, else what SES says of the event; per recipient either way."""
     if row.source == SQS_RAW and event.provider_message_id and event.at is not None:
         named = (event.provider_message_id, event.type.value, f"{event.at:.3f}", event.detail.get("link", ""))

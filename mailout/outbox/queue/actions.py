@@ -14,7 +14,7 @@ from mailout.outbox.queue.mailout import DeferReason, Mailout, Status
 from mailout.outbox.queue.port import QueueStore
 
 
-class Verdict(StrEnum):
+class SettleVerdict(StrEnum):
     """What a person knows of messages in doubt."""
 
     SENT = "sent"
@@ -67,7 +67,11 @@ def retry(store: QueueStore, id: str) -> int:
 
 
 def settle(
-    store: QueueStore, id: str | None, verdict: Verdict, timing: Timing, messages: Sequence[str] | None = None
+    store: QueueStore,
+    id: str | None,
+    verdict: SettleVerdict,
+    timing: Timing,
+    messages: Sequence[str] | None = None,
 ) -> int:
     """Say what became of messages in doubt (all of them, or these); `pending` sends them again. Without a
     mailout: of these single mails."""

@@ -14,7 +14,7 @@ from mailout.adapters.ses.suppression import SesSuppression
 from mailout.adapters.sns_topics import SnsTopics
 from mailout.adapters.sqs import QUEUE_ATTRIBUTES, SqsQueue
 from mailout.base.errors import CheckSkipped, MailoutError
-from mailout.insight.doctor.event_path import QueueLook, Subscription
+from mailout.insight.doctor.event_path import QueueLook, TopicSubscription
 from mailout.outbox.feedback.ingest import QueueMessage
 from mailout.outbox.feedback.port import StatusChange
 from mailout.outbox.feedback.suppression import Reason
@@ -150,9 +150,9 @@ def test_all_subscriptions_of_a_topic_are_seen_page_by_page(stubbed: tuple[Any, 
     stubber.add_response("get_subscription_attributes", raw, {"SubscriptionArn": f"{TOPIC}:1"})
     stubber.add_client_error("get_subscription_attributes", "AuthorizationError", "no")
     assert SnsTopics(lambda _: client).subscriptions(TOPIC) == [
-        Subscription("https", waiting["Endpoint"], confirmed=False, raw=None),
-        Subscription("sqs", queue["Endpoint"], raw=True),
-        Subscription("https", other["Endpoint"], raw=None),
+        TopicSubscription("https", waiting["Endpoint"], confirmed=False, raw=None),
+        TopicSubscription("sqs", queue["Endpoint"], raw=True),
+        TopicSubscription("https", other["Endpoint"], raw=None),
     ]
 
 
