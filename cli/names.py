@@ -16,14 +16,14 @@ from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 
-MIN_ID_CHARACTERS = 4
-SHORT_ID_CHARACTERS = 8
+MIN_ID_CHARS = 4
+SHORT_ID_CHARS = 8
 """Characters of an id that we show where a whole one is too long to read."""
 ALL_MAILOUTS = 100_000
 """Mailouts: more than anybody has."""
 
 _ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-_BEGINNING = re.compile(rf"[0-9a-f][0-9a-f-]{{{MIN_ID_CHARACTERS - 1},}}")
+_BEGINNING = re.compile(rf"[0-9a-f][0-9a-f-]{{{MIN_ID_CHARS - 1},}}")
 
 
 def find_mailout(engine: Engine, name: str) -> Mailout:
@@ -46,9 +46,9 @@ def find_mailout(engine: Engine, name: str) -> Mailout:
             raise _ambiguous(name, [f"{m.id} “{m.subject}”" for m in begun])
     if (page := page_id_of(name)) and (of_page := _written_as(engine, page)):
         return of_page
-    if len(written) < MIN_ID_CHARACTERS:
+    if len(written) < MIN_ID_CHARS:
         raise UsageError(
-            f"{name!r} is too short for an id.", remedy=f"Give {MIN_ID_CHARACTERS} characters at least."
+            f"{name!r} is too short for an id.", remedy=f"Give {MIN_ID_CHARS} characters at least."
         )
     raise _none(f"There is no mailout {name}.")
 
@@ -70,9 +70,7 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
     if "@" in written:
         return ids.message_id(mailout.id, address_of(name) or written)
     if not _BEGINNING.fullmatch(written):
-        raise UsageError(
-            f"{name!r} is no message id.", remedy=f"Give {MIN_ID_CHARACTERS} characters at least."
-        )
+        raise UsageError(f"{name!r} is no message id.", remedy=f"Give {MIN_ID_CHARS} characters at least.")
     rows = outcomes(engine.store, mailout.id, states)
     found = [row["id"] for row in rows if _begins(row["id"], written)]
     if len(found) > 1:

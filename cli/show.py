@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.names import SHORT_ID_CHARACTERS
+from cli.names import SHORT_ID_CHARS
 from cli.output import say
 from cli.tables import TextTable
 from mailout.app.engine import Engine
@@ -49,7 +49,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
         ("id", "date", "state", "sent", "subject"),
         right=frozenset({"sent"}),
         coloured="state",
-        indent=SHORT_ID_CHARACTERS + 2,
+        indent=SHORT_ID_CHARS + 2,
     )
     for m in mailouts:
         word, style = _word(engine, m)
@@ -57,9 +57,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
         sent = f"{m.ledger.sent:,} of {m.ledger.recipients:,}"
         moment = m.completed_at or m.started_at or m.scheduled_at or m.created_at
         more = "" if state in ("done", "cancelled", "being sent") else state
-        table.add(
-            m.id[:SHORT_ID_CHARACTERS], day(moment, zone), word, sent, titled(m), style=style, more=more
-        )
+        table.add(m.id[:SHORT_ID_CHARS], day(moment, zone), word, sent, titled(m), style=style, more=more)
     table.show()
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 log = logging.getLogger("mailout.gateway")
 
 REFUSALS_WINDOW_SECONDS = 60.0
-REFUSAL_LINES_PER_WINDOW = 60
+LINES_PER_MINUTE = 60
 """Lines of requests that were refused, a minute: a scanner makes thousands."""
 
 
@@ -31,10 +31,7 @@ class RefusalLog:
     def request(self, method: str, path: str, code: int, why: str) -> None:
         level = logging.ERROR if code >= 500 else logging.WARNING
         self._write(
-            "requests",
-            REFUSAL_LINES_PER_WINDOW,
-            f"{method} {shown(path)} refused ({code}): {shown(why, 500)}",
-            level,
+            "requests", LINES_PER_MINUTE, f"{method} {shown(path)} refused ({code}): {shown(why, 500)}", level
         )
 
     def wrong_token(self, site: str, path: str) -> None:

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mailout.base.errors import CheckSkipped, MailoutError
 from mailout.insight.doctor.event_path import Policy, TopicSubscription
 
-ACCESS_DENIED_CODES = frozenset({"AuthorizationError", "AccessDenied", "AccessDeniedException"})
+DENIED_CODES = frozenset({"AuthorizationError", "AccessDenied", "AccessDeniedException"})
 WE_READ = frozenset({"http", "https", "sqs"})
 UNCONFIRMED = frozenset({"PendingConfirmation", "Deleted"})
 
@@ -42,7 +42,7 @@ class SnsTopics:
             pages = client.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
             found = [one for page in pages for one in page.get("Subscriptions") or []]
         except (ClientError, BotoCoreError) as error:
-            if _code(error) in ACCESS_DENIED_CODES:
+            if _code(error) in DENIED_CODES:
                 remedy = f"Allow sns:ListSubscriptionsByTopic on {topic}."
                 raise CheckSkipped("we may not see who is subscribed", remedy=remedy) from error
             remedy = "Correct SNS_TOPIC_ARNS, or create the topic."

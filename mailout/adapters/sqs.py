@@ -14,15 +14,8 @@ from mailout.outbox.feedback.ingest import QueueMessage
 
 SQS_BATCH_MESSAGES = 10  # SQS's own limit, for receiving and for deleting
 LONG_POLL_SECONDS = 20
-QUEUE_ATTRIBUTES = [
-    "QueueArn",
-    "Policy",
-    "ApproximateNumberOfMessages",
-    "ApproximateNumberOfMessagesNotVisible",
-]
-ACCESS_DENIED_CODES = frozenset(
-    {"AccessDenied", "AccessDeniedException", "AWS.SimpleQueueService.AccessDenied"}
-)
+QUEUE_FIELDS = ["QueueArn", "Policy", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "AWS.SimpleQueueService.AccessDenied"})
 
 
 class SqsQueue:
@@ -55,9 +48,9 @@ class SqsQueue:
     def look(self) -> QueueLook:
         """How full it is, and who may write to it. `CheckSkipped` if we may not know."""
         try:
-            answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=QUEUE_ATTRIBUTES)
+            answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=QUEUE_FIELDS)
         except (ClientError, BotoCoreError) as error:
-            if isinstance(error, ClientError) and error.response["Error"].get("Code") in ACCESS_DENIED_CODES:
+            if isinstance(error, ClientError) and error.response["Error"].get("Code") in DENIED_CODES:
                 remedy = "Allow sqs:GetQueueAttributes on it."
                 raise CheckSkipped("we may not look at the queue", remedy=remedy) from error
             remedy = "Correct SQS_QUEUE_URL and AWS_REGION, or create the queue."

@@ -21,7 +21,7 @@ import pytest
 import starlette.requests
 
 from gateway.access import WRONG_A_MINUTE
-from gateway.refusals import REFUSAL_LINES_PER_WINDOW, RefusalLog
+from gateway.refusals import LINES_PER_MINUTE, RefusalLog
 from gateway.server import (
     FILES_FOR_OURSELVES,
     MOST_HEADER_BYTES,
@@ -509,12 +509,12 @@ def test_nobody_can_fill_the_log(said: pytest.LogCaptureFixture) -> None:
     log = RefusalLog(clock.monotonic)
     for _ in range(1000):
         log.request("GET", "/x" * 1000, 404, "not found")
-    assert len(said.records) == REFUSAL_LINES_PER_WINDOW
+    assert len(said.records) == LINES_PER_MINUTE
     clock.sleep(61)
     log.request("GET", "/x", 404, "not found")
     assert (
         said.messages[-1]
-        == f"GET /x refused (404): not found ({1000 - REFUSAL_LINES_PER_WINDOW} more like it before)"
+        == f"GET /x refused (404): not found ({1000 - LINES_PER_MINUTE} more like it before)"
     )
 
 

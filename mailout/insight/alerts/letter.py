@@ -8,7 +8,7 @@ from html import escape
 from mailout.insight.alerts.port import Alert
 from mailout.letters.content.model import Content, clean
 
-ALERTS_PER_LETTER = 20
+MAX_ALERTS = 20
 """In one letter; the others follow in the next."""
 CLOSING = (
     "You get this because ADMIN_EMAIL is set to this address. While something lasts you hear of it once a"

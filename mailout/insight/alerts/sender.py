@@ -16,7 +16,7 @@ from mailout.base.addresses import normalise
 from mailout.base.settings import Settings
 from mailout.insight.alerts import alert_rows
 from mailout.insight.alerts.conditions import alerts
-from mailout.insight.alerts.letter import ALERTS_PER_LETTER, letter
+from mailout.insight.alerts.letter import MAX_ALERTS, letter
 from mailout.insight.alerts.port import Alert, AlertStore, Facts, KnownAlert
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING, Transport
@@ -57,11 +57,7 @@ class AlertSender:
 
     def send_alerts(self, announce: Announce) -> Sequence[Alert]:
         """Send what is due; what was sent, by mail or otherwise."""
-        mine = [
-            (alert, known)
-            for alert, known in self.look()[:ALERTS_PER_LETTER]
-            if self.store.claim_alert(known)
-        ]
+        mine = [(alert, known) for alert, known in self.look()[:MAX_ALERTS] if self.store.claim_alert(known)]
         for alert, known in mine:
             if not known.failed:  # else it was said before, and only the mail is not in the outbox
                 log.warning("%s: %s", alert.subject, " ".join(alert.text.split()))

@@ -12,7 +12,7 @@ from botocore.stub import Stubber
 
 from mailout.adapters.ses.suppression import SesSuppression
 from mailout.adapters.sns_topics import SnsTopics
-from mailout.adapters.sqs import QUEUE_ATTRIBUTES, SqsQueue
+from mailout.adapters.sqs import QUEUE_FIELDS, SqsQueue
 from mailout.base.errors import CheckSkipped, MailoutError
 from mailout.insight.doctor.event_path import QueueLook, TopicSubscription
 from mailout.outbox.feedback.ingest import QueueMessage
@@ -93,7 +93,7 @@ def test_a_queue_tells_how_full_it_is_and_who_may_write(stubbed: tuple[Any, Stub
         "ApproximateNumberOfMessagesNotVisible": "3",
         "Policy": '{"Statement": []}',
     }
-    asked = {"QueueUrl": URL, "AttributeNames": list(QUEUE_ATTRIBUTES)}
+    asked = {"QueueUrl": URL, "AttributeNames": list(QUEUE_FIELDS)}
     stubber.add_response("get_queue_attributes", {"Attributes": told}, asked)
     stubber.add_response("get_queue_attributes", {"Attributes": {"QueueArn": told["QueueArn"]}}, asked)
     queue = SqsQueue(client, URL)

@@ -11,7 +11,7 @@ import pytest
 
 from mailout.app.single_mail_run import send_what_waits
 from mailout.base.ids import transactional_id
-from mailout.insight.alerts.letter import ALERTS_PER_LETTER
+from mailout.insight.alerts.letter import MAX_ALERTS
 from mailout.insight.alerts.port import Alert, AlertKind
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content
@@ -230,11 +230,9 @@ def test_alerts_leave_while_everything_is_paused_and_nothing_else_does(watch: Wa
 
 
 def test_many_things_at_once_are_few_letters(watch: Watch) -> None:
-    ids = {watch.held(f"letter {n}") for n in range(ALERTS_PER_LETTER + 5)}
+    ids = {watch.held(f"letter {n}") for n in range(MAX_ALERTS + 5)}
     watch.send_alerts()
-    assert [mail.content.subject for mail in watch.post.letters] == [
-        f"{ALERTS_PER_LETTER} things wait for you"
-    ]
+    assert [mail.content.subject for mail in watch.post.letters] == [f"{MAX_ALERTS} things wait for you"]
     watch.minutes(5)
     assert [mail.content.subject for mail in watch.post.letters[1:]] == ["5 things wait for you"]
     assert {alert.mailout for alert in watch.announced} == ids
