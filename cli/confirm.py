@@ -17,7 +17,7 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} There is nobody to ask.", remedy="Say --yes if you are sure.")
+        raise UsageError(f"{question} There is no terminal to ask on.", remedy="Say --yes if you are sure.")
     said, last = question.rpartition(". ")[::2]  # what is long is folded before the question itself
     if said:
         note(f"{said}.")

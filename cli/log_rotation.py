@@ -6,15 +6,15 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-MOST_BYTES = 10_000_000
-KEPT = 3
+MAX_LOG_BYTES = 10_000_000
+LOG_FILES_KEPT = 3
 
 
 def rotate_large(logs: Path) -> None:
     """Every log in this folder that has become large."""
     for log in logs.glob("*.log"):
         with suppress(FileNotFoundError):
-            if log.stat().st_size > MOST_BYTES:
+            if log.stat().st_size > MAX_LOG_BYTES:
                 rotate(log)
 
 
@@ -26,7 +26,7 @@ def rotate(log: Path) -> None:
     """
     if not log.exists():
         return
-    for number in range(KEPT - 1, 0, -1):
+    for number in range(LOG_FILES_KEPT - 1, 0, -1):
         with suppress(FileNotFoundError):
             _kept(log, number).replace(_kept(log, number + 1))
     shutil.copyfile(log, _kept(log, 1))

@@ -16,14 +16,14 @@ from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 
-SHORTEST = 4
-SHORT = 8
+MIN_ID_CHARS = 4
+SHORT_ID_CHARS = 8
 """Characters of an id that we show where a whole one is too long to read."""
-ALL = 100_000
+ALL_MAILOUTS = 100_000
 """Mailouts: more than anybody has."""
 
 _ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-_BEGINNING = re.compile(rf"[0-9a-f][0-9a-f-]{{{SHORTEST - 1},}}")
+_BEGINNING = re.compile(rf"[0-9a-f][0-9a-f-]{{{MIN_ID_CHARS - 1},}}")
 
 
 def find_mailout(engine: Engine, name: str) -> Mailout:
@@ -39,15 +39,17 @@ def find_mailout(engine: Engine, name: str) -> Mailout:
         return by_ref
     written = name.strip().lower()
     if _BEGINNING.fullmatch(written):
-        begun = [m for m in queue_rows.mailouts(store, limit=ALL) if _begins(m.id, written)]
+        begun = [m for m in queue_rows.mailouts(store, limit=ALL_MAILOUTS) if _begins(m.id, written)]
         if len(begun) == 1:
             return begun[0]
         if begun:
             raise _ambiguous(name, [f"{m.id} “{m.subject}”" for m in begun])
     if (page := page_id_of(name)) and (of_page := _written_as(engine, page)):
         return of_page
-    if len(written) < SHORTEST:
-        raise UsageError(f"{name!r} is too short for an id.", remedy=f"Give {SHORTEST} characters at least.")
+    if len(written) < MIN_ID_CHARS:
+        raise UsageError(
+            f"{name!r} is too short for an id.", remedy=f"Give {MIN_ID_CHARS} characters at least."
+        )
     raise _none(f"There is no mailout {name}.")
 
 
@@ -68,7 +70,7 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
     if "@" in written:
         return ids.message_id(mailout.id, address_of(name) or written)
     if not _BEGINNING.fullmatch(written):
-        raise UsageError(f"{name!r} is no message id.", remedy=f"Give {SHORTEST} characters at least.")
+        raise UsageError(f"{name!r} is no message id.", remedy=f"Give {MIN_ID_CHARS} characters at least.")
     rows = outcomes(engine.store, mailout.id, states)
     found = [row["id"] for row in rows if _begins(row["id"], written)]
     if len(found) > 1:
@@ -82,7 +84,9 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
 
 def _written_as(engine: Engine, ref: str) -> Mailout | None:
     """Of a page or file, the mailout to people or the latest rehearsal: first what this transport sends."""
-    rehearsals = [m for m in queue_rows.mailouts(engine.store, limit=ALL) if m.ref == ref and m.is_rehearsal]
+    rehearsals = [
+        m for m in queue_rows.mailouts(engine.store, limit=ALL_MAILOUTS) if m.ref == ref and m.is_rehearsal
+    ]
     rehearsal = max((m for m in rehearsals if not m.is_test), key=lambda m: m.created_at, default=None)
     try:
         real = engine.store.mailout(ids.mailout_id(ref))

@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 from mailout.base.errors import SettingsError
 
-FILE = "prefect-auth"
+AUTH_FILE = "prefect-auth"
 OF_SERVER, OF_CLIENT, KEY = "PREFECT_SERVER_API_AUTH_STRING", "PREFECT_API_AUTH_STRING", "PREFECT_API_KEY"
 THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def auth_string(home: Path) -> str:
     """From `MAILOUT_HOME/prefect-auth`, which is made when it is asked for the first time."""
-    path = home / FILE
+    path = home / AUTH_FILE
     try:
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # two commands may start at once
@@ -51,4 +51,4 @@ def for_server_at(url: str, home: Path, env: Mapping[str, str]) -> dict[str, str
     """For one that is there already: on this machine it may be `mailout up`'s. No other server gets it."""
     if env.get(OF_CLIENT) or env.get(KEY) or urlsplit(url).hostname not in THIS_MACHINE:
         return {}
-    return {OF_CLIENT: auth_string(home)} if (home / FILE).exists() else {}
+    return {OF_CLIENT: auth_string(home)} if (home / AUTH_FILE).exists() else {}

@@ -19,7 +19,7 @@ from mailout.base.time_format import lasting
 from mailout.outbox.delivery.protocol import Ledger
 from mailout.store import Store
 
-LOOK_SECONDS = 0.25
+PROGRESS_POLL_SECONDS = 0.25
 LINE_SECONDS = 5.0
 WINDOW_SECONDS = 15.0
 LEARNING_SECONDS = 2.0
@@ -50,16 +50,16 @@ def showing(
 
 def _look_on(settings: Settings, mailout_id: str, watch: _Bar | _Lines, ended: threading.Event) -> None:
     store = wiring.open_store(settings)
-    pace = Pace()
+    pace = SpeedMeter()
     try:
-        while not ended.wait(LOOK_SECONDS):
+        while not ended.wait(PROGRESS_POLL_SECONDS):
             _look(store, mailout_id, watch, pace)
         _look(store, mailout_id, watch, pace)
     finally:
         store.close()
 
 
-def _look(store: Store, mailout_id: str, watch: _Bar | _Lines, pace: Pace) -> None:
+def _look(store: Store, mailout_id: str, watch: _Bar | _Lines, pace: SpeedMeter) -> None:
     try:
         mailout = store.mailout(mailout_id)
     except (NotFound, StoreUnavailable):  # not written down yet, or busy: look again
@@ -69,7 +69,7 @@ def _look(store: Store, mailout_id: str, watch: _Bar | _Lines, pace: Pace) -> No
         watch.show(mailout.ledger, pace)
 
 
-class Pace:
+class SpeedMeter:
     """Messages a second, lately: it may have waited before, for Prefect or for its turn."""
 
     def __init__(self) -> None:
@@ -87,10 +87,10 @@ class Pace:
         self.rate = (lately[-1][1] - lately[0][1]) / span if span >= LEARNING_SECONDS else None
 
     def words(self, ledger: Ledger) -> str:
-        left = ledger.recipients - ledger.done
-        if not left or not self.rate:
+        remaining = ledger.recipients - ledger.done
+        if not remaining or not self.rate:
             return ""
-        return f"{self.rate:,.1f} a second, {lasting(left / self.rate)} left"
+        return f"{self.rate:,.1f} a second, {lasting(remaining / self.rate)} remaining"
 
 
 class _Bar:
@@ -114,7 +114,7 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def show(self, ledger: Ledger, pace: Pace) -> None:
+    def show(self, ledger: Ledger, pace: SpeedMeter) -> None:
         count = f"{ledger.sent:,} of {ledger.recipients:,}"
         words = ", ".join(filter(None, (count, pace.words(ledger))))
         self._progress.update(
@@ -136,7 +136,7 @@ class _Lines:
     def __exit__(self, *_: object) -> None:
         sys.stderr.flush()
 
-    def show(self, ledger: Ledger, pace: Pace) -> None:
+    def show(self, ledger: Ledger, pace: SpeedMeter) -> None:
         now = SystemClock().monotonic()
         if ledger.done == self._last or (now < self._next and ledger.done < ledger.recipients):
             return

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.names import SHORT
+from cli.names import SHORT_ID_CHARS
 from cli.output import say
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.time_format import day, iso, spoken
 from mailout.insight.reporting.phrases import forecast_text, mode, wait
@@ -45,11 +45,11 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     """One line each; below it what it waits for, if it waits."""
     forecasts = engine.queue_forecast.snapshot().forecasts
     zone = engine.limits.timezone
-    table = Table(
+    table = TextTable(
         ("id", "date", "state", "sent", "subject"),
         right=frozenset({"sent"}),
         coloured="state",
-        indent=SHORT + 2,
+        indent=SHORT_ID_CHARS + 2,
     )
     for m in mailouts:
         word, style = _word(engine, m)
@@ -57,7 +57,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
         sent = f"{m.ledger.sent:,} of {m.ledger.recipients:,}"
         moment = m.completed_at or m.started_at or m.scheduled_at or m.created_at
         more = "" if state in ("done", "cancelled", "being sent") else state
-        table.add(m.id[:SHORT], day(moment, zone), word, sent, titled(m), style=style, more=more)
+        table.add(m.id[:SHORT_ID_CHARS], day(moment, zone), word, sent, titled(m), style=style, more=more)
     table.show()
 
 

@@ -18,7 +18,7 @@ from rich.progress import Progress
 from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.output import Json, err, item, note, print_json, say
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.errors import UsageError
 from mailout.base.time_format import iso, spoken
@@ -28,7 +28,7 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import ImportCounts
-from mailout.letters.audience.wishes import Answers, Question, Verdicts, in_words, only
+from mailout.letters.audience.wishes import Answers, ImportQuestion, Verdicts, in_words, only
 
 EXAMPLE = "Example: mailout subscribers import people.csv --mail-if 'Newsletter=yes' --rejects left-out.csv"
 UNDO_EXAMPLE = "Example: mailout subscribers undo-import 4f0c2a1e-8f5b-4b0e-9c55-0a3a0d1f7c11"
@@ -118,7 +118,7 @@ def import_(
         print_json(_result(found, id, counts))
         return
     show_counts(found, counts)
-    note(f"To take it back before anybody of it is mailed: mailout subscribers undo-import {id}")
+    note(f"To undo it, before any of them is mailed: mailout subscribers undo-import {id}")
     if rejects is not None:
         say(f"The rows left out are in {rejects}.")
 
@@ -144,7 +144,7 @@ def _asked(file: Path, found: PeopleImport) -> PeopleImport:
     """Each open question is put to the person at the terminal; then the file is read again."""
     answers = found.plan.answers
     if found.plan.readings:
-        note(f"{file.name} does not say its encoding. Which of these lines reads right?")
+        note(f"{file.name} does not say its encoding. Which of these lines looks right?")
         lines = [f"{line}  ({encoding})" for encoding, line in found.plan.readings]
         answers = replace(answers, encoding=found.plan.readings[_choose(lines)][0])
         return _asked(file, read_people(file, answers))
@@ -153,7 +153,7 @@ def _asked(file: Path, found: PeopleImport) -> PeopleImport:
     return read_people(file, answers) if found.plan.open else found
 
 
-def _ask(question: Question) -> Verdicts:
+def _ask(question: ImportQuestion) -> Verdicts:
     note(f"“{question.column}”: {question.described()}. Who should get mail?")
     if question.hint:
         note(question.hint)
@@ -164,7 +164,7 @@ def _ask(question: Question) -> Verdicts:
     return only([value for value in question.shown if _gets_mail(question, value)], question.shown)
 
 
-def _gets_mail(question: Question, value: str) -> bool:
+def _gets_mail(question: ImportQuestion, value: str) -> bool:
     asked = f"Do those {question.shown[value]:,} with “{in_words(value)}” get mail?"
     return typer.confirm(asked, default=None, err=True)
 
@@ -267,7 +267,7 @@ def undo(
     yes: Annotated[bool, Yes] = False,
     json: Json = False,
 ) -> None:
-    """Take back what an import added, unless it was mailed.
+    """Undo an import: remove what it added, unless it was mailed.
 
     Who has spoken for themselves since, or came again with another import, stays.
     """
@@ -275,14 +275,15 @@ def undo(
     if id is None:
         _list(engine, json)
         return
-    confirm(f"Take back everybody whom the import {id} added?", yes)
+    confirm(f"Remove everybody whom the import {id} added?", yes)
     done = engine.store.undo_import(id)
     if json:
         print_json(asdict(done))
         return
-    say(f"{count(done.people, 'person', 'people')} and {count(done.lists, 'place')} on lists taken back.")
+    lists = count(done.lists, "list entry", "list entries")
+    say(f"{count(done.people, 'person', 'people')} and {lists} removed.")
     if done.kept:
-        say(f"{done.kept:,} stay: they have spoken for themselves since, or came with another import, too.")
+        say(f"{done.kept:,} stay: they changed their status since then, or are in another import too.")
 
 
 def _list(engine: Engine, json: bool) -> None:
@@ -290,7 +291,7 @@ def _list(engine: Engine, json: bool) -> None:
     if json:
         print_json([asdict(one) | {"at": iso(one.at), "undone_at": iso(one.undone_at)} for one in found])
         return
-    table = Table(("id", "when", "by", "file", "new"), gives_way="file")
+    table = TextTable(("id", "when", "by", "file", "new"), gives_way="file")
     for one in found:
         new = "undone" if one.undone_at else f"{one.counts.get('added', 0):,}"
         table.add(one.id, spoken(one.at, engine.limits.timezone), one.by, one.file, new)

@@ -16,11 +16,11 @@ from cli.output import out
 
 GAP = 2
 NARROWEST = 12
-"""What is left for the column that gives way, however narrow the terminal."""
+"""What remains for the column that gives way, however narrow the terminal."""
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     cells: Sequence[str]
     style: str = ""
     """Of the cell that says how it stands."""
@@ -29,7 +29,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """`gives_way`: the column that is cut in a narrow terminal; `coloured`: the one with a style."""
 
     head: Sequence[str]
@@ -37,15 +37,15 @@ class Table:
     gives_way: str = ""
     coloured: str = ""
     indent: int = 2
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
 
     def add(self, *cells: str, style: str = "", more: str = "") -> None:
-        self.rows.append(Row([_one_line(cell) for cell in cells], style, _one_line(more)))
+        self.rows.append(TableRow([_one_line(cell) for cell in cells], style, _one_line(more)))
 
     def show(self) -> None:
         width = out.width if out.is_terminal else None
         widths = self._widths(width)
-        out.print(self._line(Row(self.head), widths, width), style="bold")
+        out.print(self._line(TableRow(self.head), widths, width), style="bold")
         for row in self.rows:
             out.print(self._line(row, widths, width))
             if row.more:
@@ -60,7 +60,7 @@ class Table:
             widths[yields] = min(widths[yields], max(NARROWEST, width - others))
         return widths
 
-    def _line(self, row: Row, widths: Sequence[int], width: int | None) -> Text:
+    def _line(self, row: TableRow, widths: Sequence[int], width: int | None) -> Text:
         line = Text()
         for name, cell, wide in zip(self.head, row.cells, widths, strict=True):
             shown = _cut(cell, wide)

@@ -41,7 +41,7 @@ def _store(settings: Settings) -> str:
 
 def _transport(settings: Settings) -> str:
     return (
-        "mail leaves through Amazon SES" if settings.mailout_transport == "ses" else "mail goes to a folder"
+        "mail is sent through Amazon SES" if settings.mailout_transport == "ses" else "mail goes to a folder"
     )
 
 

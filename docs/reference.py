@@ -17,7 +17,7 @@ from pathlib import Path
 from mailout.adapters.ses import error_map
 from mailout.base import errors
 from mailout.base.addresses import Dropped
-from mailout.base.errors import AbortCode, MailoutError, Unseen
+from mailout.base.errors import AbortCode, CheckSkipped, MailoutError
 from mailout.base.settings import Settings
 from mailout.insight.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of
 from mailout.insight.reporting.phrases import WHY
@@ -135,7 +135,7 @@ def errors_page() -> Iterator[str]:
 
 
 CODE = ("code", "meaning", "what to do")
-NO_END = (MailoutError, Unseen)  # no command ends with these
+NO_END = (MailoutError, CheckSkipped)  # no command ends with these
 
 
 def _chapter(title: str, about: str) -> Iterator[str]:

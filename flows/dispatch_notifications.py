@@ -10,7 +10,7 @@ from prefect.states import Completed
 
 from flows.heartbeats import heartbeats
 from mailout.app.engine import Engine
-from mailout.kinds.notifications.port import Counts
+from mailout.kinds.notifications.port import NotificationCounts
 from tasks.logs import with_engine
 from tasks.notifications import send_notifications
 
@@ -37,7 +37,7 @@ def dispatch_notifications(
     return Completed(message=said(send_notifications(db, seconds, in_place, STOP)))
 
 
-def said(counts: Counts) -> str:
+def said(counts: NotificationCounts) -> str:
     counted = f"{counts.sent} sent, {counts.skipped} skipped, {counts.failed} failed"
     more = [(counts.retried, "to be tried again"), (counts.waiting, "for later")]
     return ", ".join([counted, *(f"{n} {what}" for n, what in more if n)]) + "."

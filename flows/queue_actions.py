@@ -15,7 +15,7 @@ from mailout.app.engine import Engine
 from mailout.insight.reporting.phrases import headline, waiting
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import actions
-from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import Mailout
 from tasks.logs import hidden, with_engine
 
@@ -77,7 +77,7 @@ def retry_mailout(engine: Engine, mailout_id: str) -> State[Any]:
 @heartbeats
 @with_engine
 def settle_mailout(
-    engine: Engine, mailout_id: str, verdict: Verdict, messages: list[str] | None = None
+    engine: Engine, mailout_id: str, verdict: SettleVerdict, messages: list[str] | None = None
 ) -> State[Any]:
     """Say what became of messages that were handed over and never answered for.
 

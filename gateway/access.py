@@ -20,7 +20,7 @@ from mailout.base.settings import Settings
 _bearer = HTTPBearer(auto_error=False, description="The value of API_TOKEN")
 
 WRONG_A_MINUTE = 10
-MINUTE = 60.0
+MINUTE_SECONDS = 60.0
 SITES_KEPT = 10_000
 
 
@@ -40,7 +40,7 @@ class WrongTokens:
     def one_more(self, request: Request) -> None:
         """Raises 429 when there were too many from there in this minute."""
         if self._monotonic() >= self._ends or len(self._counts) > SITES_KEPT:
-            self._ends = self._monotonic() + MINUTE
+            self._ends = self._monotonic() + MINUTE_SECONDS
             self._counts.clear()
         site = _site(request)
         self._counts[site] += 1

@@ -23,7 +23,7 @@ from gateway.api.problems import Problem, answer_problem
 from gateway.api.single_mails import MAX_BATCH_BODY
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Tools
-from gateway.dashboard.imports import MOST_BYTES
+from gateway.dashboard.imports import MAX_UPLOAD_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
@@ -94,7 +94,7 @@ def create_app(
     )
     app.answer_seconds = answer_seconds
     app.refused_webhooks = refused
-    more = {api.BATCH: MAX_BATCH_BODY, "/people/import": MOST_BYTES}
+    more = {api.BATCH: MAX_BATCH_BODY, "/people/import": MAX_UPLOAD_BYTES}
     app.add_middleware(ShortBodies, most=MAX_BODY, more=more)
     wrong, wrong_passwords = WrongTokens(), WrongPasswords()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))

@@ -25,14 +25,14 @@ from mailout.store import Store
 STORE_SECONDS = 5.0
 NOTION_SECONDS = 60.0
 DRAFTS_SECONDS = 120.0
-SLOW_SECONDS = 60.0
+SLOW_LOOK_SECONDS = 60.0
 UNAPPLIED_SECONDS = 15.0
 """Prefect hears of an event that came by POST at once, and its flow takes a few seconds to start."""
 SPEED_SECONDS = 120.0
 SINGLE_MAILS_SECONDS = 2.0
 SINGLE_MAIL_WAIT_SECONDS = 5.0
 """Seconds that a single mail may wait with nobody sending."""
-START_SECONDS = 20.0
+FLOW_START_SECONDS = 20.0
 """What a run may take to start, before another one is asked for."""
 
 
@@ -41,7 +41,7 @@ def looks(
 ) -> Iterator[Look]:
     """`pages`: Notion's, `queue`: SQS's, where they are set up."""
     yield Look("the queue", QUEUE_EVENT, STORE_SECONDS, lambda: _queue(settings, store))
-    yield Look("slow mailouts", QUEUE_EVENT, SLOW_SECONDS, lambda: _slow(settings, store))
+    yield Look("slow mailouts", QUEUE_EVENT, SLOW_LOOK_SECONDS, lambda: _slow(settings, store))
     singles = _SingleMails(store, rehearsal=_rehearses(settings))
     yield Look("single mails", SINGLE_MAILS_EVENT, SINGLE_MAILS_SECONDS, singles.find)
     yield Look("events that wait", EVENTS_EVENT, STORE_SECONDS, lambda: _inbox(store))
@@ -103,8 +103,8 @@ def needs_a_sender(waiting: SingleMailsWaiting) -> bool:
 
 
 class _SingleMails:
-    """No schedule sends them: a run is asked for every `START_SECONDS` until one sends. Each time is another
-    key, else the watch would emit it ever more rarely."""
+    """No schedule sends them: a run is asked for every `FLOW_START_SECONDS` until one sends. Each time is
+    another key, else the watch would emit it ever more rarely."""
 
     def __init__(self, store: Store, *, rehearsal: bool) -> None:
         self._store = store
@@ -115,7 +115,7 @@ class _SingleMails:
         waiting = self._store.single_mails_waiting(rehearsal=self._rehearsal)
         if not needs_a_sender(waiting):
             return {}
-        if not 0 <= waiting.now - self._asked_at < START_SECONDS:
+        if not 0 <= waiting.now - self._asked_at < FLOW_START_SECONDS:
             self._asked_at = waiting.now
         return {f"a sender, asked for at {self._asked_at}": 0.0}
 

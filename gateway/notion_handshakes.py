@@ -18,7 +18,7 @@ from gateway.refusals import RefusalLog
 from gateway.server import site_of
 from mailout.base.settings import Settings
 
-FILE = "notion-webhook-tokens.txt"
+HANDSHAKE_FILE = "notion-webhook-tokens.txt"
 ADDRESSES_KEPT = 20
 IS_SET = "Notion asks to verify a webhook, but NOTION_WEBHOOK_TOKEN is set. For a new one, unset it first."
 SEE_FILE = (
@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
 
 class NotionHandshakes:
     def __init__(self, settings: Settings) -> None:
-        self._path = settings.mailout_home / FILE
+        self._path = settings.mailout_home / HANDSHAKE_FILE
         self._is_set = settings.notion_webhook_token is not None
         self._log = RefusalLog()
         self._tokens: dict[str, str] = {}  # by address, the newest last

@@ -26,7 +26,7 @@ KEEP_SECONDS = 900.0
 TRIGGER_SECONDS = 120.0
 """How long a trigger is waited for. Somebody may have made one that we do not recognise."""
 MOST_KEPT = 1000
-START_SECONDS = 600.0
+RUN_START_SECONDS = 600.0
 """A run that has not begun after so long may never begin: it is counted on no more."""
 
 QUEUE_EVENT = "mailout.queue.due"
@@ -122,7 +122,7 @@ class Emitter:
         if event not in FINDERS:
             return False
         now = datetime.now(UTC)
-        since = now - timedelta(seconds=START_SECONDS)
+        since = now - timedelta(seconds=RUN_START_SECONDS)
         runs = {
             "state": {"type": {"any_": ["SCHEDULED", "PENDING"]}},
             "expected_start_time": {"after_": since.isoformat(), "before_": now.isoformat()},

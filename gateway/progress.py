@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.access import Refused, WrongTokens, token_needed
 from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Error, body_of, read_body, what_is_wrong
-from gateway.stream import LOOK_SECONDS, Stream
+from gateway.stream import STREAM_POLL_SECONDS, Stream
 from mailout.base.errors import MailoutError, NotFound, StoreUnavailable
 from mailout.base.settings import Settings
 from mailout.insight.page_status.port import DueReports
@@ -20,7 +20,7 @@ from mailout.insight.reporting.queue_json import mailout_dict, snapshot_dict
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import actions
-from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.port import QueueStore
 from mailout.outbox.queue.snapshot import QueueForecast
 
@@ -48,7 +48,7 @@ class Pause(BaseModel):
 class Settle(BaseModel):
     model_config = ConfigDict(populate_by_name=True)
 
-    verdict: Verdict = Field(alias="as", description="What became of them; `pending` sends them again")
+    verdict: SettleVerdict = Field(alias="as", description="What became of them; `pending` sends them again")
     messages: list[str] | None = Field(None, description="Only these, by their ids; none: all in doubt")
 
 
@@ -62,7 +62,7 @@ def router(
     queue_forecast: QueueForecast,
     wrong: WrongTokens,
     *,
-    every: float = LOOK_SECONDS,
+    every: float = STREAM_POLL_SECONDS,
 ) -> APIRouter:
     """All of it needs `API_TOKEN`."""
     routes = APIRouter(tags=["queue"], dependencies=[Depends(token_needed(settings, wrong))])
@@ -96,7 +96,7 @@ def router(
 
     @routes.post("/mailouts/{id}/cancel", responses=ACT_REFUSALS)
     def cancel(id: Id) -> dict[str, Any]:
-        """Take it back. What has left has left; nobody else gets it, and it cannot be resumed."""
+        """Cancel it. Mail already sent stays sent; nobody else gets it, and it cannot be resumed."""
         return act(id, lambda: actions.cancel(store, id))
 
     @routes.post("/mailouts/{id}/pause", responses=ACT_REFUSALS, openapi_extra=body_of(Pause, required=False))

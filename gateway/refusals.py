@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 log = logging.getLogger("mailout.gateway")
 
-WINDOW = 60.0
-LINES = 60
+REFUSALS_WINDOW_SECONDS = 60.0
+LINES_PER_MINUTE = 60
 """Lines of requests that were refused, a minute: a scanner makes thousands."""
 
 
 @dataclass
-class _Minute:
+class _RefusalWindow:
     ends: float
     lines: int = 0
     left_out: int = 0
@@ -26,11 +26,13 @@ class RefusalLog:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._minutes: dict[str, _Minute] = {}
+        self._minutes: dict[str, _RefusalWindow] = {}
 
     def request(self, method: str, path: str, code: int, why: str) -> None:
         level = logging.ERROR if code >= 500 else logging.WARNING
-        self._write("requests", LINES, f"{method} {shown(path)} refused ({code}): {shown(why, 500)}", level)
+        self._write(
+            "requests", LINES_PER_MINUTE, f"{method} {shown(path)} refused ({code}): {shown(why, 500)}", level
+        )
 
     def wrong_token(self, site: str, path: str) -> None:
         self._write("wrong tokens", 1, f"A wrong token or none, from {site}, for {shown(path)}")
@@ -46,7 +48,7 @@ class RefusalLog:
         minute = self._minutes.get(kind)
         if minute is None or now >= minute.ends:
             more = f" ({minute.left_out} more like it before)" if minute and minute.left_out else ""
-            minute = self._minutes[kind] = _Minute(now + WINDOW)
+            minute = self._minutes[kind] = _RefusalWindow(now + REFUSALS_WINDOW_SECONDS)
             line += more
         if minute.lines < most:
             minute.lines += 1

@@ -24,7 +24,7 @@ from gateway.refusals import RefusalLog
 ACCEPT_AT_ONCE = 16
 """Connections taken in one turn of the loop. asyncio would take the whole backlog, and run out of files
 before the first of them can be refused."""
-BACKLOG = 1024
+LISTEN_BACKLOG = 1024
 UNREAD_BYTES_IN_SYSTEM = 128 * 1024
 """Of an answer, in the system's own buffer (Linux doubles it): else megabytes for each client that reads
 nothing, and one that reads slowly would show no progress for minutes."""
@@ -44,7 +44,7 @@ TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE + b"content-length: 0\r\
 
 
 @dataclass
-class Limits:
+class ServerLimits:
     """What clients may hold, and what they hold now."""
 
     connections: int = MOST_CONNECTIONS
@@ -56,7 +56,7 @@ class Limits:
     held: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def for_files(cls, files: int, trusted: Sequence[str] = ()) -> Limits:
+    def for_files(cls, files: int, trusted: Sequence[str] = ()) -> ServerLimits:
         """So that a process that may open so many files never runs out of them."""
         connections = max(8, min(MOST_CONNECTIONS, files - FILES_FOR_OURSELVES))
         return cls(connections, min(MOST_PER_ADDRESS, max(4, connections // 2)), trusted=trusted)
@@ -117,7 +117,7 @@ class SlowReader:
 class LimitedProtocol(HttpToolsProtocol):
     """One connection. `limits` is set by `protocol_with`: all connections of a server share one."""
 
-    limits: Limits
+    limits: ServerLimits
     _site: str | None = None
     _deadline: asyncio.TimerHandle | None = None
     _reader: SlowReader | None = None
@@ -215,7 +215,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def protocol_with(limits: Limits) -> type[LimitedProtocol]:
+def protocol_with(limits: ServerLimits) -> type[LimitedProtocol]:
     """uvicorn makes a protocol from its class alone."""
     return type("LimitedProtocol", (LimitedProtocol,), {"limits": limits})
 
@@ -229,15 +229,15 @@ class GatewayServer(uvicorn.Server):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES_IN_SYSTEM)
             # uvicorn's setting is both: how many may wait, and how many are taken at once
-            one.listen(BACKLOG)
+            one.listen(LISTEN_BACKLOG)
 
 
 def server_for(
-    app: Any, *, trusted_proxies: Sequence[str] = (), limits: Limits | None = None
+    app: Any, *, trusted_proxies: Sequence[str] = (), limits: ServerLimits | None = None
 ) -> GatewayServer:
     """A server for the app; `run(sockets=[…])` starts it."""
     if limits is None:
-        limits = Limits.for_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0], trusted_proxies)
+        limits = ServerLimits.for_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0], trusted_proxies)
     config = uvicorn.Config(
         app,
         http=protocol_with(limits),

@@ -45,7 +45,7 @@ DESCRIPTION = {
                         "SigningCertURL",
                     ],
                     "properties": {
-                        "Type": {"type": "string", "enum": [kind.value for kind in sns.Kind]},
+                        "Type": {"type": "string", "enum": [kind.value for kind in sns.SnsKind]},
                         "MessageId": {"type": "string"},
                         "TopicArn": {"type": "string"},
                         "Subject": {"type": ["string", "null"]},
@@ -92,19 +92,19 @@ def router(
     async def ses_events(request: Request) -> JSONResponse:
         """Take a message from an SNS topic in `SNS_TOPIC_ARNS`. It is in the store when this answers 200."""
         message = sns.read(await read_body(request, MAX_BODY), settings.sns_topic_arns)
-        if not isinstance(message, sns.Refused):
+        if not isinstance(message, sns.SnsRefused):
             key = await keys.of(message.certificate_url)
             if key is None:  # SNS tries again after a 503, and never after a 403
                 request.state.why = f"{message.certificate_url} cannot be had"
                 return refusal(503, headers={"Retry-After": "10"})
             message = sns.check(message, key)
-        if isinstance(message, sns.Refused):
+        if isinstance(message, sns.SnsRefused):
             request.state.why = message.reason
             return refusal(403)
-        if message.kind is sns.Kind.NOTIFICATION:
+        if message.kind is sns.SnsKind.NOTIFICATION:
             await inbox.put(Received(message.id, SNS, message.message))
             received.emit()
-        elif message.kind is sns.Kind.SUBSCRIPTION:
+        elif message.kind is sns.SnsKind.SUBSCRIPTION:
             return await _confirm(confirm, message)
         else:
             await run_in_threadpool(_note_the_end, store, message)

@@ -15,7 +15,7 @@ from mailout.base.errors import StoreError
 
 log = logging.getLogger("mailout.gateway")
 
-LOOK_SECONDS = 2.0
+STREAM_POLL_SECONDS = 2.0
 STILL_HERE_SECONDS = 15.0
 """A silent connection is cut by whatever stands between; a comment keeps it."""
 
@@ -23,7 +23,7 @@ STILL_HERE_SECONDS = 15.0
 class Stream:
     """Server-sent events. A listener that is slow gets the newest, not all."""
 
-    def __init__(self, look: Callable[[], Mapping[str, Any]], *, every: float = LOOK_SECONDS) -> None:
+    def __init__(self, look: Callable[[], Mapping[str, Any]], *, every: float = STREAM_POLL_SECONDS) -> None:
         self._look = look
         self._every = every
         self._listeners: set[asyncio.Queue[str]] = set()

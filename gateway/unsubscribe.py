@@ -43,7 +43,7 @@ FORM = {
                         "action": {
                             "type": "string",
                             "enum": [KEEP],
-                            "description": "Take an unsubscribe back",
+                            "description": "Undo an unsubscribe",
                         },
                     },
                 }

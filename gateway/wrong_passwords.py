@@ -10,10 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-QUARTER = 900.0
+LOCKOUT_SECONDS = 900.0
 MOST_FROM_ONE = 10
 MANY_OVER_ALL = 100
-SLOW_SECONDS = 2.0
+WRONG_PASSWORD_SECONDS = 2.0
 SITES_KEPT = 10_000
 
 
@@ -40,7 +40,7 @@ class WrongPasswords:
     def slow_by(self) -> float:
         """Before any password is looked at, also a right one: nobody learns from how long it took."""
         self._begin_again_if_over()
-        return SLOW_SECONDS if self._total >= MANY_OVER_ALL else 0.0
+        return WRONG_PASSWORD_SECONDS if self._total >= MANY_OVER_ALL else 0.0
 
     async def take_turn(self, site: str) -> float | None:
         """Before a password is compared: wait if there were many wrong ones, then as `wait_of`. Await nothing
@@ -65,6 +65,6 @@ class WrongPasswords:
     def _begin_again_if_over(self) -> None:
         now = self._monotonic()
         if now >= self._ends:
-            self._ends = now + QUARTER
+            self._ends = now + LOCKOUT_SECONDS
             self._total = 0
             self._counts.clear()

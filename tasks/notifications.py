@@ -14,7 +14,7 @@ from prefect.cache_policies import NO_CACHE
 from mailout.app import notification_wiring
 from mailout.app.engine import Engine
 from mailout.kinds.notifications.notifications import NotificationWorker
-from mailout.kinds.notifications.port import Counts
+from mailout.kinds.notifications.port import NotificationCounts
 from mailout.kinds.notifications.watch import dispatch
 from tasks.logs import with_engine
 
@@ -41,7 +41,7 @@ def _finishing_on_sigterm(engine: Engine, stop: threading.Event) -> Iterator[Non
 @with_engine
 def send_notifications(
     engine: Engine, db: str | None, seconds: float, in_place: bool, stop: threading.Event
-) -> Counts:
+) -> NotificationCounts:
     """So long, or (0) once. Repeatable: what was sent and not reported is reported, and not sent again."""
 
     def open_worker() -> NotificationWorker:

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from cli.engine import open_engine
-from cli.names import SHORT
+from cli.names import SHORT_ID_CHARS
 from cli.output import Json, note, print_json, say
 from cli.show import near, titled
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app import wiring
 from mailout.insight.reporting.phrases import count
 from mailout.insight.retention.archiving import DEFAULT_DAYS, Archived, Kept
@@ -50,7 +50,7 @@ def archive(
     for one in archiving.run(older_than):
         if isinstance(one, Archived):
             done.append(one)
-            _say_unless(json, f"Archived {one.mailout.id[:SHORT]} {titled(one.mailout)}.")
+            _say_unless(json, f"Archived {one.mailout.id[:SHORT_ID_CHARS]} {titled(one.mailout)}.")
         else:
             stays.append(one)
     freed = archiving.give_space_back() if done else 0
@@ -72,12 +72,12 @@ def _sum_up(done: list[Archived], freed: int, folder: Path) -> None:
     if not done:
         say("Nothing to archive.")
         return
-    table = Table(
+    table = TextTable(
         ("id", "messages", "events", "size", "subject"), right=frozenset({"messages", "events", "size"})
     )
     for one in done:
         counts = (f"{one.messages:,}", f"{one.events:,}", _megabytes(one.size))
-        table.add(one.mailout.id[:SHORT], *counts, titled(one.mailout))
+        table.add(one.mailout.id[:SHORT_ID_CHARS], *counts, titled(one.mailout))
     table.show()
     messages, size = sum(one.messages for one in done), sum(one.size for one in done)
     say(
@@ -90,7 +90,7 @@ def _sum_up(done: list[Archived], freed: int, folder: Path) -> None:
 
 def _explain(stays: Iterable[Kept]) -> None:
     for one in stays:
-        note(f"{one.mailout.id[:SHORT]} “{one.mailout.subject}” stays: {one.why}.")
+        note(f"{one.mailout.id[:SHORT_ID_CHARS]} “{one.mailout.subject}” stays: {one.why}.")
 
 
 def _show_plan(ready: list[Mailout], kept: list[Kept], json: bool) -> None:
@@ -98,9 +98,9 @@ def _show_plan(ready: list[Mailout], kept: list[Kept], json: bool) -> None:
         plan = [{**_named(one), "messages": one.ledger.recipients} for one in ready]
         print_json({"would_archive": plan, **_kept(kept)})
         return
-    table = Table(("id", "messages", "subject"), right=frozenset({"messages"}))
+    table = TextTable(("id", "messages", "subject"), right=frozenset({"messages"}))
     for one in ready:
-        table.add(one.id[:SHORT], f"{one.ledger.recipients:,}", titled(one))
+        table.add(one.id[:SHORT_ID_CHARS], f"{one.ledger.recipients:,}", titled(one))
     if ready:
         table.show()
     messages = count(sum(one.ledger.recipients for one in ready), "message")

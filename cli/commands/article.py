@@ -161,7 +161,7 @@ def preview(
     for file in about["files"]:
         say(f"  {near(Path(file))}")
     for problem in about["problems"]:
-        say(f"To look at: {problem['message']}")
+        say(f"Check: {problem['message']}")
 
 
 @app.command()

@@ -13,7 +13,7 @@ import typer
 
 from cli.engine import read_settings
 from cli.output import Json, print_json, say
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app import wiring
 from mailout.base.errors import UsageError
 from mailout.base.time_format import day, iso
@@ -87,7 +87,7 @@ def company_name(written: str) -> str:
 
 
 def _show_all(known: Sequence[Company], zone: tzinfo) -> None:
-    table = Table(
+    table = TextTable(
         ("company", "since", "an hour", "a day"), right=frozenset({"an hour", "a day"}), gives_way="company"
     )
     for one in known:

@@ -8,9 +8,9 @@ import typer
 
 from cli.confirm import Yes, confirm
 from cli.engine import open_engine
-from cli.names import SHORT
+from cli.names import SHORT_ID_CHARS
 from cli.output import Json, print_json, say
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
 from mailout.base.error_log import DeadLetter
@@ -22,7 +22,7 @@ from mailout.outbox.queue import dead_letters
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, or the beginning of it.")]
-LOOKED_AT = 10_000
+MAX_LISTED = 10_000
 
 
 @app.callback()
@@ -44,11 +44,11 @@ def list_(
     if not letters:
         say("No dead letters.")
         return
-    table = Table(("id", "date", "kind", "to"), indent=SHORT + 2, gives_way="to")
+    table = TextTable(("id", "date", "kind", "to"), indent=SHORT_ID_CHARS + 2, gives_way="to")
     for letter in letters:
         when = day(letter["created_at"], engine.limits.timezone)
         whom = redact(str(letter["payload"].get("email") or ""))
-        table.add(letter["id"][:SHORT], when, letter["topic"], whom, more=letter["error"])
+        table.add(letter["id"][:SHORT_ID_CHARS], when, letter["topic"], whom, more=letter["error"])
     table.show()
 
 
@@ -98,9 +98,9 @@ def _find(engine: Engine, name: str) -> DeadLetter:
     try:
         return error_log.dead_letter(engine.store, written)
     except NotFound:
-        if len(written) < SHORT // 2:
+        if len(written) < SHORT_ID_CHARS // 2:
             raise
-    found = [one for one in error_log.dead_letters(engine.store, LOOKED_AT) if one["id"].startswith(written)]
+    found = [one for one in error_log.dead_letters(engine.store, MAX_LISTED) if one["id"].startswith(written)]
     if len(found) > 1:
         raise UsageError(f"{name} could be any of {len(found)}.", remedy="Give more characters.")
     if not found:

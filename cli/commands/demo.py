@@ -16,7 +16,7 @@ from cli.commands.article import send_batch
 from cli.commands.send import Stop, exit_code, finish, run_flow, starting
 from cli.notify_demo import PRODUCER, notify_demo
 from cli.output import say
-from cli.prefect_auth import FILE
+from cli.prefect_auth import AUTH_FILE
 from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import near
@@ -38,7 +38,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 HOME = Path(".mailout-demo")
 MARK = "THIS-IS-A-DEMO.txt"
-OURS = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect", FILE}) | {
+DEMO_FILES = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect", AUTH_FILE}) | {
     "journal",
     PRODUCER,
     f"{PRODUCER}-wal",
@@ -175,7 +175,7 @@ def _make_home(home: Path, fresh: bool) -> None:
     if there and (MARK not in there or home.is_symlink()):
         raise UsageError(f"{home} is not a demo's folder.", remedy="Choose another with --home.")
     if fresh and there:
-        if strangers := sorted(there - OURS):
+        if strangers := sorted(there - DEMO_FILES):
             raise UsageError(
                 f"{home} also holds what no demo put there: {', '.join(strangers[:5])}.",
                 remedy="Move it away, or choose another folder with --home.",
@@ -203,7 +203,7 @@ def _tell(engine: Engine, reports: Reports, run: str, again: str = "--fresh") ->
     prefect = near(Path(sys.executable).with_name("prefect"))
     _place(
         "The same run in Prefect's own pages: start its server, and once it has greeted you open the address."
-        f" It asks for a password: the line in {near(engine.settings.mailout_home / FILE)}",
+        f" It asks for a password: the line in {near(engine.settings.mailout_home / AUTH_FILE)}",
         f"PREFECT_HOME={near(engine.settings.mailout_home / 'prefect')} {prefect} server start",
         f"{UI}/runs/flow-run/{run}",
     )

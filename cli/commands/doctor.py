@@ -17,7 +17,7 @@ from cli.where import require_place, say_where
 from mailout.app import examination
 from mailout.base.errors import SettingsError, UsageError
 from mailout.base.settings import load_settings
-from mailout.insight.doctor.checks import Check, Part, checked
+from mailout.insight.doctor.checks import Check, CheckGroup, checked
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -48,27 +48,27 @@ def doctor(json: Json = False) -> None:
         print_json({"ok": not failed, "counts": counts, "checks": found})
     else:
         say()
-        say(f"To fix before the first mailout: {failed}." if failed else "Nothing stands in the way.")
+        say(f"To fix before the first mailout: {failed}." if failed else "Ready to send.")
         if failed and ASKED_BY_INIT & {str(one["name"]) for one in found if one["level"] == "fail"}:
             say("`mailout init` asks for what is missing, and writes it to .env.")
     raise typer.Exit(1 if failed else 0)
 
 
-def _parts() -> Iterator[Part]:
+def _parts() -> Iterator[CheckGroup]:
     """Settings that are wrong are shown as such; whom they lead to cannot be asked then."""
     home = None
     try:
         settings = load_settings()
         require_place(settings)
     except SettingsError as error:
-        yield Part("Settings", _wrong(error))
+        yield CheckGroup("Settings", _wrong(error))
     except UsageError as error:
-        yield Part("Settings", [Check("folder", "fail", error.message, error.remedy or "")])
+        yield CheckGroup("Settings", [Check("folder", "fail", error.message, error.remedy or "")])
     else:
         say_where(settings)
         home = settings.mailout_home
         yield from examination.examine(settings)
-    yield Part("Prefect", checked("server", partial(prefect_checks, home=home)))
+    yield CheckGroup("Prefect", checked("server", partial(prefect_checks, home=home)))
 
 
 def _wrong(error: SettingsError) -> Iterator[Check]:

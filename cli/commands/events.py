@@ -18,7 +18,7 @@ from mailout.insight.reporting.phrases import count
 from mailout.letters.audience import subscriber_rows
 from mailout.outbox.feedback import ingest, suppression
 
-PATIENCE = 3
+QUEUE_WAIT_SECONDS = 3
 """Seconds that a person at a terminal waits for the queue; the flow waits longer."""
 
 app = typer.Typer(
@@ -44,7 +44,7 @@ def events(context: typer.Context, json: Json = False) -> None:
     engine = open_engine()
     queue = wiring.event_queue(engine.settings)
     topics = engine.settings.sns_topic_arns
-    taken = 0 if queue is None else ingest.poll(engine.store, queue, topics, wait=PATIENCE)
+    taken = 0 if queue is None else ingest.poll(engine.store, queue, topics, wait=QUEUE_WAIT_SECONDS)
     applied = ingest.ingest(engine.store, engine.settings.bounce_policy)
     if json:
         print_json({"from_queue": taken, **asdict(applied)})

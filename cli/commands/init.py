@@ -29,7 +29,7 @@ HEADING = "# Written by `mailout init`. Every setting, with what it does: docs/s
 
 
 @dataclass(frozen=True)
-class Question:
+class SetupQuestion:
     setting: str
     option: str
     words: str
@@ -38,11 +38,13 @@ class Question:
 
 
 QUESTIONS = (
-    Question("ORG_NAME", "--org-name", "Your organisation's name (it stands under every letter)"),
-    Question("ORG_ADDRESS", "--org-address", "Its postal address (the law asks for one under every letter)"),
-    Question("FROM_EMAIL", "--from-email", "The address that letters come from"),
-    Question("FROM_NAME", "--from-name", "The name beside it", like="ORG_NAME"),
-    Question(
+    SetupQuestion("ORG_NAME", "--org-name", "Your organisation's name (it stands under every letter)"),
+    SetupQuestion(
+        "ORG_ADDRESS", "--org-address", "Its postal address (the law asks for one under every letter)"
+    ),
+    SetupQuestion("FROM_EMAIL", "--from-email", "The address that letters come from"),
+    SetupQuestion("FROM_NAME", "--from-name", "The name beside it", like="ORG_NAME"),
+    SetupQuestion(
         "TEST_EMAILS", "--test-emails", "Who gets test letters (several: with commas)", like="FROM_EMAIL"
     ),
 )
@@ -97,7 +99,7 @@ def _ask(answers: dict[str, str], known: Mapping[str, str], *, asking: bool) -> 
     unknown = [q.option for q in open_ if not q.like]
     if asking and unknown and not sys.stdin.isatty():
         raise UsageError(
-            f"There is nobody to ask, and not everything is known: {', '.join(unknown)}.",
+            f"No terminal to ask on, and some settings are unknown: {', '.join(unknown)}.",
             remedy="Give these options, or --yes to fill them in later.",
         )
     for question in open_:
@@ -108,7 +110,7 @@ def _ask(answers: dict[str, str], known: Mapping[str, str], *, asking: bool) -> 
             answers[question.setting] = offered
 
 
-def _answer(question: Question, offered: str | None) -> str:
+def _answer(question: SetupQuestion, offered: str | None) -> str:
     """Asked again until it can be used."""
     while True:
         answer: str = typer.prompt(question.words, default=offered, err=True).strip()

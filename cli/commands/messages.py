@@ -13,7 +13,7 @@ from cli.engine import open_engine
 from cli.names import find_message
 from cli.output import Json, print_json, say
 from cli.show import message_dict
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.select import SELECT_LIMIT
 from mailout.base.time_format import day
@@ -65,7 +65,7 @@ def list_(
             f"No single mail is {state.value}." if company is None else f"None of {company} is {state.value}."
         )
         return
-    table = Table(("id", "date", "state", "company", "to", "subject"), indent=4)
+    table = TextTable(("id", "date", "state", "company", "to", "subject"), indent=4)
     for row in rows:
         said = ": ".join(filter(None, (row["error_code"], row["error_message"])))
         when = day(row["created_at"], engine.limits.timezone)

@@ -20,7 +20,7 @@ from mailout.app import notification_wiring, wiring
 from mailout.app.engine import Engine
 from mailout.insight.reporting.phrases import count
 from mailout.kinds.notifications.notifications import NotificationWorker
-from mailout.kinds.notifications.port import Counts
+from mailout.kinds.notifications.port import NotificationCounts
 from mailout.kinds.notifications.watch import dispatch
 
 app = typer.Typer(
@@ -76,7 +76,7 @@ def notify(
     raise typer.Exit(FAILED if counts.failed else DONE)
 
 
-def _once(open_worker: Callable[[], NotificationWorker], stop: threading.Event) -> Counts:
+def _once(open_worker: Callable[[], NotificationWorker], stop: threading.Event) -> NotificationCounts:
     worker = open_worker()
     try:
         return worker.run(stop)
@@ -84,7 +84,9 @@ def _once(open_worker: Callable[[], NotificationWorker], stop: threading.Event) 
         worker.close()
 
 
-def _always(open_worker: Callable[[], NotificationWorker], engine: Engine, stop: threading.Event) -> Counts:
+def _always(
+    open_worker: Callable[[], NotificationWorker], engine: Engine, stop: threading.Event
+) -> NotificationCounts:
     note("Sending notifications as they come. Ctrl-C ends it.")
     return dispatch(open_worker, engine.clock, stop, float("inf"))
 
@@ -120,7 +122,7 @@ def _stopping(engine: Engine) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _show(engine: Engine, counts: Counts, json: bool) -> None:
+def _show(engine: Engine, counts: NotificationCounts, json: bool) -> None:
     if json:
         print_json(asdict(counts))
         return

@@ -90,5 +90,5 @@ def _tell(made: dict[str, str]) -> None:
         else:
             note(f"{name} is set already; nothing was made for {words}.")
     say("\nNext: write a page in “Mailouts”, tick is_test and set its status to Ready.", style="bold")
-    say("With `mailout up` running it is taken up within a minute.")
+    say("With `mailout up` running it is sent within a minute.")
     say("For whoever writes there is one page: docs/writing-in-notion.md")

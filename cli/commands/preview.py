@@ -109,6 +109,6 @@ def _show(about: Mapping[str, Any]) -> None:
     for problem in about["refusals"]:
         say(f"It would not be sent: {problem['message']} ({problem['code']})")
     for problem in about["problems"]:
-        say(f"To look at: {problem_line(Problem(**problem))}")
+        say(f"Check: {problem_line(Problem(**problem))}")
     if not about["problems"] and not about["refusals"]:
         say("Nothing to fix was found.")

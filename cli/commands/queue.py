@@ -20,7 +20,7 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import actions, queue_rows
-from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import Mailout
 
 app = typer.Typer(
@@ -70,10 +70,10 @@ def show(id: Id, json: Json = False) -> None:
 
 @app.command("cancel", epilog="Example: mailout queue cancel 3f2a")
 def cancel(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> None:
-    """Take a mailout back. What has left has left; nobody else gets it, and it cannot be resumed."""
+    """Cancel a mailout. Mail already sent stays sent; nobody else gets it, and it cannot be resumed."""
     engine = open_engine()
     found = actions.require_open(find_mailout(engine, id))
-    confirm(f"Cancel “{found.subject}”? {_left(found)} will not get it.", yes)
+    confirm(f"Cancel “{found.subject}”? {_remaining(found)} will not get it.", yes)
     mailout = actions.cancel(engine.store, found.id)
     engine.pages.update(mailout.id)
     _show(engine, mailout, json)
@@ -135,7 +135,7 @@ def settle(
     ] = None,
     *,
     verdict: Annotated[
-        Verdict, typer.Option("--as", help="What became of them; `pending` sends them again.")
+        SettleVerdict, typer.Option("--as", help="What became of them; `pending` sends them again.")
     ],
     message: Annotated[
         list[str] | None,
@@ -165,11 +165,13 @@ def settle(
     actions.settle(engine.store, mailout.id, verdict, Timing.of(engine.settings.lock_seconds), chosen)
     engine.report(mailout.id)
     _show(engine, engine.store.mailout(mailout.id), json)
-    if verdict is Verdict.PENDING:
+    if verdict is SettleVerdict.PENDING:
         _goes_on(json)
 
 
-def _settle_single_mails(engine: Engine, verdict: Verdict, names: list[str], yes: bool, json: bool) -> None:
+def _settle_single_mails(
+    engine: Engine, verdict: SettleVerdict, names: list[str], yes: bool, json: bool
+) -> None:
     if not names:
         raise UsageError(
             "It is one mailout or a single mail.",
@@ -181,11 +183,11 @@ def _settle_single_mails(engine: Engine, verdict: Verdict, names: list[str], yes
     show_single_mails(engine, chosen, json)
 
 
-def _twice(verdict: Verdict) -> str:
-    return "Who got it already will get it twice. " if verdict is Verdict.PENDING else ""
+def _twice(verdict: SettleVerdict) -> str:
+    return "Who got it already will get it twice. " if verdict is SettleVerdict.PENDING else ""
 
 
-def _left(mailout: Mailout) -> str:
+def _remaining(mailout: Mailout) -> str:
     if mailout.frozen_at is None:
         return "Nobody has got it yet; they"
     return f"{count(mailout.ledger.pending, 'person', 'people')} who have not got it yet"

@@ -69,7 +69,7 @@ def send(
         )
     id = engine.intake.validate(ref, test, again=again)
     for finding in engine.intake.findings(ref):
-        note(f"To look at: {problem_line(finding)}")
+        note(f"Check: {problem_line(finding)}")
     about = engine.intake.announcement(ref, test)
     if about is not None:
         ask_first(engine, about, yes)

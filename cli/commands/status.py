@@ -12,7 +12,7 @@ from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
 from cli.show import ALL_PAUSED, message_dict, show_files, show_mailouts
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
 from mailout.base.addresses import LEFT_OUT
@@ -33,7 +33,7 @@ from mailout.outbox.queue.actions import require_here
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-RECENT = 10
+RECENT_MAILOUTS = 10
 SAID = ("sesMessageId", "checks")
 
 
@@ -75,7 +75,7 @@ def status(
 
 def _overview(engine: Engine, json: bool) -> None:
     people = subscriber_rows.subscriber_counts(engine.store)
-    mailouts = queue_rows.mailouts(engine.store, limit=RECENT)
+    mailouts = queue_rows.mailouts(engine.store, limit=RECENT_MAILOUTS)
     paused = queue_rows.all_paused(engine.store)
     left_out = subscriber_rows.unreachable(engine.store)
     singles = engine.store.single_mails_waiting(rehearsal=engine.rehearses)
@@ -122,7 +122,7 @@ def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> No
     say(f"Mailout {id}")
     say("\n".join(summary_lines(summary, engine.limits.timezone)))
     for code, text in dict.fromkeys((e.code, e.message) for e in errors):
-        say(f"To look at: {text} ({code})")
+        say(f"Check: {text} ({code})")
     if reports:
         say()
         show_files(reports)
@@ -157,7 +157,7 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         if act := _ACTS.get(row["state"]):
             say(act.format(id=id))
     say()
-    table = Table(("time", "step", "more"), indent=4)
+    table = TextTable(("time", "step", "more"), indent=4)
     for event in events:
         table.add(str(event["created_at"]), str(event["type"]), _about(event["metadata"]))
     for one in reported:

@@ -14,7 +14,7 @@ from cli.commands import forget
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from cli.subscriber_import import writing
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.errors import UsageError
@@ -88,7 +88,7 @@ def list_(
     if json:
         print_json([_with_times(person) for person in found[:limit]])
         return
-    table = Table(("email", "status", "since", "name"), coloured="status", gives_way="email")
+    table = TextTable(("email", "status", "since", "name"), coloured="status", gives_way="email")
     for person in found[:limit]:
         since = person["status_updated_at"] or person["created_at"]
         shown = day(since, engine.limits.timezone) if since else ""
@@ -195,7 +195,7 @@ def show(
     since = f", since {spoken(person['status_updated_at'], zone)}" if person["status_updated_at"] else ""
     say(f"  {'status':<14}  {person['status']}{since}")
     facts: dict[str, object] = {name: person.get(name) for name in FACTS}
-    times = {"known since": person["created_at"], "left": person["left_at"]}
+    times = {"known since": person["created_at"], "unsubscribed": person["left_at"]}
     times |= {"complained": person["complained_at"]}
     facts |= {words: spoken(at, zone) for words, at in times.items() if at}
     if person["email_norm"] != person["email"]:
@@ -204,8 +204,10 @@ def show(
         if value:
             say(f"  {name:<14}  {value}")
     for entry in person["lists"]:
-        left = f" (left {spoken(entry['unsubscribed_at'], zone)})" if entry["unsubscribed_at"] else ""
-        say(f"  {'list':<14}  {entry['list_key']}{left}")
+        since = (
+            f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})" if entry["unsubscribed_at"] else ""
+        )
+        say(f"  {'list':<14}  {entry['list_key']}{since}")
     for ocd_id in person["ocd_ids"]:
         say(f"  {'ocd_id':<14}  {ocd_id}")
     for name, value in person["attributes"].items():

@@ -10,7 +10,7 @@ import typer
 from cli.commands.companies import company_name
 from cli.engine import read_settings
 from cli.output import Json, note, print_json, say
-from cli.tables import Table
+from cli.tables import TextTable
 from mailout.app import wiring
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.time_format import day, iso
@@ -85,7 +85,7 @@ def list_tokens(json: Json = False) -> None:
     if not tokens:
         say("No tokens yet. The first one: mailout tokens create --company NAME")
         return
-    table = Table(
+    table = TextTable(
         ("id", "made on", "state", "may", "a minute", "company"),
         right=frozenset({"a minute"}),
         coloured="state",

@@ -15,13 +15,13 @@ from typing import IO, Annotated
 
 import typer
 
-from cli.cut_off import found_cut_off
 from cli.deploy import POOL, deploy
 from cli.engine import read_settings
+from cli.interrupted import interrupted_mailouts
 from cli.output import note, say
-from cli.prefect_auth import FILE, OF_CLIENT, OF_SERVER, auth_string
+from cli.prefect_auth import AUTH_FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
-from cli.processes.plan import PROJECT, Plan, parts_environment
+from cli.processes.plan import PROJECT, ProcessPlan, parts_environment
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
 from cli.processes.stale_runs import clear_stale_runs
 from cli.processes.supervisor import Supervisor
@@ -33,8 +33,8 @@ from mailout.store import Store
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-OURS = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
-LOOK_EVERY = 0.5
+OWN_PACKAGES = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
+SUPERVISE_SECONDS = 0.5
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 300.0, 60.0, 20.0
 
 
@@ -67,7 +67,7 @@ def up(
     """
     settings = read_settings(says_where=False)  # it says so itself, once all is up
     own_server = not environment().get("PREFECT_API_URL")
-    plan = Plan(workers, host, port, prefect_port, own_server, only_workers)
+    plan = ProcessPlan(workers, host, port, prefect_port, own_server, only_workers)
     home = settings.mailout_home.absolute()
     if settings.notify_db is not None:
         notification_wiring.require_notify(settings)
@@ -75,7 +75,7 @@ def up(
     try:
         with _alone(home):
             _require_possible(plan)
-            for line in found_cut_off(store, socket.gethostname(), settings.lock_seconds):
+            for line in interrupted_mailouts(store, socket.gethostname(), settings.lock_seconds):
                 note(line)
             _run(settings, home, plan, store)
     finally:
@@ -83,7 +83,7 @@ def up(
     note("Stopped.")
 
 
-def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
+def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> None:
     """Until somebody ends it."""
     supervisor = Supervisor(home / "logs", parts_environment(home, plan), note)
     with _stopping() as stop:
@@ -92,7 +92,7 @@ def _run(settings: Settings, home: Path, plan: Plan, store: Store) -> None:
             if not stop.is_set():
                 show_running(home, supervisor.env["PREFECT_API_URL"])
                 _show(settings, supervisor, plan)
-            while not stop.wait(LOOK_EVERY):
+            while not stop.wait(SUPERVISE_SECONDS):
                 supervisor.look_after()
             note("\nStopping: what is in hand is finished first.")
         finally:
@@ -105,13 +105,15 @@ def _alone(home: Path) -> Iterator[None]:
     ends. The lock goes with the process, however that ends."""
     with (home / UP_LOCK).open("a+") as file:
         if not _locked(file):
-            time.sleep(LOOK_EVERY)  # a run of an earlier one may just be looking whether it is still up
+            time.sleep(
+                SUPERVISE_SECONDS
+            )  # a run of an earlier one may just be looking whether it is still up
             if not _locked(file):
                 raise UsageError(
                     f"mailout is up already, with {near(home)} as its home.",
                     remedy="End that one first, or give this one a MAILOUT_HOME of its own.",
                 )
-        show_running(home, "")  # what an earlier one has left
+        show_running(home, "")  # what an earlier one wrote
         yield
 
 
@@ -129,8 +131,8 @@ def _locked(file: IO[str]) -> bool:
     return True
 
 
-def _require_possible(plan: Plan) -> None:
-    if strangers := [name for name in OURS if _is_a_stranger(Path(name))]:
+def _require_possible(plan: ProcessPlan) -> None:
+    if strangers := [name for name in OWN_PACKAGES if _is_a_stranger(Path(name))]:
         raise UsageError(
             f"Python packages here have the name of mailout's and are not: {', '.join(strangers)}.",
             remedy="Prefect would import them. Start mailout in another folder, with its .env there.",
@@ -148,7 +150,7 @@ def _require_possible(plan: Plan) -> None:
 # ── starting ──
 
 
-def _start(supervisor: Supervisor, plan: Plan, stop: threading.Event, *, notify: bool) -> None:
+def _start(supervisor: Supervisor, plan: ProcessPlan, stop: threading.Event, *, notify: bool) -> None:
     """The gateway at once, since people wait for it; then the server, to which all the others speak."""
     python = [sys.executable, "-m"]
     url = supervisor.env["PREFECT_API_URL"].rstrip("/")
@@ -183,11 +185,11 @@ def _wait(supervisor: Supervisor, stop: threading.Event, otherwise: str, ready: 
         if time.monotonic() > until:
             raise MailoutError(f"{otherwise}.", remedy=f"Its log is in {supervisor.logs}.")
         supervisor.look_after()
-        if stop.wait(LOOK_EVERY):
+        if stop.wait(SUPERVISE_SECONDS):
             return
 
 
-def _show(settings: Settings, supervisor: Supervisor, plan: Plan) -> None:
+def _show(settings: Settings, supervisor: Supervisor, plan: ProcessPlan) -> None:
     prefect = supervisor.env["PREFECT_API_URL"].removesuffix("/api")
     folder = near(settings.mailout_home / "outbox")
     mail = "Amazon SES" if settings.mailout_transport == "ses" else folder
@@ -213,7 +215,7 @@ def _password(env: Mapping[str, str]) -> str:
     """How to open Prefect's pages. Not the string itself: what is said here may end in a log."""
     home = Path(env["MAILOUT_HOME"])
     if env[OF_SERVER] == auth_string(home):
-        return f"its pages ask for a password: the line in {near(home / FILE)}"
+        return f"its pages ask for a password: the line in {near(home / AUTH_FILE)}"
     return f"its pages ask for a password: what {OF_SERVER} or {OF_CLIENT} says"
 
 
@@ -238,7 +240,7 @@ def _stopping() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _stop(supervisor: Supervisor, store: Store, plan: Plan) -> None:
+def _stop(supervisor: Supervisor, store: Store, plan: ProcessPlan) -> None:
     """Senders through the store, for a worker that is ended gives its flow no time; then workers, then the
     server, which must hear how the runs ended; those that no worker has begun are told to it for them."""
     try:
@@ -258,4 +260,4 @@ def _stop_senders(store: Store) -> None:
     """Those of this machine: others may share the store, and even the mailout."""
     until = time.monotonic() + SENDERS_SECONDS
     while time.monotonic() < until and store.stop_machine(socket.gethostname()):
-        time.sleep(LOOK_EVERY)
+        time.sleep(SUPERVISE_SECONDS)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-PATIENCE = 5.0
+ORPHAN_STOP_SECONDS = 5.0
 """For each of the two: no flow may go on for ten seconds when nobody looks after it any more."""
 
 
@@ -56,7 +56,7 @@ def watch(lines: Iterable[str]) -> None:
 
 def _end(groups: Sequence[int]) -> None:
     """The first process of each is asked, so that a worker ends its flow runs; what is left then is ended."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + ORPHAN_STOP_SECONDS
     there = [group for group in groups if _signal(group, signal.SIGTERM)]
     while there and time.monotonic() < until:
         time.sleep(0.1)

@@ -15,7 +15,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ProcessPlan:
     """What runs where."""
 
     workers: int
@@ -32,7 +32,7 @@ class Plan:
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
-def parts_environment(home: Path, plan: Plan) -> dict[str, str]:
+def parts_environment(home: Path, plan: ProcessPlan) -> dict[str, str]:
     """The environment of all parts. What somebody has set stays."""
     prefect_home.prepare(home)
     for name in ("NO_PROXY", "no_proxy"):  # the parts speak to each other, whatever the way out is

@@ -12,16 +12,16 @@ from typing import Any
 
 import httpx
 
-from cli.prefect_auth import FILE, for_server_at
+from cli.prefect_auth import AUTH_FILE, for_server_at
 from flows.orphans import is_up
 from mailout.base.dotenv_file import dotenv
 from mailout.base.errors import MailoutError
 
 UP_LOCK = "up.lock"
-WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
+PREFECT_RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
 LETS_IN = (
     "PREFECT_API_KEY (Prefect Cloud), or PREFECT_API_AUTH_STRING to what its server asks for"
-    f" (for `mailout up`: see {FILE} in its MAILOUT_HOME)"
+    f" (for `mailout up`: see {AUTH_FILE} in its MAILOUT_HOME)"
 )
 
 
@@ -78,7 +78,7 @@ def client(env: Mapping[str, str]) -> httpx.Client:
 
 def ask(api: httpx.Client, method: str, path: str, body: Any = None) -> httpx.Response:
     """Its database may be SQLite: 503 means that somebody else is writing just now."""
-    for wait in WAITS:
+    for wait in PREFECT_RETRY_SECONDS:
         answer = api.request(method, path, json=body)
         if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
             return answer

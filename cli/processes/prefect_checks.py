@@ -17,8 +17,8 @@ from mailout.insight.doctor.checks import Check
 
 DEPLOY = "Run: python -m cli.deploy (`mailout up` does)."
 RESUME = "Resume them on Prefect's pages."
-SWITCH_ON = "Switch them on on Prefect's pages, or take ours back: python -m cli.deploy --reset"
-KEEP_OR_RESET = "It stays so. To take ours back: python -m cli.deploy --reset"
+SWITCH_ON = "Switch them on on Prefect's pages, or restore ours: python -m cli.deploy --reset"
+KEEP_OR_RESET = "It stays so. To restore ours: python -m cli.deploy --reset"
 
 Rows = Mapping[str, Mapping[str, Any]]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import httpx
 
-from cli.prefect_auth import FILE, auth_string, for_own_server, for_server_at
+from cli.prefect_auth import AUTH_FILE, auth_string, for_own_server, for_server_at
 from cli.processes.orphan_guard import OrphanGuard
 from cli.processes.prefect_api import LETS_IN, client, environment
 from mailout.base.errors import MailoutError, SettingsError
@@ -26,7 +26,7 @@ INSTEAD = "To send without Prefect: --direct."
 SERVER = "prefect.server.api.server:create_app"
 START_SECONDS, STOP_SECONDS = 300.0, 20.0
 
-OURS = "# Read by every prefect command with this PREFECT_HOME: nothing reports home"
+PROFILE_MARK = "# Read by every prefect command with this PREFECT_HOME: nothing reports home"
 PROFILE = """\
 {ours}, and no server
 # that is started here answers without the string in {file}.
@@ -62,9 +62,9 @@ def prepare(home: Path) -> Path:
 
 def _write_profile(path: Path, home: Path) -> None:
     """For `prefect server start` by hand. What somebody has changed stays as it is."""
-    if path.exists() and not path.read_text(encoding="utf-8").startswith(OURS):
+    if path.exists() and not path.read_text(encoding="utf-8").startswith(PROFILE_MARK):
         return
-    wanted = PROFILE.format(ours=OURS, file=home / FILE, auth=json.dumps(auth_string(home)))
+    wanted = PROFILE.format(ours=PROFILE_MARK, file=home / AUTH_FILE, auth=json.dumps(auth_string(home)))
     if not path.exists() or path.read_text(encoding="utf-8") != wanted:
         beside = path.with_name(f".profiles-{os.getpid()}.toml")  # somebody may be reading it
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:

@@ -166,7 +166,7 @@ class Supervisor:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Whether anybody is left of it."""
+    """Whether any process of it is still running."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:

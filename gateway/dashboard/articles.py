@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
-from gateway.dashboard.letters import PAGE, VIEWS, page_key
+from gateway.dashboard.letters import LETTERS_PER_PAGE, VIEWS, page_key
 from gateway.dashboard.mail_view import mail_page, mail_text
 from mailout.base.errors import NotFound
 from mailout.insight.history import history_rows
@@ -18,7 +18,7 @@ from mailout.kinds.articles import article_rows
 from mailout.letters.content.port import Kind
 from mailout.outbox.queue.mailout import Mailout
 
-VARIANTS = 100
+VARIANTS_PER_PAGE = 100
 
 
 def router(desk: Desk) -> APIRouter:
@@ -29,14 +29,14 @@ def router(desk: Desk) -> APIRouter:
         session = desk.visitor(request)
         modes = modes_shown(desk.queue_forecast.rehearses)
         page = history_rows.letters(
-            desk.store, modes=modes, kind=Kind.ARTICLE, before=page_key(before), limit=PAGE + 1
+            desk.store, modes=modes, kind=Kind.ARTICLE, before=page_key(before), limit=LETTERS_PER_PAGE + 1
         )
-        more = page[PAGE - 1] if len(page) > PAGE else None
+        more = page[LETTERS_PER_PAGE - 1] if len(page) > LETTERS_PER_PAGE else None
         return desk.views.page(
             request,
             "articles.html.j2",
             session,
-            batches=page[:PAGE],
+            batches=page[:LETTERS_PER_PAGE],
             more=f"{more.created_at!r}~{more.id}" if more else "",
         )
 
@@ -56,9 +56,9 @@ def router(desk: Desk) -> APIRouter:
             session,
             mailout=batch,
             census=census,
-            variants=variants[skip : skip + VARIANTS],
+            variants=variants[skip : skip + VARIANTS_PER_PAGE],
             skip=skip,
-            more=skip + VARIANTS if len(variants) > skip + VARIANTS else 0,
+            more=skip + VARIANTS_PER_PAGE if len(variants) > skip + VARIANTS_PER_PAGE else 0,
             chosen=chosen,
             view=view if view in VIEWS else "desktop",
             views=VIEWS,

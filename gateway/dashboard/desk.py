@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from gateway.dashboard.forms import Form, read_form, read_upload
-from gateway.dashboard.sessions import COOKIE, Session, Sessions, SignedOut
+from gateway.dashboard.sessions import COOKIE, LoginSession, Sessions, SignedOut
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import HEADERS, Views, go_to
 from gateway.prefect_events import Emitter
@@ -23,7 +23,7 @@ from gateway.server import site_of
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
 from mailout.base.settings import Settings
-from mailout.insight.doctor.checks import Part
+from mailout.insight.doctor.checks import CheckGroup
 from mailout.insight.history.port import Act
 from mailout.kinds.notifications.port import ProducerQueue
 from mailout.outbox.queue.snapshot import QueueForecast
@@ -51,7 +51,7 @@ def _no_producer(about: object) -> Never:
 class Tools:
     """What needs more than the store; whoever starts the gateway hands it in."""
 
-    examine: Callable[[], Iterable[Part]] = tuple  # what `mailout doctor` asks
+    examine: Callable[[], Iterable[CheckGroup]] = tuple  # what `mailout doctor` asks
     forget: Callable[[str], object] = _cannot_forget  # erases a normalised address; NotFound: nobody knows it
     producer_queue: Callable[[str | None], ProducerQueue] = _no_producer  # rows of one status, or of all
     requeue_notification: Callable[[int], object] = _no_producer  # by the number of its row
@@ -74,7 +74,7 @@ class Desk:
 
     # ── who ──
 
-    def visitor(self, request: Request, *, admin: bool = False) -> Session:
+    def visitor(self, request: Request, *, admin: bool = False) -> LoginSession:
         session = signed_in(request)
         if session is None:
             raise EarlyResponse(self._to_login(request))
@@ -89,7 +89,7 @@ class Desk:
         wanted = f"?next={quote(asked)}" if request.method == "GET" and asked != "/" else ""
         return RedirectResponse(f"/login{wanted}", 303, headers={"Cache-Control": "no-store"})
 
-    def who(self, request: Request, session: Session) -> str:
+    def who(self, request: Request, session: LoginSession) -> str:
         return f"{session.role.value} ({self.site(request)})"
 
     def site(self, request: Request) -> str:
@@ -99,7 +99,7 @@ class Desk:
 
     async def acting(
         self, request: Request, *, admin: bool = True, file_bytes: int = 0
-    ) -> tuple[Session, Form]:
+    ) -> tuple[LoginSession, Form]:
         """Who acts, and with what: signed in, of the right role, with a form made for this session; where a
         file may come with it, one of so many bytes."""
         session = self.visitor(request, admin=admin)
@@ -117,7 +117,7 @@ class Desk:
     async def do(
         self,
         request: Request,
-        session: Session,
+        session: LoginSession,
         do: Callable[[], object],
         *,
         what: str,
@@ -137,7 +137,9 @@ class Desk:
         await run_in_threadpool(self.store.write_act, Act(self.who(request, session), what, about))
         return go_to(back, said)
 
-    def refuse(self, request: Request, status: int, why: str, session: Session | None = None) -> Response:
+    def refuse(
+        self, request: Request, status: int, why: str, session: LoginSession | None = None
+    ) -> Response:
         request.state.why = why
         return self.views.page(request, "refused.html.j2", session, status, why=why, title=_TITLES[status])
 
@@ -182,9 +184,9 @@ def page_route(desk: Desk) -> type[APIRoute]:
     return PageRoute
 
 
-def signed_in(request: Request) -> Session | None:
+def signed_in(request: Request) -> LoginSession | None:
     """Whose request it is, as `page_route` found."""
-    found: Session | None = request.state.session
+    found: LoginSession | None = request.state.session
     return found
 
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from gateway.answers import read_body
 
-MOST = 64 * 1024
+MAX_FORM_BYTES = 64 * 1024
 MOST_FIELDS = 500
 MOST_CONTENT_TYPE_CHARACTERS = 300
 """A boundary has at most 70."""
@@ -38,7 +38,7 @@ async def read_form(request: Request) -> Form:
     """Fields alone, urlencoded: nothing else is read, whatever it calls itself."""
     if _kind(request)[0] not in (b"", b"application/x-www-form-urlencoded"):
         raise HTTPException(415)
-    raw = await read_body(request, MOST)
+    raw = await read_body(request, MAX_FORM_BYTES)
     try:
         fields = parse_qsl(raw.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except (UnicodeDecodeError, ValueError):

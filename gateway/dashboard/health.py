@@ -18,8 +18,8 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 
-ASK_EVERY = 60.0
-LATELY = 20
+CHECKS_CACHE_SECONDS = 60.0
+RATE_LETTERS = 20
 """Letters over which rates are taken."""
 
 Parts = Sequence[tuple[str, Sequence[Check]]]
@@ -38,7 +38,7 @@ def router(desk: Desk) -> APIRouter:
         vitals, signs = metric_rows.vitals(desk.store, scope), alert_rows.alert_signs(desk.store, scope)
         modes = modes_shown(desk.queue_forecast.rehearses)
         sent = history_rows.letters(
-            desk.store, modes=modes, statuses=[Status.COMPLETED, Status.PROCESSING], limit=LATELY
+            desk.store, modes=modes, statuses=[Status.COMPLETED, Status.PROCESSING], limit=RATE_LETTERS
         )
         return desk.views.page(
             request,
@@ -99,6 +99,6 @@ class _Checks:
 
     def made(self) -> Parts:
         with self._lock:
-            if self._known is None or self._now() - self._known[0] > ASK_EVERY:
+            if self._known is None or self._now() - self._known[0] > CHECKS_CACHE_SECONDS:
                 self._known = (self._now(), self._ask())
             return self._known[1]

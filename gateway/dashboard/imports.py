@@ -26,8 +26,8 @@ from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.audience.wishes import ANY, EVERYBODY, Answers, Meaning, Verdicts, in_words, refused
 
-MOST_BYTES = 20 * 1024 * 1024
-KEPT_SECONDS = 3600.0
+MAX_UPLOAD_BYTES = 20 * 1024 * 1024
+UPLOAD_KEPT_SECONDS = 3600.0
 NAME_LENGTH = 60
 """Characters of a file's name: of up to four bytes each, and disks take 255."""
 TOO_LARGE = "Files up to 20 MB are imported here; a larger one with `mailout subscribers import`."
@@ -57,9 +57,9 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
     @routes.post("/people/import")
     async def upload(request: Request) -> Response:
         desk.visitor(request, admin=True)
-        if int(request.headers.get("content-length") or 0) > MOST_BYTES:
+        if int(request.headers.get("content-length") or 0) > MAX_UPLOAD_BYTES:
             return go_to("/people/import", TOO_LARGE)
-        _, form = await desk.acting(request, file_bytes=MOST_BYTES)
+        _, form = await desk.acting(request, file_bytes=MAX_UPLOAD_BYTES)
         if not form.file:
             return go_to("/people/import", "Choose a file first.")
         token = await run_in_threadpool(kept.keep, form.file_name, form.file)
@@ -125,7 +125,7 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
             return go_to("/people/import", _for_this_page(error))
         act = Act(desk.who(request, session), "undid an import", form.get("id"))
         await run_in_threadpool(desk.store.write_act, act)
-        said = f"{done.people:,} people and {done.lists:,} places on lists are taken back."
+        said = f"{done.people:,} people and {done.lists:,} list entries were removed."
         if done.kept:
             said += f" {done.kept:,} stay: they have spoken for themselves since, or came again."
         return go_to("/people/import", said)
@@ -227,11 +227,11 @@ class KeptFiles:
         places = list(self._folder.iterdir()) if self._folder.is_dir() else []
         kept = [place for place in places if _TOKEN.fullmatch(place.name)]
         for place in kept:
-            if place.stat().st_mtime <= self._now() - KEPT_SECONDS:
+            if place.stat().st_mtime <= self._now() - UPLOAD_KEPT_SECONDS:
                 shutil.rmtree(place, ignore_errors=True)
         if any(place.exists() for place in kept) and not self._waits:
             self._waits = True
-            self._later(KEPT_SECONDS, self._again)
+            self._later(UPLOAD_KEPT_SECONDS, self._again)
 
     def _again(self) -> None:
         self._waits = False

@@ -17,13 +17,13 @@ from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import actions
-from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.port import Request as Asked
 
 ACTS: dict[str, tuple[str, str]] = {
     "pause": ("paused a letter", "It is paused. What is in hand is finished."),
     "resume": ("resumed a letter", "It goes on within a minute."),
-    "cancel": ("took a letter back", "It is taken back. What had left has left; nobody else gets it."),
+    "cancel": ("cancelled a letter", "Cancelled. Mail already sent stays sent; nobody else gets it."),
     "retry": ("retried failures", "What failed is tried again, and nobody else gets it."),
 }
 
@@ -84,7 +84,7 @@ def router(desk: Desk) -> APIRouter:
     async def settle(request: Request, id: str) -> Response:
         session, form = await desk.acting(request)
         try:
-            verdict = Verdict(form.get("as"))
+            verdict = SettleVerdict(form.get("as"))
         except ValueError:
             return go_to(f"/letters/{id}", "Choose what became of them.")
         timing = Timing.of(desk.settings.lock_seconds)

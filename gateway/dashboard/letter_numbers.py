@@ -21,7 +21,7 @@ from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import QueueStore
 from mailout.store import Store
 
-SMALL = 2_000
+READ_ALL_MESSAGES = 2_000
 """Up to so many messages are read one by one."""
 MOST_FAILED = 1_000
 MOST_ADDRESSES = 50
@@ -34,7 +34,7 @@ def modes_shown(rehearses: bool) -> Sequence[str]:
 
 
 def summary_of(store: Store, mailout: Mailout, forecast: Forecast | None) -> Summary:
-    if mailout.ledger.recipients <= SMALL:
+    if mailout.ledger.recipients <= READ_ALL_MESSAGES:
         return replace(summarise(store, mailout.id), forecast=forecast)
     return Summary(
         mailout=mailout,

@@ -16,7 +16,7 @@ from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import events_chart, is_counted, modes_shown, people_for, summary_of
 from gateway.dashboard.mail_view import findings, mail_page, mail_text
 from gateway.dashboard.people_counts import people_now
-from gateway.dashboard.sessions import Session
+from gateway.dashboard.sessions import LoginSession
 from mailout.base import ids
 from mailout.base.setting_values import SendWindow
 from mailout.insight.history import history_rows
@@ -35,13 +35,13 @@ from mailout.insight.reporting.plot import NARROW, WIDE, plot
 from mailout.insight.reporting.rows import csv_lines
 from mailout.letters.content.refs import page_id_of
 from mailout.outbox.queue import queue_rows
-from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.outbox.queue.port import mailout_or_none
 from mailout.outbox.queue.snapshot import OPEN
 
-PAGE = 50
-MANY = 100_000
+LETTERS_PER_PAGE = 50
+COUNT_LATER_PEOPLE = 100_000
 """So many people are counted after the page is there: that takes a moment."""
 VIEWS = ("desktop", "phone", "dark", "text")
 DRAFTS = "drafts"
@@ -78,14 +78,14 @@ def router(desk: Desk) -> APIRouter:
             modes=_modes(desk, show),
             statuses=FILTERS[show][1],
             before=page_key(before),
-            limit=PAGE + 1,
+            limit=LETTERS_PER_PAGE + 1,
         )
-        more = page[PAGE - 1] if len(page) > PAGE else None
+        more = page[LETTERS_PER_PAGE - 1] if len(page) > LETTERS_PER_PAGE else None
         return desk.views.page(
             request,
             "letters.html.j2",
             session,
-            letters=page[:PAGE],
+            letters=page[:LETTERS_PER_PAGE],
             filters=NAMES,
             show=show,
             more=f"{more.created_at!r}~{more.id}" if more else "",
@@ -98,7 +98,7 @@ def router(desk: Desk) -> APIRouter:
         session = desk.visitor(request)
         mailout = desk.store.mailout(id)
         before = mailout.status in OPEN or mode(mailout) != "real"
-        quick = count or not is_counted(mailout) or sum(people_now(desk).values()) < MANY
+        quick = count or not is_counted(mailout) or sum(people_now(desk).values()) < COUNT_LATER_PEOPLE
         offer = offer_for(desk, mailout) if before and quick else None
         return desk.views.page(
             request,
@@ -160,7 +160,7 @@ def offer_for(desk: Desk, mailout: Mailout) -> Offer:
     known = page_id_of(mailout.ref) is not None or written
     real = mailout_or_none(desk.store, ids.mailout_id(mailout.ref))
     if real and real.status is Status.CANCELLED and not real.ledger.sent + real.ledger.unknown:
-        real = None  # taken back before its first message: it may be sent after all
+        real = None  # cancelled before its first message: it may be sent after all
     return Offer(mailout.ref if known else None, people_for(desk.store, mailout), real)
 
 
@@ -201,7 +201,7 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
     }
 
 
-def _drafts(desk: Desk, request: Request, session: Session) -> Response:
+def _drafts(desk: Desk, request: Request, session: LoginSession) -> Response:
     """The pages in Notion that are written or Ready, as the gateway's watch read them last."""
     return desk.views.page(
         request,
@@ -224,13 +224,13 @@ def _in_notion(ref: str) -> str:
 
 
 VERDICTS = {
-    Verdict.SENT: "They arrived: the provider's records or the people say so. Nothing is sent.",
-    Verdict.FAILED: "They did not arrive, and nothing more is sent to them.",
-    Verdict.PENDING: "They did not arrive: send them again. If that is wrong, somebody gets it twice.",
+    SettleVerdict.SENT: "They arrived: the provider's records or the people say so. Nothing is sent.",
+    SettleVerdict.FAILED: "They did not arrive, and nothing more is sent to them.",
+    SettleVerdict.PENDING: "They did not arrive: send them again. If that is wrong, somebody gets it twice.",
 }
 
 
-def _numbers(desk: Desk, session: Session, mailout: Mailout) -> dict[str, Any]:
+def _numbers(desk: Desk, session: LoginSession, mailout: Mailout) -> dict[str, Any]:
     summary = summary_of(desk.store, mailout, None)
     if not session.is_admin:
         summary = summary.redacted()
@@ -253,6 +253,6 @@ def _what_if(desk: Desk, request: Request, mailout: Mailout) -> str:
         window = SendWindow.parse(asked["window"]) if asked.get("window") else None
         rate = min(1000.0, max(0.1, float(asked["rate"]))) if asked.get("rate") else None
     except ValueError as error:
-        return f"That cannot be played through: {error}."
+        return f"That cannot be calculated: {error}."
     played = desk.queue_forecast.what_if(rate=rate, window=window).forecast(mailout.id)
     return f"Then: {forecast_text(played, desk.zone)}." if played else ""

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
 from gateway.dashboard.desk import Desk, page_route
-from gateway.stream import LOOK_SECONDS, Stream
+from gateway.stream import STREAM_POLL_SECONDS, Stream
 from mailout.insight.reporting.queue_json import snapshot_dict
 
 
-def router(desk: Desk, *, every: float = LOOK_SECONDS) -> APIRouter:
+def router(desk: Desk, *, every: float = STREAM_POLL_SECONDS) -> APIRouter:
     routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
 
     def look() -> dict[str, Any]:

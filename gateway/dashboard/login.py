@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.dashboard.desk import Desk, from_here, page_route, signed_in
 from gateway.dashboard.forms import read_form
-from gateway.dashboard.sessions import COOKIE, LASTS
+from gateway.dashboard.sessions import COOKIE, SESSION_SECONDS
 from gateway.dashboard.views import go_to
 from mailout.insight.history.port import Act
 from mailout.insight.reporting.phrases import count
@@ -53,7 +53,7 @@ def router(desk: Desk) -> APIRouter:
         response.set_cookie(
             COOKIE,
             desk.sessions.begin(role),
-            max_age=int(LASTS),
+            max_age=int(SESSION_SECONDS),
             httponly=True,
             samesite="lax",
         )

@@ -16,7 +16,7 @@ from mailout.insight.history import history_rows
 from mailout.insight.history.port import NOTIFICATIONS_COUNTED
 from mailout.kinds.notifications.port import ProducerQueue, QueuedNotification
 
-SHOWN = 50
+NOTIFICATIONS_SHOWN = 50
 ENDED = ("sent", "skipped", "failed")
 """What a row can be requeued from; a pending one is picked by itself."""
 NUMBER = re.compile(r"[0-9]{1,18}")
@@ -31,7 +31,7 @@ def router(desk: Desk) -> APIRouter:
         session = desk.visitor(request)
         queue, why = _queue(desk, status)
         messages = (
-            history_rows.latest_notifications(desk.store, rehearsal=rehearses, limit=SHOWN)
+            history_rows.latest_notifications(desk.store, rehearsal=rehearses, limit=NOTIFICATIONS_SHOWN)
             if session.is_admin
             else []
         )

@@ -19,7 +19,7 @@ from mailout.letters.audience.port import Subscriber, SubscriberColumns, Subscri
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.feedback import feedback_rows
 
-PAGE = 50
+PEOPLE_PER_PAGE = 50
 _NAMES = ("first_name", "last_name")
 
 
@@ -34,14 +34,14 @@ def router(desk: Desk) -> APIRouter:
         status = status if status in STATUSES else ""
         found = _find(desk, q.strip(), status or None, after, anywhere)
         more = ""
-        if len(found) > PAGE:
-            asked = {"q": q, "status": status, "after": found[PAGE - 1]["email_norm"]}
+        if len(found) > PEOPLE_PER_PAGE:
+            asked = {"q": q, "status": status, "after": found[PEOPLE_PER_PAGE - 1]["email_norm"]}
             more = "/people?" + urlencode(asked | ({"anywhere": "1"} if anywhere else {}))
         return desk.views.page(
             request,
             "people.html.j2",
             session,
-            people=found[:PAGE],
+            people=found[:PEOPLE_PER_PAGE],
             only_mail=_only_mail(desk, q) if q and not found else "",
             name_of=name_of,
             q=q,
@@ -109,7 +109,7 @@ def router(desk: Desk) -> APIRouter:
             do,
             what="added a person",
             about=hidden(norm),
-            said=f"{norm} is on the list. Who had unsubscribed or bounced stays so.",
+            said=f"{norm} is on the list. People who unsubscribed or bounced stay that way.",
             back=_page_of(norm),
         )
 
@@ -156,10 +156,12 @@ def _find(desk: Desk, q: str, status: str | None, after: str, anywhere: bool) ->
     store = desk.store
     if anywhere or not q:
         return subscriber_rows.subscribers(
-            store, after=after, limit=PAGE + 1, status=status, search=q or None
+            store, after=after, limit=PEOPLE_PER_PAGE + 1, status=status, search=q or None
         )
     begins = q.lower()
-    found = list(subscriber_rows.subscribers(store, after=after or begins, limit=PAGE + 1, status=status))
+    found = list(
+        subscriber_rows.subscribers(store, after=after or begins, limit=PEOPLE_PER_PAGE + 1, status=status)
+    )
     if not after:
         try:
             exact = subscriber_rows.subscriber(store, address_of(q) or begins)

@@ -20,9 +20,9 @@ from mailout.insight.reporting.phrases import single_mails_wait
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import dead_letters, queue_rows
 
-MOST = 200
+PROBLEMS_SHOWN = 200
 UNSUPPORTED = "content_block_unsupported"
-LATELY = 14 * 86_400.0
+REFUSALS_SHOWN_SECONDS = 14 * 86_400.0
 """How long a refused request is shown: an old one is nobody's problem any more."""
 
 
@@ -32,8 +32,8 @@ def router(desk: Desk) -> APIRouter:
     @routes.get("/problems")
     def problems(request: Request) -> Response:
         session = desk.visitor(request)
-        errors = grouped(error_log.errors(desk.store, limit=MOST), hide=not session.is_admin)
-        since = desk.store.now() - LATELY
+        errors = grouped(error_log.errors(desk.store, limit=PROBLEMS_SHOWN), hide=not session.is_admin)
+        since = desk.store.now() - REFUSALS_SHOWN_SECONDS
         return desk.views.page(
             request,
             "problems.html.j2",
@@ -60,7 +60,7 @@ def router(desk: Desk) -> APIRouter:
             if not desk.store.requeue_dead_letter(id):
                 dead_letters.requeue(desk.store, id)
 
-        said = "Put back: it is tried again within a minute."
+        said = "It is tried again within a minute."
         return await desk.do(
             request, session, do, what="requeued a dead letter", about=id, said=said, back="/problems"
         )
@@ -115,7 +115,7 @@ def grouped(errors: Sequence[ErrorRecord], *, hide: bool) -> Sequence[Mapping[st
 def remedy(code: str) -> str:
     """What a person can do about it; empty where nobody knows."""
     if code == UNSUPPORTED:
-        return "Open the letter to see what is left of it, or write it with another kind of block in Notion."
+        return "Open the letter to see what remains of it, or write it with another kind of block in Notion."
     if code in NOTES:
         return NOTES[code].remedy
     return STOPPED[AbortCode(code)] if code in tuple(AbortCode) else remedy_of(code, failed=True)
@@ -137,7 +137,7 @@ def _dead(row: DeadLetter) -> Mapping[str, Any]:
 REFUSED: Mapping[str, tuple[str, str]] = {
     "/ses-events": (
         "Delivery report (SNS)",
-        "Is it your own SNS topic? Add it to `SNS_TOPIC_ARNS`. If not, ignore it: a stranger knocked.",
+        "Is it your own SNS topic? Add it to `SNS_TOPIC_ARNS`. If not, ignore it: somebody else sent it.",
     ),
     "/webhooks/notion": (
         "Notion webhook",

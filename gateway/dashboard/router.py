@@ -27,7 +27,7 @@ from gateway.dashboard.sessions import Sessions, SignedOut
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import Views
 from gateway.prefect_events import Emitter
-from gateway.stream import LOOK_SECONDS
+from gateway.stream import STREAM_POLL_SECONDS
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.settings import Settings
 from mailout.outbox.queue.snapshot import QueueForecast
@@ -43,7 +43,7 @@ def router(
     tools: Tools | None = None,
     *,
     now: Callable[[], float] = time.time,
-    every: float = LOOK_SECONDS,
+    every: float = STREAM_POLL_SECONDS,
 ) -> APIRouter:
     zone = ZoneInfo(settings.send_timezone)
     has_producer = settings.notify_db is not None

@@ -16,8 +16,8 @@ from mailout.insight.history import history_rows
 from mailout.insight.history.port import History
 
 COOKIE = "mailout_session"
-LASTS = 12 * 3600.0
-LOOK_SECONDS = 5.0
+SESSION_SECONDS = 12 * 3600.0
+SIGN_OUT_POLL_SECONDS = 5.0
 """How long another gateway may still take a cookie whose owner has signed out."""
 SESSIONS_KEPT = 10_000
 
@@ -30,7 +30,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class LoginSession:
     role: Role
     csrf: str  # stands in every form of this session
     id: str  # a hash: the store cannot give the cookie away
@@ -71,10 +71,10 @@ class Sessions:
 
     def begin(self, role: Role) -> str:
         """The cookie's value."""
-        said = f"{role.value}.{int(self._now() + LASTS)}.{secrets.token_urlsafe(18)}"
+        said = f"{role.value}.{int(self._now() + SESSION_SECONDS)}.{secrets.token_urlsafe(18)}"
         return f"{said}.{self._sign(role, 'session', said)}"
 
-    def read(self, cookie: str | None) -> Session | None:
+    def read(self, cookie: str | None) -> LoginSession | None:
         """None: it is not ours, or it has ended, or its password was changed."""
         said, _, signature = (cookie or "").rpartition(".")
         name, _, rest = said.partition(".")
@@ -86,7 +86,7 @@ class Sessions:
         ends_at = float(rest.partition(".")[0])
         if ends_at <= self._now():
             return None
-        return Session(
+        return LoginSession(
             role, self._sign(role, "form", said), hashlib.sha256(said.encode()).hexdigest(), ends_at
         )
 
@@ -102,13 +102,13 @@ class SignedOut:
         self._monotonic = monotonic
         self._looked: dict[str, float] = {}  # when a session was last found not to have ended
 
-    def end(self, session: Session) -> None:
+    def end(self, session: LoginSession) -> None:
         self._store.end_login(session.id, session.ends_at)
         self._looked.pop(session.id, None)
 
-    def has(self, session: Session) -> bool:
+    def has(self, session: LoginSession) -> bool:
         now = self._monotonic()
-        if now - self._looked.get(session.id, -LOOK_SECONDS) < LOOK_SECONDS:
+        if now - self._looked.get(session.id, -SIGN_OUT_POLL_SECONDS) < SIGN_OUT_POLL_SECONDS:
             return False
         if history_rows.login_ended(self._store, session.id):
             return True

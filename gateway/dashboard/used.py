@@ -11,7 +11,7 @@ from mailout.insight.history import history_rows
 from mailout.letters.content.port import Kind
 from mailout.store import Store
 
-LOOK_EVERY = 60.0
+MENU_CHECK_SECONDS = 60.0
 
 
 class UsedPages:
@@ -40,7 +40,7 @@ class UsedPages:
     def look(self) -> None:
         """Never fails: a page that says why the store is silent has a menu, too."""
         now = self._monotonic()
-        if self._looked is not None and now - self._looked < LOOK_EVERY:
+        if self._looked is not None and now - self._looked < MENU_CHECK_SECONDS:
             return
         self._looked = now
         try:

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gateway.dashboard.sessions import Session
+from gateway.dashboard.sessions import LoginSession
 from gateway.dashboard.static import address_of_asset
 from mailout.base.time_format import lasting, spoken
 from mailout.insight.reporting.phrases import count, headline, share, waiting
@@ -71,7 +71,7 @@ class Views:
         self,
         request: Request,
         template: str,
-        session: Session | None = None,
+        session: LoginSession | None = None,
         status: int = 200,
         **values: Any,
     ) -> HTMLResponse:

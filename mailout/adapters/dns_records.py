@@ -8,13 +8,15 @@ import dns.exception
 import dns.rdatatype
 import dns.resolver
 
-from mailout.base.errors import Unseen
+from mailout.base.errors import CheckSkipped
 
-SECONDS = 4.0
+DNS_TIMEOUT_SECONDS = 4.0
 
 
 class DnsRecords:
-    def __init__(self, server: str | None = None, port: int = 53, *, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, server: str | None = None, port: int = 53, *, seconds: float = DNS_TIMEOUT_SECONDS
+    ) -> None:
         """`server` None: those that this machine asks. `seconds` is for one question, retries included."""
         self._server = server
         self._port = port
@@ -32,7 +34,7 @@ class DnsRecords:
     def _ask(self, name: str, kind: dns.rdatatype.RdataType) -> dns.resolver.Answer | None:
         """None: there is no such record. Who did not answer once is not waited for again."""
         if self._silent:
-            raise _unseen("it did not answer")
+            raise _skipped("it did not answer")
         try:
             resolver = dns.resolver.Resolver(configure=self._server is None)
             if self._server is not None:
@@ -43,12 +45,12 @@ class DnsRecords:
             return None
         except dns.exception.Timeout:
             self._silent = True
-            raise _unseen("it did not answer") from None
+            raise _skipped("it did not answer") from None
         except (dns.exception.DNSException, OSError) as error:
-            raise _unseen(str(error).rstrip(".")) from error
+            raise _skipped(str(error).rstrip(".")) from error
 
 
-def _unseen(why: str) -> Unseen:
-    return Unseen(
+def _skipped(why: str) -> CheckSkipped:
+    return CheckSkipped(
         f"the DNS could not be asked ({why})", remedy="Run `mailout doctor` where the DNS can be asked."
     )

@@ -15,9 +15,9 @@ from mailout.outbox.feedback.sns import public_key
 
 log = logging.getLogger("mailout.sns")
 
-MAX_BYTES = 64 * 1024
-TIMEOUT = 5.0
-PAUSE = 5.0
+MAX_CERTIFICATE_BYTES = 64 * 1024
+CERTIFICATE_TIMEOUT_SECONDS = 5.0
+CERTIFICATE_RETRY_SECONDS = 5.0
 """After a failure, for that address alone. SNS tries again three times, 20 s apart: each has to count."""
 FETCHES_A_MINUTE = 20
 """Of one host: who knows a topic's name could otherwise make us ask SNS for what is not there."""
@@ -29,7 +29,7 @@ class SnsCertificates:
     def __init__(self, folder: Path, clock: Clock, client: httpx.Client | None = None) -> None:
         self._folder = folder
         self._clock = clock
-        self._client = client or httpx.Client(timeout=TIMEOUT, follow_redirects=False)
+        self._client = client or httpx.Client(timeout=CERTIFICATE_TIMEOUT_SECONDS, follow_redirects=False)
         self._keys: dict[str, tuple[RSAPublicKey, float]] = {}
         self._failed: dict[str, float] = {}
         self._fetches: dict[str, list[float]] = {}  # by host: when, within the last minute
@@ -64,7 +64,7 @@ class SnsCertificates:
         key = self._keep(url, pem) if pem is not None else None
         if key is None or pem is None:
             with self._lock:
-                self._failed[url] = self._clock.monotonic() + PAUSE
+                self._failed[url] = self._clock.monotonic() + CERTIFICATE_RETRY_SECONDS
             return None
         self._write(url, pem)
         return key
@@ -90,7 +90,7 @@ class SnsCertificates:
                 pem = b""
                 for chunk in response.iter_bytes():
                     pem += chunk
-                    if len(pem) > MAX_BYTES:
+                    if len(pem) > MAX_CERTIFICATE_BYTES:
                         log.warning("%s is too long for a certificate", url)
                         return None
                 return pem

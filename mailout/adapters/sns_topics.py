@@ -11,10 +11,10 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mailout.base.errors import MailoutError, Unseen
-from mailout.insight.doctor.event_path import Policy, Subscription
+from mailout.base.errors import CheckSkipped, MailoutError
+from mailout.insight.doctor.event_path import Policy, TopicSubscription
 
-REFUSED = frozenset({"AuthorizationError", "AccessDenied", "AccessDeniedException"})
+DENIED_CODES = frozenset({"AuthorizationError", "AccessDenied", "AccessDeniedException"})
 WE_READ = frozenset({"http", "https", "sqs"})
 UNCONFIRMED = frozenset({"PendingConfirmation", "Deleted"})
 
@@ -35,20 +35,20 @@ class SnsTopics:
                 remedy="Allow sns:ConfirmSubscription; SNS asks again by itself.",
             ) from error
 
-    def subscriptions(self, topic: str) -> Sequence[Subscription]:
-        """Those by which events could reach us. `Unseen` if we may not know."""
+    def subscriptions(self, topic: str) -> Sequence[TopicSubscription]:
+        """Those by which events could reach us. `CheckSkipped` if we may not know."""
         client = self._client_of(topic.split(":")[3])
         try:
             pages = client.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
             found = [one for page in pages for one in page.get("Subscriptions") or []]
         except (ClientError, BotoCoreError) as error:
-            if _code(error) in REFUSED:
+            if _code(error) in DENIED_CODES:
                 remedy = f"Allow sns:ListSubscriptionsByTopic on {topic}."
-                raise Unseen("we may not see who is subscribed", remedy=remedy) from error
+                raise CheckSkipped("we may not see who is subscribed", remedy=remedy) from error
             remedy = "Correct SNS_TOPIC_ARNS, or create the topic."
             raise MailoutError(f"SNS: {error}", remedy=remedy) from error
         return [
-            Subscription(
+            TopicSubscription(
                 protocol=one["Protocol"],
                 endpoint=one["Endpoint"],
                 confirmed=one["SubscriptionArn"] not in UNCONFIRMED,
@@ -59,12 +59,12 @@ class SnsTopics:
         ]
 
     def policy(self, topic: str) -> Policy:
-        """Who may publish to it. `Unseen` if we may not know."""
+        """Who may publish to it. `CheckSkipped` if we may not know."""
         try:
             answer = self._client_of(topic.split(":")[3]).get_topic_attributes(TopicArn=topic)
         except (ClientError, BotoCoreError) as error:
             remedy = f"Allow sns:GetTopicAttributes on {topic}."
-            raise Unseen("we may not see who may publish to it", remedy=remedy) from error
+            raise CheckSkipped("we may not see who may publish to it", remedy=remedy) from error
         policy: Policy = json.loads((answer.get("Attributes") or {}).get("Policy") or "{}")
         return policy
 

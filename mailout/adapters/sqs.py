@@ -8,14 +8,14 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mailout.base.errors import MailoutError, Unseen
+from mailout.base.errors import CheckSkipped, MailoutError
 from mailout.insight.doctor.event_path import QueueLook
 from mailout.outbox.feedback.ingest import QueueMessage
 
-BATCH = 10  # SQS's own limit, for receiving and for deleting
-LONG_POLL = 20
-LOOKED_AT = ["QueueArn", "Policy", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-REFUSED = frozenset({"AccessDenied", "AccessDeniedException", "AWS.SimpleQueueService.AccessDenied"})
+SQS_BATCH_MESSAGES = 10  # SQS's own limit, for receiving and for deleting
+LONG_POLL_SECONDS = 20
+QUEUE_FIELDS = ["QueueArn", "Policy", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "AWS.SimpleQueueService.AccessDenied"})
 
 
 class SqsQueue:
@@ -23,10 +23,10 @@ class SqsQueue:
         self._client = client
         self._url = url
 
-    def receive(self, wait: int = LONG_POLL) -> Sequence[QueueMessage]:
+    def receive(self, wait: int = LONG_POLL_SECONDS) -> Sequence[QueueMessage]:
         try:
             answer = self._client.receive_message(
-                QueueUrl=self._url, MaxNumberOfMessages=BATCH, WaitTimeSeconds=wait
+                QueueUrl=self._url, MaxNumberOfMessages=SQS_BATCH_MESSAGES, WaitTimeSeconds=wait
             )
         except (ClientError, BotoCoreError) as error:
             raise MailoutError(
@@ -46,13 +46,13 @@ class SqsQueue:
             raise MailoutError(f"SQS: {error}", remedy="Allow sqs:DeleteMessage on the queue.") from error
 
     def look(self) -> QueueLook:
-        """How full it is, and who may write to it. `Unseen` if we may not know."""
+        """How full it is, and who may write to it. `CheckSkipped` if we may not know."""
         try:
-            answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=LOOKED_AT)
+            answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=QUEUE_FIELDS)
         except (ClientError, BotoCoreError) as error:
-            if isinstance(error, ClientError) and error.response["Error"].get("Code") in REFUSED:
+            if isinstance(error, ClientError) and error.response["Error"].get("Code") in DENIED_CODES:
                 remedy = "Allow sqs:GetQueueAttributes on it."
-                raise Unseen("we may not look at the queue", remedy=remedy) from error
+                raise CheckSkipped("we may not look at the queue", remedy=remedy) from error
             remedy = "Correct SQS_QUEUE_URL and AWS_REGION, or create the queue."
             raise MailoutError(f"SQS: {error}", remedy=remedy) from error
         attributes = answer.get("Attributes") or {}

@@ -14,7 +14,7 @@ from mailout.app import wiring
 from mailout.base.clock import Clock, SystemClock
 from mailout.base.private_files import close_to_others, open_to_others
 from mailout.base.settings import Settings
-from mailout.insight.doctor.checks import Check, Part, checked
+from mailout.insight.doctor.checks import Check, CheckGroup, checked
 from mailout.insight.doctor.event_path import (
     EventPath,
     listening_checks,
@@ -37,19 +37,19 @@ STOPPING = frozenset({"sandbox", "quota"})
 STOPPING_IF_FAILED = frozenset({"access", "account", "identity"})
 
 
-def examine(settings: Settings, clock: Clock | None = None, dns: Names | None = None) -> Iterator[Part]:
+def examine(settings: Settings, clock: Clock | None = None, dns: Names | None = None) -> Iterator[CheckGroup]:
     """Would a mailout go through?"""
     clock = clock or SystemClock()
-    yield Part("Settings", chain([python_check(sys.version_info[:3])], settings_checks(settings)))
-    yield Part("Store", checked("store", partial(_store, settings, clock)))
+    yield CheckGroup("Settings", chain([python_check(sys.version_info[:3])], settings_checks(settings)))
+    yield CheckGroup("Store", checked("store", partial(_store, settings, clock)))
     if settings.mailout_transport == "ses":
-        yield Part("Amazon SES", checked("access", partial(_ses, settings, dns)))
+        yield CheckGroup("Amazon SES", checked("access", partial(_ses, settings, dns)))
     else:
         folder = Check("folder", "ok", "mails become files, and nothing leaves this machine")
-        yield Part("Transport", [folder])
+        yield CheckGroup("Transport", [folder])
     if settings.mailout_transport == "ses" or settings.sns_topic_arns or settings.sqs_queue_url:
-        yield Part("SNS and SQS", _event_path(settings))
-    yield Part("Notion", checked("NOTION_TOKEN", partial(_notion, settings, clock)))
+        yield CheckGroup("SNS and SQS", _event_path(settings))
+    yield CheckGroup("Notion", checked("NOTION_TOKEN", partial(_notion, settings, clock)))
 
 
 def what_stops_sending(settings: Settings) -> Iterator[Check]:

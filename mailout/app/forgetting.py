@@ -15,7 +15,7 @@ from mailout.outbox.feedback.port import Forgotten
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 
-ALL = 100_000
+ALL_MAILOUTS = 100_000
 
 
 @dataclass
@@ -59,7 +59,7 @@ def _in_archives(engine: Engine, erased: Erased, address: str, instead: str) -> 
     """After the store: what is archived from now on has nothing of them any more."""
     folder = wiring.archive_folder(engine.settings)
     for mailout in queue_rows.mailouts(
-        engine.store, statuses=(Status.COMPLETED, Status.CANCELLED), limit=ALL
+        engine.store, statuses=(Status.COMPLETED, Status.CANCELLED), limit=ALL_MAILOUTS
     ):
         if mailout.archived_to is None:
             continue

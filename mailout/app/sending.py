@@ -227,8 +227,8 @@ class Sending:
     def _deadline(self, seconds: float | None) -> float | None:
         """On the monotonic clock: nothing is begun after the window has closed."""
         now = wait_for_store(self.store.now, self.clock)
-        left = min(seconds or math.inf, window_closes(self.limits, now) - now)
-        return None if left == math.inf else self.clock.monotonic() + max(0.0, left)
+        remaining = min(seconds or math.inf, window_closes(self.limits, now) - now)
+        return None if remaining == math.inf else self.clock.monotonic() + max(0.0, remaining)
 
     def _composer(self, mailout: Mailout) -> Composer:
         return Composer(

@@ -15,12 +15,12 @@ log = logging.getLogger("mailout.single_mails")
 
 HANDOVER_SECONDS = 30.0
 """So long before its end a run asks for the next one: a process takes a while to start."""
-PATIENCE = 90.0
+HANDOVER_SECONDS = 90.0
 """How long the next one waits for the one before it to end."""
-LOOK_EVERY = 1.0
+HANDOVER_POLL_SECONDS = 1.0
 SLICE_SECONDS = 180.0
 """Between slices the provider's quota is asked again."""
-PAUSES = {
+PAUSE_SECONDS = {
     Ended.HALTED: 5.0,  # everything is paused
     Ended.LIMITED: 30.0,
     Ended.REFUSED: 60.0,
@@ -41,11 +41,11 @@ class SingleMailRun:
     def take_over(self) -> bool:
         """Whether it is this run's turn: nobody sends, or whoever did has ended meanwhile."""
         clock = self._sending.clock
-        until = clock.monotonic() + PATIENCE
+        until = clock.monotonic() + HANDOVER_SECONDS
         while self._is_served():
             if clock.monotonic() >= until:
                 return False
-            clock.sleep(LOOK_EVERY)
+            clock.sleep(HANDOVER_POLL_SECONDS)
         return True
 
     def _is_served(self) -> bool:
@@ -56,11 +56,11 @@ class SingleMailRun:
         clock = self._sending.clock
         end = clock.monotonic() + seconds
         for until, then in ((end - HANDOVER_SECONDS, self._ask_for_next), (end, None)):
-            while (left := until - clock.monotonic()) > 0:
-                report = self._sending.send_single_mails(min(left, SLICE_SECONDS), self)
+            while (remaining := until - clock.monotonic()) > 0:
+                report = self._sending.send_single_mails(min(remaining, SLICE_SECONDS), self)
                 if report.ended is Ended.STOPPED:
                     return False
-                if report.ended in PAUSES:
+                if report.ended in PAUSE_SECONDS:
                     self._pause(report, until)
             if then is not None:
                 then()
@@ -68,7 +68,7 @@ class SingleMailRun:
 
     def _pause(self, report: RunReport, until: float) -> None:
         clock = self._sending.clock
-        wait = max(0.0, min(PAUSES[report.ended], until - clock.monotonic()))
+        wait = max(0.0, min(PAUSE_SECONDS[report.ended], until - clock.monotonic()))
         log.warning("single mails wait %.0f s: %s. %s", wait, report.ended, _why(report))
         clock.sleep(wait)
 
@@ -81,7 +81,7 @@ def send_what_waits(sending: Sending) -> None:
     waiting = sending.store.single_mails_waiting(rehearsal=sending.rehearses)
     if waiting.due_since is not None and not waiting.is_served:
         report = sending.send_single_mails(60.0, until_idle=True)
-        if report.ended in PAUSES:
+        if report.ended in PAUSE_SECONDS:
             log.warning("single mails wait: %s. %s", report.ended, _why(report))
 
 

@@ -29,10 +29,10 @@ class Dropped(StrEnum):
     DISPLAY_NAME = "display_name"  # "Ana <ana@example.org>": only the address is wanted
     BAD_LOCAL = "bad_local"  # wrong before the @-sign
     NON_ASCII_LOCAL = "non_ascii_local"  # valid elsewhere, refused by SES
-    BAD_DOMAIN = "bad_domain"  # wrong after the @-sign, or a name that mail cannot reach
+    BAD_DOMAIN = "bad_domain"  # invalid domain, or one that mail cannot reach
     TOO_LONG = "too_long"  # over 254 characters, or 64 before the @-sign
     DUPLICATE = "duplicate"  # the same address again; merged into the first
-    BAD_STATUS = "bad_status"  # a status that nobody knows
+    BAD_STATUS = "bad_status"  # unrecognised status value
     UNCONFIRMED = "unconfirmed"  # never confirmed, never subscribed, or nobody answered for it
     BAD_ROW = "bad_row"  # more fields than the header has columns
 

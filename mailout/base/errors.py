@@ -4,7 +4,7 @@ MailoutError
 ├── SettingsError        a setting is missing or wrong          exit 2
 ├── UsageError           what was asked for cannot be           exit 2
 ├── Abort                a mailout stops before its first send  exit 1
-├── Unseen               `doctor` may not look, or cannot: it may be well
+├── CheckSkipped         `doctor` may not look, or cannot: it may be well
 ├── SourceError          the place where mail is written could not do what was asked
 │   ├── SourceUnavailable    worth waiting for
 │   ├── SourceRefused        a wrong token, or not allowed          exit 2
@@ -79,7 +79,7 @@ class Abort(MailoutError):
         return f"{super().__str__()} ({self.code})"
 
 
-class Unseen(MailoutError, code="unseen"):
+class CheckSkipped(MailoutError, code="check_skipped"):
     """It may be well: we cannot look."""
 
 

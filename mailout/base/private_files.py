@@ -13,7 +13,7 @@ from mailout.base.errors import SettingsError
 log = logging.getLogger("mailout.files")
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-OURS = (
+OWN_FILES = (
     *("mailout.db*", "archive*", "certs", "journal", "logs", "media", "outbox", "prefect*", "reports"),
     *("imports", "notion-webhook-tokens.txt", "up.lock", "THIS-IS-A-DEMO.txt"),
 )
@@ -47,7 +47,7 @@ def open_to_others(home: Path) -> list[Path]:
 
 
 def _ours(home: Path) -> set[Path]:
-    return {path for pattern in OURS for path in home.glob(pattern)}
+    return {path for pattern in OWN_FILES for path in home.glob(pattern)}
 
 
 def _with_contents(top: Path) -> Iterator[Path]:

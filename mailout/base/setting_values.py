@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr
 from mailout.base.addresses import Dropped, normalise
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-DAY = 24 * 60
+DAY_MINUTES = 24 * 60
 SHORTEST_TOKEN = 24
 SHORTEST_PASSWORD = 12
 MAX_CONCURRENCY = 256
@@ -35,7 +35,7 @@ class SendWindow:
             raise ValueError("must be two times, HH:MM-HH:MM")
         hours, minutes = (int(found[1]), int(found[3])), (int(found[2]), int(found[4]))
         start, end = (hour * 60 + minute for hour, minute in zip(hours, minutes, strict=True))
-        if max(minutes) > 59 or start >= DAY or end > DAY:
+        if max(minutes) > 59 or start >= DAY_MINUTES or end > DAY_MINUTES:
             raise ValueError("must be two times of a day, 00:00 to 24:00")
         if start == end:
             raise ValueError("must open and close at different times")

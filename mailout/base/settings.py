@@ -255,12 +255,14 @@ def load_settings(env: Mapping[str, str] | None = None, env_file: Path | None = 
     except ValidationError as error:
         raise SettingsError("\n".join(_problems(error, values))) from None
     warnings += _misspelt(in_file, f"in {env_file}", known)
-    warnings += _misspelt([name for name in in_env if name.startswith(OURS)], "in the environment", known)
+    warnings += _misspelt(
+        [name for name in in_env if name.startswith(OWN_PREFIXES)], "in the environment", known
+    )
     settings._warnings = tuple(warnings)
     return settings
 
 
-OURS = ("MAILOUT_", "NOTION_", "NOTIFY_", "SEND_", "SES_", "SUPABASE_", "UNSUBSCRIBE_")
+OWN_PREFIXES = ("MAILOUT_", "NOTION_", "NOTIFY_", "SEND_", "SES_", "SUPABASE_", "UNSUBSCRIBE_")
 """Names that begin so are looked at in the environment too, where most names are no business of ours."""
 
 

@@ -459,7 +459,7 @@ begin
         where p.most is null or p.nth <= p.most
     ), left_out as (
         update email_outbox o
-        set state = 'SUPPRESSED', error_message = 'left in the meantime', next_attempt_at = null
+        set state = 'SUPPRESSED', error_message = 'no longer subscribed', next_attempt_at = null
         from picked p where o.seq = p.seq and p.verdict = 'SUPPRESSED'
     ), turned_down as (
         update email_outbox o

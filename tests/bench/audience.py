@@ -53,10 +53,10 @@ def write_csv(path: Path, rows: int = ROWS) -> None:
 def _frame(path: Path) -> dict[str, Any]:
     import polars as pl
 
-    from mailout.letters.audience.frame import BATCH, check, merge
+    from mailout.letters.audience.frame import FRAME_ROWS, check, merge
 
     rows = pl.scan_csv(path, infer_schema=False).select("email", "status", "from_name")
-    batches = rows.collect_batches(chunk_size=BATCH, maintain_order=True)
+    batches = rows.collect_batches(chunk_size=FRAME_ROWS, maintain_order=True)
     audience = merge(map(check, batches))
     return {"kept": audience.frame.height, "dropped": audience.dropped}
 

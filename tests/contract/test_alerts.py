@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from mailout.insight.alerts import alert_rows
-from mailout.insight.alerts.port import Known
+from mailout.insight.alerts.port import KnownAlert
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import Received
@@ -24,9 +24,9 @@ ANN, BOB, CAT = "ann@example.org", "bob@example.org", "cat@example.org"
 
 
 def test_what_holds_is_kept_with_its_beginning_until_it_ends(store: Store, factory: StoreFactory) -> None:
-    assert store.alerts_hold(["b", "a"], NOON) == [Known("a", NOON), Known("b", NOON)]
+    assert store.alerts_hold(["b", "a"], NOON) == [KnownAlert("a", NOON), KnownAlert("b", NOON)]
     factory.set_now(NOON + 60)
-    assert store.alerts_hold(["a"], NOON + 60) == [Known("a", NOON)]
+    assert store.alerts_hold(["a"], NOON + 60) == [KnownAlert("a", NOON)]
     assert alert_rows.alert_signs(store, ACCOUNT).holding == {"a"}
     assert store.alerts_hold([], NOON + 120) == []
     assert alert_rows.alert_signs(store, ACCOUNT).holding == frozenset()
@@ -41,7 +41,7 @@ def test_only_one_of_two_workers_tells_it(store: Store, factory: StoreFactory) -
     store.alert_sent("a")
     assert not other.claim_alert(known)
     factory.set_now(NOON + 60)
-    assert store.alerts_hold(["a"], NOON + 60) == [Known("a", NOON, 1, 0, NOON, NOON)]
+    assert store.alerts_hold(["a"], NOON + 60) == [KnownAlert("a", NOON, 1, 0, NOON, NOON)]
 
 
 def test_a_try_that_nobody_called_told_has_failed(store: Store, factory: StoreFactory) -> None:
@@ -49,11 +49,11 @@ def test_a_try_that_nobody_called_told_has_failed(store: Store, factory: StoreFa
     (known,) = store.alerts_hold(["a"], NOON)
     assert store.claim_alert(known)
     (known,) = store.alerts_hold(["a"], NOON)
-    assert known == Known("a", NOON, 1, 1, NOON, None)
+    assert known == KnownAlert("a", NOON, 1, 1, NOON, None)
     factory.set_now(NOON + 60)
     assert store.claim_alert(known)
     (known,) = store.alerts_hold(["a"], NOON + 60)
-    assert known == Known("a", NOON, 2, 2, NOON + 60, None)
+    assert known == KnownAlert("a", NOON, 2, 2, NOON + 60, None)
 
 
 def test_what_comes_back_has_not_been_told(store: Store, factory: StoreFactory) -> None:
@@ -63,7 +63,7 @@ def test_what_comes_back_has_not_been_told(store: Store, factory: StoreFactory) 
     store.alert_sent("a")
     store.alerts_hold([], NOON + 60)
     (again,) = store.alerts_hold(["a"], NOON + 120)
-    assert again == Known("a", NOON + 120, 1, 0, None, None)
+    assert again == KnownAlert("a", NOON + 120, 1, 0, None, None)
     assert not store.claim_alert(known)
     assert store.claim_alert(again)
 

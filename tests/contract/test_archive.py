@@ -375,7 +375,7 @@ def test_what_was_archived_is_never_sent_again(store: Store, factory: StoreFacto
     assert queue_rows.due_mailouts(store, 0.0) == []
     assert Sender(store, id).begin(5) == []
     assert remaining(factory)[0] == 0
-    for act in (actions.retry, lambda store, id: actions.settle(store, id, actions.Verdict.SENT, None)):
+    for act in (actions.retry, lambda store, id: actions.settle(store, id, actions.SettleVerdict.SENT, None)):
         with pytest.raises(UsageError, match="archived"):
             act(store, id)
 

@@ -14,13 +14,20 @@ from pydantic import SecretStr
 from gateway.dashboard import login
 from gateway.dashboard.desk import Desk
 from gateway.dashboard.login import local_path
-from gateway.dashboard.sessions import COOKIE, LASTS, LOOK_SECONDS, Role, Sessions, SignedOut
+from gateway.dashboard.sessions import (
+    COOKIE,
+    SESSION_SECONDS,
+    SIGN_OUT_POLL_SECONDS,
+    Role,
+    Sessions,
+    SignedOut,
+)
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import Views
 from gateway.wrong_passwords import (
+    LOCKOUT_SECONDS,
     MANY_OVER_ALL,
     MOST_FROM_ONE,
-    QUARTER,
     SITES_KEPT,
     WrongPasswords,
 )
@@ -115,7 +122,7 @@ def test_every_gateway_learns_within_seconds_that_somebody_signed_out(dashboard:
     assert not elsewhere.has(session)
     here.end(session)
     assert here.has(session)
-    clock[0] += LOOK_SECONDS
+    clock[0] += SIGN_OUT_POLL_SECONDS
     assert elsewhere.has(session)
 
 
@@ -173,7 +180,7 @@ def test_many_wrong_ones_from_everywhere_slow_everybody_and_lock_nobody_out() ->
         wrong.one_more(f"192.0.2.{n}")
     assert wrong.slow_by > 0
     assert wrong.wait_of("198.51.100.1") is None
-    clock[0] = QUARTER
+    clock[0] = LOCKOUT_SECONDS
     assert wrong.slow_by == 0
 
 
@@ -197,7 +204,7 @@ def test_a_session_ends_after_twelve_hours_and_with_its_password() -> None:
     assert session is not None
     assert session.is_admin
     assert Sessions(SecretStr("another one altogether"), None, lambda: now[0]).read(cookie) is None
-    now[0] += LASTS
+    now[0] += SESSION_SECONDS
     assert sessions.read(cookie) is None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.dashboard.imports import KEPT_SECONDS, KeptFiles
+from gateway.dashboard.imports import UPLOAD_KEPT_SECONDS, KeptFiles
 from mailout.base import error_log
 from mailout.base.time_format import spoken
 from mailout.insight.history import history_rows
@@ -68,17 +68,17 @@ def test_a_new_letter_begins_with_a_test_of_its_page(dashboard: Site) -> None:
     assert request.how is RequestKind.TEST
 
 
-def test_pause_resume_and_take_back(dashboard: Site) -> None:
+def test_pause_resume_and_cancel(dashboard: Site) -> None:
     dashboard.sign_in()
     id = dashboard.ids["going"]
     assert "It is paused" in dashboard.act(f"/letters/{id}/pause").text
     assert dashboard.store.mailout(id).defer_reason == "paused"
     assert "goes on within a minute" in dashboard.act(f"/letters/{id}/resume").text
     assert "not held" in dashboard.act(f"/letters/{id}/resume").text
-    assert "taken back" in dashboard.act(f"/letters/{id}/cancel").text
+    assert "Cancelled." in dashboard.act(f"/letters/{id}/cancel").text
     assert dashboard.store.mailout(id).status is Status.CANCELLED
     assert [act.what for act in history_rows.acts(dashboard.store, limit=3)] == [
-        "took a letter back",
+        "cancelled a letter",
         "resumed a letter",
         "paused a letter",
     ]
@@ -88,7 +88,7 @@ def test_everything_pauses_and_goes_on(dashboard: Site) -> None:
     dashboard.sign_in()
     dashboard.act("/pause-all", paused="yes")
     assert queue_rows.all_paused(dashboard.store)
-    assert "Go on with everything" in dashboard.client.get("/").text
+    assert "Resume everything" in dashboard.client.get("/").text
     dashboard.act("/pause-all", paused="no")
     assert not queue_rows.all_paused(dashboard.store)
 
@@ -108,7 +108,7 @@ def test_what_if_plays_the_forecast_with_other_numbers(dashboard: Site) -> None:
     dashboard.sign_in()
     page = f"/letters/{dashboard.ids['going']}"
     assert "Then: done by" in dashboard.client.get(page, params={"rate": "1"}).text
-    assert "cannot be played" in dashboard.client.get(page, params={"window": "morning"}).text
+    assert "cannot be calculated" in dashboard.client.get(page, params={"window": "morning"}).text
 
 
 def test_the_csv_has_a_line_for_everybody(dashboard: Site) -> None:
@@ -126,7 +126,7 @@ def test_a_person_is_found_by_the_beginning_and_by_the_name(dashboard: Site) -> 
     assert ANA in found
     assert "person011@" not in found
     assert ANA in get("/people", params={"q": ANA}).text
-    assert "Nobody is found" in get("/people", params={"q": "Person 7"}).text
+    assert "Nobody was found" in get("/people", params={"q": "Person 7"}).text
     assert "person007@" in get("/people", params={"q": "Person 7", "anywhere": "1"}).text
     first = get("/people").text
     assert "person048@" in first
@@ -216,10 +216,7 @@ def test_past_imports_are_shown_with_what_was_decided_and_can_be_taken_back(dash
     assert "(empty) → gets mail (1), ? → unsubscribed (1), x → unsubscribed (1)" in page
     (one, *_) = subscriber_rows.imports(dashboard.store)
     assert one.by.startswith("admin")
-    assert (
-        "3 people and 0 places on lists are taken back."
-        in dashboard.act("/people/import/undo", id=one.id).text
-    )
+    assert "3 people and 0 list entries were removed." in dashboard.act("/people/import/undo", id=one.id).text
     assert "undone" in dashboard.client.get("/people/import").text
     assert dashboard.client.get("/person", params={"email": "zoe@example.org"}).status_code == 404
     assert "undone already" in dashboard.act("/people/import/undo", id=one.id).text
@@ -318,10 +315,10 @@ def test_an_upload_that_nobody_imports_is_gone_after_an_hour(tmp_path: Path) -> 
     first = kept.keep("people.csv", b"Email\n")
     kept.keep("more.csv", b"Email\n")
     assert len(timers) == 1
-    now[0] += KEPT_SECONDS / 2
+    now[0] += UPLOAD_KEPT_SECONDS / 2
     timers.pop()()
     assert kept.path(first) is not None
-    now[0] += KEPT_SECONDS
+    now[0] += UPLOAD_KEPT_SECONDS
     timers.pop()()
     assert list((tmp_path / "imports").iterdir()) == []
     assert timers == []

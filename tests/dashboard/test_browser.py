@@ -129,7 +129,7 @@ def test_a_send_moves_live_and_is_paused_and_resumed(page: Page, dashboard: Site
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.get_by_role("status")).to_have_text("It is paused. What is in hand is finished.")
     expect(page.get_by_text("somebody paused it").first).to_be_visible()
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.get_by_role("status")).to_have_text("It goes on within a minute.")
     assert dashboard.store.mailout(id).defer_reason is None
 
@@ -137,10 +137,10 @@ def test_a_send_moves_live_and_is_paused_and_resumed(page: Page, dashboard: Site
 def test_one_is_taken_back_after_a_second_thought(page: Page, dashboard: Site) -> None:
     id = dashboard.ids["planned"]
     page.goto(f"/letters/{id}")
-    expect(page.get_by_role("button", name="Take it back")).to_be_hidden()
-    page.get_by_text("Take back…").click()
-    page.get_by_role("button", name="Take it back").click()
-    expect(page.get_by_role("status")).to_contain_text("It is taken back.")
+    expect(page.get_by_role("button", name="Cancel this letter")).to_be_hidden()
+    page.get_by_text("Cancel…").click()
+    page.get_by_role("button", name="Cancel this letter").click()
+    expect(page.get_by_role("status")).to_contain_text("Cancelled.")
     assert dashboard.store.mailout(id).status is Status.CANCELLED
 
 
@@ -195,11 +195,11 @@ def test_an_import_with_a_wrong_column_set_right_answered_and_taken_back(page: P
             "buffer": b"Mail,Who,Off\nzoe@example.org,Zoe,\nyan@example.org,,x\n",
         }
     )
-    page.get_by_role("button", name="Show what is in it").click()
+    page.get_by_role("button", name="Show preview").click()
     assert page.evaluate(SERIOUS) == []
     page.get_by_label("Who", exact=True).select_option("first_name")
     page.get_by_label("Those without x").check()
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     assert page.evaluate(SERIOUS) == []
     page.get_by_role("button", name="Import 2 people").click()
     expect(page.get_by_role("status")).to_contain_text("2 new")

@@ -69,7 +69,7 @@ def test_a_test_run_needs_somebody_to_go_to(mailout: Commands) -> None:
     ended = mailout("send", mailout.letter(), "--test", "--direct", TEST_EMAILS="nobody")
     assert ended.code == 1
     _where, logged, refused = ended.err.splitlines()
-    assert "TEST_EMAILS" in logged, "each invalid address is told, also when none is left"
+    assert "TEST_EMAILS" in logged, "each invalid address is reported, even when no valid one remains"
     assert "test_emails_empty" in refused
     assert mailout.queue() == []
 
@@ -209,7 +209,7 @@ def test_a_delay_is_time_to_see_to_whom_it_would_go_and_to_take_it_back(mailout:
     forecast = mailout("status", "letter.md", "--json", SEND_RATE_PER_SEC="5").data["forecast"]
     assert forecast["begins_at"] < forecast["ends_at"]
     asked = mailout("queue", "cancel", "letter.md")
-    assert (asked.code, "--yes" in asked.one_line) == (2, True), "there is nobody to ask"
+    assert (asked.code, "--yes" in asked.one_line) == (2, True), "there is no terminal to ask on"
     assert mailout("queue", "cancel", "letter.md", "--yes").code == 0
     assert mailout.mails() == []
 
@@ -270,7 +270,7 @@ def begun(mailout: Commands, count: int, then: State | None) -> list[str]:
 
 @pytest.fixture
 def waiting(mailout: Commands) -> Commands:
-    """A mailout to three people, started, of which nothing has left."""
+    """A mailout to three people, started, of which nothing was sent."""
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
     engine = wiring.build(load_settings(env=mailout.settings))
     id = engine.intake.enqueue(str(mailout.letter())).id

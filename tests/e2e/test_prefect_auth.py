@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cli.prefect_auth import FILE, auth_string, for_own_server
+from cli.prefect_auth import AUTH_FILE, auth_string, for_own_server
 from cli.processes.prefect_api import environment, headers
 from cli.processes.prefect_home import prepare
 from tests.e2e.conftest import Commands
@@ -27,14 +27,14 @@ def test_it_is_made_once_and_for_this_user_alone(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         (made,) = set(pool.map(auth_string, [tmp_path] * 8))
     assert len(made) > 40
-    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / AUTH_FILE).stat().st_mode & 0o777 == 0o600
     assert auth_string(tmp_path) == made
 
 
 def test_what_somebody_has_set_stands_for_both_sides(tmp_path: Path) -> None:
     for name in (SET, "PREFECT_SERVER_API_AUTH_STRING"):
         assert set(for_own_server(tmp_path, {name: "a:b"}).values()) == {"a:b"}
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / AUTH_FILE).exists()
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_an_import_is_taken_back_by_its_id(mailout: Commands, people: Path) -> N
     done = mailout("subscribers", "import", people, "--mail-if", "No newsletter=", "--json").data
     assert done["import"] in mailout("subscribers", "undo-import").out
     ended = mailout("subscribers", "undo-import", done["import"], "--yes")
-    assert (ended.code, "1 person and 0 places on lists taken back." in ended.out) == (0, True)
+    assert (ended.code, "1 person and 0 list entries removed." in ended.out) == (0, True)
     assert [one["email"] for one in mailout("subscribers", "list", "--json").data] == ["cy@example.org"]
 
 

@@ -172,11 +172,13 @@ def test_who_will_not_end_does_not_outlive_a_killed_supervisor_for_long(tmp_path
         wait_for(lambda: all(log.exists() and log.read_text() for log in spoken), "all have started")
         os.kill(killed.pid, signal.SIGKILL)
         killed.wait()
-        # One after the other they would take 6 × PATIENCE at least.
+        # One after the other they would take 6 × ORPHAN_STOP_SECONDS at least.
         wait_for(
-            lambda: not processes_with(f"KILLED={tmp_path}"), "everybody ends", 5 * orphan_guard.PATIENCE
+            lambda: not processes_with(f"KILLED={tmp_path}"),
+            "everybody ends",
+            5 * orphan_guard.ORPHAN_STOP_SECONDS,
         )
-    assert 2 * orphan_guard.PATIENCE <= 10
+    assert 2 * orphan_guard.ORPHAN_STOP_SECONDS <= 10
 
 
 def command_of(pid: int) -> str:
@@ -194,18 +196,18 @@ def test_a_log_that_grows_is_rotated_while_its_writer_goes_on(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gateway under attack wrote 20 MB of tracebacks in forty seconds."""
-    monkeypatch.setattr(log_rotation, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(log_rotation, "MAX_LOG_BYTES", 100_000)
     part = start(supervisor, "while True: print('x' * 99, flush=True)")
 
     def rotated() -> bool:
         supervisor.look_after()
-        return len(list(part.log.parent.iterdir())) == 1 + log_rotation.KEPT
+        return len(list(part.log.parent.iterdir())) == 1 + log_rotation.LOG_FILES_KEPT
 
     wait_for(rotated, "the log is rotated")
     wait_for(lambda: part.log.stat().st_size, "it goes on")
     assert {path.name for path in part.log.parent.iterdir()} == {
         "part.log",
-        *(f"part.log.{number}" for number in range(1, 1 + log_rotation.KEPT)),
+        *(f"part.log.{number}" for number in range(1, 1 + log_rotation.LOG_FILES_KEPT)),
     }
     assert part.runs
     assert b"\0" not in part.log.read_bytes()

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from cli.cut_off import found_cut_off
+from cli.interrupted import interrupted_mailouts
 from cli.processes.prefect_api import headers
 from mailout.app import wiring
 from mailout.base.settings import load_settings
@@ -169,9 +169,9 @@ def stopped_it_leaves_no_message_in_doubt(mailout: Commands, port: int, prefect_
     assert [path for path in (mailout.home, *mailout.home.rglob("*")) if path.stat().st_mode & 0o077] == []
 
     with closing(mailout.store()) as store:
-        cut_off = store.db.read("SELECT id FROM sender_sessions WHERE closed_at IS NULL")
+        interrupted = store.db.read("SELECT id FROM sender_sessions WHERE closed_at IS NULL")
         store.revoke_token(known.id)
-    assert not cut_off, "a sender was cut off instead of being asked to end"
+    assert not interrupted, "a sender was interrupted instead of being asked to end"
     (stopped,) = mailout.queue()
     assert (stopped.ledger.in_flight, stopped.ledger.unknown) == (0, 0)
     assert stopped.ledger.sent == len(letters(mailout)) < len(PEOPLE)
@@ -198,7 +198,7 @@ def killed_it_leaves_no_process(mailout: Commands, port: int, prefect_port: int)
     assert stopped.ledger.pending > 0
 
 
-def test_what_was_cut_off_is_found_and_said(mailout: Commands) -> None:
+def test_what_was_interrupted_is_found_and_said(mailout: Commands) -> None:
     """After a crash nobody should wonder whether the letter is lost."""
     mailout.people(*PEOPLE)
     gone = subprocess.Popen([sys.executable, "-c", ""])
@@ -207,17 +207,17 @@ def test_what_was_cut_off_is_found_and_said(mailout: Commands) -> None:
     id = engine.sending.freeze(engine.intake.enqueue(str(mailout.letter())).id).id
     with closing(engine.store) as store:
         store.start(id, f"here-{os.getpid()}")
-        assert list(found_cut_off(store, "here", 120)) == []
+        assert list(interrupted_mailouts(store, "here", 120)) == []
         store.start(id, f"there-{gone.pid}")
-        assert list(found_cut_off(store, "here", 120)) == []
+        assert list(interrupted_mailouts(store, "here", 120)) == []
         store.start(id, f"here-{gone.pid}")
-        (line,) = found_cut_off(store, "here", 120)
+        (line,) = interrupted_mailouts(store, "here", 120)
         assert (
-            "“(rehearsal) Hello”, cut off when 0 of 6 were sent. It goes on by itself, within 3 minutes"
+            "“(rehearsal) Hello”, interrupted when 0 of 6 were sent. It goes on by itself, within 3 minutes"
             in line
         )
         store.start(id, f"there-{gone.pid}")
-        assert "within 2 minutes" in next(found_cut_off(store, "here", 0))
+        assert "within 2 minutes" in next(interrupted_mailouts(store, "here", 0))
 
 
 def test_workers_alone_need_a_server(mailout: Commands) -> None:

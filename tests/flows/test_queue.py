@@ -25,7 +25,7 @@ from mailout.app.engine import Engine
 from mailout.base import error_log, ids
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
-from mailout.outbox.queue.actions import Verdict
+from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import DeferReason, Status
 from tests.clocks import FromNoon
 from tests.transports import Delivering
@@ -252,7 +252,7 @@ def test_what_cannot_be_done_is_a_failed_run_that_says_why(engine_with: Build, l
         state = run(act, LETTER)
         assert state.is_failed()
         assert "there is nothing to" in state.message
-    state = run(queue_actions.settle_mailout, LETTER, Verdict.SENT)
+    state = run(queue_actions.settle_mailout, LETTER, SettleVerdict.SENT)
     assert "there is nothing to settle" in state.message
 
 

@@ -13,7 +13,7 @@ from httpx import Client
 
 from gateway.app import create_app
 from gateway.edge import ANSWER_SECONDS
-from gateway.server import Limits
+from gateway.server import ServerLimits
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.base.settings import Settings
@@ -79,7 +79,7 @@ def open_gateway(
         emitter: Any = None,
         confirm: Any = None,
         page_lookup: Any = None,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         answer_seconds: float = ANSWER_SECONDS,
         watch: Any = None,
         **changes: Any,

@@ -12,7 +12,7 @@ from functools import cache
 import httpx
 from fastapi import FastAPI
 
-from gateway.server import Limits, server_for
+from gateway.server import ServerLimits, server_for
 
 
 @cache
@@ -23,7 +23,7 @@ def tls() -> ssl.SSLContext:
 
 @contextmanager
 def served(
-    app: FastAPI, *, trusted_proxies: Sequence[str] = (), limits: Limits | None = None
+    app: FastAPI, *, trusted_proxies: Sequence[str] = (), limits: ServerLimits | None = None
 ) -> Iterator[httpx.Client]:
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.articles import MOST_ERRORS
-from gateway.wrong_passwords import MANY_OVER_ALL, MOST_FROM_ONE, SLOW_SECONDS, WrongPasswords
+from gateway.wrong_passwords import MANY_OVER_ALL, MOST_FROM_ONE, WRONG_PASSWORD_SECONDS, WrongPasswords
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.kinds.articles.order import ArticleOrder
@@ -101,7 +101,7 @@ def test_many_guesses_from_everywhere_slow_this_down_as_the_login_is(
         wrong.one_more(f"192.0.2.{n}")
     gateway.post("/articles/send", json=WANTED, headers=BEARER)
     gateway.post("/login", data={"password": PASSWORD})
-    assert slept == [SLOW_SECONDS, SLOW_SECONDS]
+    assert slept == [WRONG_PASSWORD_SECONDS, WRONG_PASSWORD_SECONDS]
 
 
 def test_who_is_shut_out_or_has_no_password_is_not_read(gateway: Any) -> None:

@@ -21,12 +21,12 @@ import pytest
 import starlette.requests
 
 from gateway.access import WRONG_A_MINUTE
-from gateway.refusals import LINES, RefusalLog
+from gateway.refusals import LINES_PER_MINUTE, RefusalLog
 from gateway.server import (
     FILES_FOR_OURSELVES,
     MOST_HEADER_BYTES,
     LimitedProtocol,
-    Limits,
+    ServerLimits,
     SlowReader,
     site_of,
 )
@@ -76,7 +76,7 @@ def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
     ],
 )
 def test_a_request_that_does_not_arrive_is_ended(open_gateway: Open, begun: bytes) -> None:
-    gateway = open_gateway(limits=Limits(request_seconds=0.2))
+    gateway = open_gateway(limits=ServerLimits(request_seconds=0.2))
     with connect(gateway) as slow:
         slow.sendall(begun)
         told = all_of(slow)
@@ -86,7 +86,7 @@ def test_a_request_that_does_not_arrive_is_ended(open_gateway: Open, begun: byte
 
 
 def test_a_byte_now_and_then_does_not_keep_it_alive(open_gateway: Open) -> None:
-    gateway = open_gateway(limits=Limits(request_seconds=0.3))
+    gateway = open_gateway(limits=ServerLimits(request_seconds=0.3))
     with connect(gateway) as slow:
         slow.sendall(HALF)
         ended = threading.Event()
@@ -104,7 +104,7 @@ def test_a_byte_now_and_then_does_not_keep_it_alive(open_gateway: Open) -> None:
 
 
 def test_who_connects_and_says_nothing_is_let_go(open_gateway: Open) -> None:
-    gateway = open_gateway(limits=Limits(request_seconds=0.2))
+    gateway = open_gateway(limits=ServerLimits(request_seconds=0.2))
     with connect(gateway) as silent:
         assert all_of(silent) == b""
 
@@ -113,7 +113,7 @@ def test_the_deadline_is_for_the_request_and_not_for_its_answer(
     open_gateway: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "check", lambda: time.sleep(1.2))
-    gateway = open_gateway(limits=Limits(request_seconds=1.0))
+    gateway = open_gateway(limits=ServerLimits(request_seconds=1.0))
     for _ in range(2):  # the second on the same connection
         assert gateway.get("/health").status_code == 200
 
@@ -135,7 +135,7 @@ def test_an_answer_that_takes_too_long_is_a_503_before_sns_gives_up(
 
 
 def test_a_stream_goes_on_after_the_deadline_of_answers(open_gateway: Open, store: SqliteStore) -> None:
-    gateway = open_gateway(api_token=TOKEN, answer_seconds=1.5, limits=Limits(request_seconds=1.5))
+    gateway = open_gateway(api_token=TOKEN, answer_seconds=1.5, limits=ServerLimits(request_seconds=1.5))
     with gateway.stream("GET", "/mail/progress/stream", headers=BEARER) as answer:
         told = (line for line in answer.iter_lines() if line.startswith("data: "))
         next(told)
@@ -175,7 +175,7 @@ def test_an_app_that_answers_after_its_503_is_not_heard(
 )
 def test_headers_without_an_end_are_refused(open_gateway: Open, endless: bytes) -> None:
     """The parser would keep them all; nothing else limits what comes before a body."""
-    gateway = open_gateway(limits=Limits(request_seconds=PATIENCE))
+    gateway = open_gateway(limits=ServerLimits(request_seconds=PATIENCE))
     with connect(gateway) as client, suppress(ConnectionError):
         client.sendall(endless)
         for _ in range(200):
@@ -210,7 +210,7 @@ def test_who_does_not_read_an_answer_is_cut_off(
     (tmp_path / "media").mkdir()
     with (tmp_path / "media" / name).open("wb") as file:
         file.truncate(30_000_000)
-    limits = Limits(stalled_seconds=0.3)
+    limits = ServerLimits(stalled_seconds=0.3)
     gateway = open_gateway(limits=limits)
     with connect(gateway) as idle:
         idle.sendall(f"GET /media/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -286,7 +286,7 @@ def test_answers_leave_at_once(open_gateway: Open) -> None:
 def test_one_address_holds_only_so_many_connections(
     open_gateway: Open, said: pytest.LogCaptureFixture
 ) -> None:
-    gateway = open_gateway(limits=Limits(per_address=3))
+    gateway = open_gateway(limits=ServerLimits(per_address=3))
     with ExitStack() as held:
         for _ in range(3):
             held.enter_context(connect(gateway)).sendall(HALF)
@@ -302,14 +302,14 @@ def test_one_address_holds_only_so_many_connections(
 
 
 def test_connections_of_a_trusted_proxy_are_many_peoples(open_gateway: Open) -> None:
-    limits = Limits(per_address=1, trusted=["127.0.0.0/8"])
+    limits = ServerLimits(per_address=1, trusted=["127.0.0.0/8"])
     gateway = open_gateway(limits=limits, trusted_proxies="127.0.0.0/8")
     with connect(gateway), connect(gateway):
         assert gateway.get("/health").status_code == 200
 
 
 def test_every_connection_is_given_back(open_gateway: Open) -> None:
-    limits = Limits()
+    limits = ServerLimits()
     gateway = open_gateway(limits=limits)
     for n in range(20):
         with connect(gateway) as one:
@@ -340,7 +340,7 @@ def test_one_customer_is_one_address(address: str | None, site: str) -> None:
 
 @pytest.mark.parametrize("files", [64, 256, 1024, 1_000_000])
 def test_there_are_always_files_left_for_the_store(files: int) -> None:
-    limits = Limits.for_files(files)
+    limits = ServerLimits.for_files(files)
     assert limits.connections <= max(8, files - FILES_FOR_OURSELVES)
     assert limits.per_address < limits.connections
 
@@ -509,10 +509,13 @@ def test_nobody_can_fill_the_log(said: pytest.LogCaptureFixture) -> None:
     log = RefusalLog(clock.monotonic)
     for _ in range(1000):
         log.request("GET", "/x" * 1000, 404, "not found")
-    assert len(said.records) == LINES
+    assert len(said.records) == LINES_PER_MINUTE
     clock.sleep(61)
     log.request("GET", "/x", 404, "not found")
-    assert said.messages[-1] == f"GET /x refused (404): not found ({1000 - LINES} more like it before)"
+    assert (
+        said.messages[-1]
+        == f"GET /x refused (404): not found ({1000 - LINES_PER_MINUTE} more like it before)"
+    )
 
 
 def test_a_reason_with_somebody_elses_words_stays_one_short_line(said: pytest.LogCaptureFixture) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from gateway.access import WRONG_A_MINUTE, same
-from gateway.notion_handshakes import FILE
+from gateway.notion_handshakes import HANDSHAKE_FILE
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
@@ -289,7 +289,7 @@ def test_the_handshakes_token_is_in_a_file_of_ours_and_nowhere_else(
     gateway = open_gateway()
     answer = gateway.post("/webhooks/notion", json={"verification_token": "secret_abcdefgh"})
     assert (answer.status_code, "secret_abcdefgh" in answer.text) == (200, False)
-    kept = tmp_path / FILE
+    kept = tmp_path / HANDSHAKE_FILE
     assert kept.read_text() == "secret_abcdefgh (from 127.0.0.1)\n"
     assert kept.stat().st_mode & 0o077 == 0
     assert str(kept) in said.text
@@ -318,7 +318,7 @@ def test_a_flood_of_handshakes_is_one_line_and_hides_nobody_elses_token(
     assert sum("asks to verify" in line for line in said.messages) == 1
     assert "adopt_me" not in said.text
     assert len(said.messages) == 2, "and one for all that were too many"
-    assert "secret_of_notion (from 192.0.2.1)" in (tmp_path / FILE).read_text()
+    assert "secret_of_notion (from 192.0.2.1)" in (tmp_path / HANDSHAKE_FILE).read_text()
 
 
 def test_a_strangers_handshake_cannot_put_his_words_into_the_log(

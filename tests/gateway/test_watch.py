@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway import watch
-from gateway.looks import START_SECONDS, looks
+from gateway.looks import FLOW_START_SECONDS, looks
 from gateway.prefect_events import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT
 from gateway.watch import (
     FIRST_REPEAT_SECONDS,
@@ -135,7 +135,7 @@ def test_single_mails_get_a_sender_which_is_given_time_to_start(store: SqliteSto
     store.add_token(new_token("acme", [Scope.SEND], None)[1])
     assert watched.events(2) == [SINGLE_MAILS_EVENT]
     for _ in range(20):  # no schedule would find them: the pauses must not grow
-        assert watched.events(START_SECONDS - 1) == []
+        assert watched.events(FLOW_START_SECONDS - 1) == []
         assert watched.events(1) == [SINGLE_MAILS_EVENT]
     Sender(store, None)
     assert watched.events(30) == []

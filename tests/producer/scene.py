@@ -13,7 +13,7 @@ from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.kinds.notifications.job import JobOptions
 from mailout.kinds.notifications.messages import WorkerOptions
 from mailout.kinds.notifications.notifications import NotificationWorker
-from mailout.kinds.notifications.port import Counts
+from mailout.kinds.notifications.port import NotificationCounts
 from mailout.letters.content import content_rows
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.notification_templates import NotificationTemplates
@@ -106,7 +106,7 @@ class Scene:
             options=replace(self.options, **changes),
         )
 
-    def run(self, **changes: Any) -> Counts:
+    def run(self, **changes: Any) -> NotificationCounts:
         """Everything that can be picked now."""
         return self.worker(**changes).run()
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from mailout.adapters.journals import lines as lines
-from mailout.adapters.journals.lines import STEP
+from mailout.adapters.journals.lines import GROWTH_BYTES
 from mailout.base.errors import HomeUnwritable, StoreError
 from mailout.outbox.delivery.port import DeadJournal
 from mailout.outbox.delivery.protocol import Attempt
@@ -31,7 +31,7 @@ log = logging.getLogger("mailout.journal")
 KEEP_CLOSED = 20
 """So many ended sessions stay known, to notice a store that was set back to an earlier day."""
 ANSWER_BYTES = 192
-"""Set aside for each message's answer before it is called: once it has left, there is room to say so."""
+"""Set aside for each message's answer before it is called: once it is sent, there is room to say so."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOT_POSSIBLE = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -120,11 +120,11 @@ class FileJournal:
     def _set_aside(self, fd: int, size: int) -> None:
         while self._size < size:
             try:
-                _allocate(fd, self._size, STEP)
+                _allocate(fd, self._size, GROWTH_BYTES)
             except OSError:
                 os.ftruncate(fd, self._size)  # a part of it may have been given
                 raise
-            self._size += STEP
+            self._size += GROWTH_BYTES
 
 
 class FileJournals:

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 from mailout.outbox.delivery.port import DeadJournal
 from mailout.outbox.delivery.protocol import Attempt
 
-STEP = 64 * 1024
+GROWTH_BYTES = 64 * 1024
 """A journal grows by so much at a time: a full disk is met there, and not in the middle of a line."""
 VERSION = "2"
 _LINE = re.compile(
@@ -89,7 +89,7 @@ def _why_incomplete(first: bytes, data: bytes, boot_id: str, file: stat_result) 
         return "the machine was restarted since it was written"
     if words[3] != f"{file.st_dev}:{file.st_ino}":
         return "it is a copy"
-    if len(data) % STEP:
+    if len(data) % GROWTH_BYTES:
         return "its end was cut off"
     return None
 

@@ -8,14 +8,14 @@ import httpx
 from mailout.base.clock import Clock
 from mailout.base.retries import retried
 
-MAX_BYTES = 50 * 1024 * 1024
-TIMEOUT = httpx.Timeout(30.0, connect=10.0)
-DEADLINE = 300.0
+MAX_DOWNLOAD_BYTES = 50 * 1024 * 1024
+DOWNLOAD_TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+DOWNLOAD_SECONDS = 300.0
 """Seconds for one file: a trickle is no download."""
-WAITS = (1.0, 3.0)
+DOWNLOAD_RETRY_SECONDS = (1.0, 3.0)
 
 
-def download(url: str, *, clock: Clock, max_bytes: int = MAX_BYTES) -> bytes:
+def download(url: str, *, clock: Clock, max_bytes: int = MAX_DOWNLOAD_BYTES) -> bytes:
     """The bytes at an address; OSError, with a reason that a person understands, if they cannot be had."""
     try:
         return retried(lambda: _fetch(url, clock, max_bytes), _pause_after, clock)
@@ -31,12 +31,14 @@ class _TryAgain(Exception):
 
 def _pause_after(error: Exception, attempts: int) -> float | None:
     may_pass = isinstance(error, httpx.HTTPError | _TryAgain)
-    return WAITS[attempts - 1] if may_pass and attempts <= len(WAITS) else None
+    return (
+        DOWNLOAD_RETRY_SECONDS[attempts - 1] if may_pass and attempts <= len(DOWNLOAD_RETRY_SECONDS) else None
+    )
 
 
 def _fetch(url: str, clock: Clock, max_bytes: int) -> bytes:
-    until = clock.monotonic() + DEADLINE
-    with httpx.stream("GET", url, timeout=TIMEOUT) as answer:
+    until = clock.monotonic() + DOWNLOAD_SECONDS
+    with httpx.stream("GET", url, timeout=DOWNLOAD_TIMEOUT) as answer:
         if answer.status_code >= 500 or answer.status_code == 429:
             raise _TryAgain(str(answer.status_code))
         if answer.status_code != 200:
@@ -47,5 +49,5 @@ def _fetch(url: str, clock: Clock, max_bytes: int) -> bytes:
             if len(data) > max_bytes:
                 raise OSError(f"it is larger than {max_bytes // 2**20} MB")
             if clock.monotonic() > until:
-                raise OSError(f"it did not arrive within {DEADLINE:.0f} seconds")
+                raise OSError(f"it did not arrive within {DOWNLOAD_SECONDS:.0f} seconds")
         return bytes(data)

@@ -16,7 +16,7 @@ from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceNotFound, UsageError
 from mailout.insight.doctor.checks import Check
 from mailout.insight.history.port import WrittenPage
-from mailout.insight.page_status.state import WAITS, PageState, PageStatus
+from mailout.insight.page_status.state import WAITING_NOTE, PageState, PageStatus
 from mailout.letters.content.languages import LANGUAGE_CODE
 from mailout.letters.content.notion import page_id_of, render
 from mailout.letters.content.notion.page import NotionPage, Value
@@ -25,7 +25,7 @@ from mailout.letters.content.port import Kind, SourceMailout
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
 """Of a page's state, what is not written under its own name."""
 
-FINDINGS = "Before this letter goes out, look at:"
+FINDINGS = "Check before this letter goes out:"
 NO_FINDINGS = f"{FINDINGS} nothing any more."
 
 
@@ -102,8 +102,8 @@ class NotionPages:
         """Before the status: once that is there, the note counts as written. What it waits for comes later,
         and is updated every minute until it goes on: that is looked up."""
         if state.note is None:
-            self._reports.notes.end(ref, WAITS, answer)
-        elif state.note.startswith(WAITS):
+            self._reports.notes.end(ref, WAITING_NOTE, answer)
+        elif state.note.startswith(WAITING_NOTE):
             self._reports.notes.add_once(ref, state.note, answer)
         elif changes:
             self._reports.notes.add(ref, state.note)

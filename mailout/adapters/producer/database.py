@@ -35,14 +35,14 @@ TIMES = (
     "subscriptions.last_notified_at",
 )
 """Which keep the form that they have."""
-LOOK_SECONDS = 1.0
+READ_BUSY_SECONDS = 1.0
 
 
 def read_producer_queue(path: Path, *, status: str | None = None, limit: int = 50) -> ProducerQueue:
     """How many rows are in which status, and the newest ones of a status or of all. It is only read."""
     try:
         with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=LOOK_SECONDS)
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=READ_BUSY_SECONDS)
         ) as db:
             counts = dict(
                 db.execute(

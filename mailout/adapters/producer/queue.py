@@ -14,8 +14,8 @@ from mailout.base.clock import Clock
 from mailout.base.errors import NotFound
 from mailout.kinds.notifications.port import ProducerRow, RowResult
 
-BUSY_SECONDS = 5.0
-AT_ONCE = 25
+PRODUCER_BUSY_SECONDS = 5.0
+ROWS_PER_TRANSACTION = 25
 """Rows that are updated in one transaction: the producer must not wait long for us."""
 
 PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
@@ -41,7 +41,7 @@ class ProducerSqlite:
         lock_seconds: float = 120.0,
         update_subscriptions: bool = True,
         email_only: bool = False,
-        busy_seconds: float = BUSY_SECONDS,
+        busy_seconds: float = PRODUCER_BUSY_SECONDS,
     ) -> None:
         self.path = path
         self._worker = worker
@@ -237,5 +237,5 @@ def _read(payload: str | None) -> Mapping[str, Any]:
 
 
 def _parts(things: list[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(things), AT_ONCE):
-        yield things[start : start + AT_ONCE]
+    for start in range(0, len(things), ROWS_PER_TRANSACTION):
+        yield things[start : start + ROWS_PER_TRANSACTION]

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from mailout.adapters.ses import error_map
 from mailout.adapters.ses.answers import answered, plain
 from mailout.base.clock import Clock
-from mailout.base.errors import MailoutError, Unseen
+from mailout.base.errors import CheckSkipped, MailoutError
 from mailout.base.retries import retried
 from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.port import Allowance
@@ -43,7 +43,7 @@ class Account:
 
 
 def read(client: Any) -> Account:
-    """Raises `MailoutError` with a remedy, `Unseen` if we may not know: no mail hangs on it."""
+    """Raises `MailoutError` with a remedy, `CheckSkipped` if we may not know: no mail hangs on it."""
     try:
         answer = client.get_account()
     except Exception as error:  # whatever it was, botocore could not make an answer of it
@@ -89,7 +89,7 @@ def no_answer(error: Exception, right: str) -> MailoutError:
     """Why SES did not say what was asked. Whoever may send need not be allowed to ask: `right` is missing."""
     code, said = _our_code(error), plain(f"SES: {error}")
     if code == error_codes.ACCESS.code:
-        return Unseen(said, remedy=f"Allow {right} to these AWS credentials.")
+        return CheckSkipped(said, remedy=f"Allow {right} to these AWS credentials.")
     return MailoutError(said, remedy=error_codes.remedy_for(code) or None)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mailout.adapters.ses.account import Account, no_answer, read
-from mailout.base.errors import MailoutError, Unseen
+from mailout.base.errors import CheckSkipped, MailoutError
 from mailout.insight.doctor.checks import Check, checked
 from mailout.insight.doctor.mail_domain import MailDomain, Names, domain_checks, with_parents
 from mailout.outbox.delivery import error_codes
@@ -32,7 +32,7 @@ def examine(
     """`topics`: those whose messages we believe. Without `dns` the domain's own records are not looked at."""
     try:
         account = read(client)
-    except Unseen as error:
+    except CheckSkipped as error:
         yield Check("access", "warn", error.message, error.remedy or "")
     except MailoutError as error:
         yield Check("access", "fail", error.message, error.remedy or "")
@@ -173,7 +173,7 @@ def _topic(destination: Answer) -> str:
 
 
 def _ask(client: Any, operation: str, right: str, **about: str) -> Answer | None:
-    """The answer; None where SES knows no such thing. `Unseen` if we may not know."""
+    """The answer; None where SES knows no such thing. `CheckSkipped` if we may not know."""
     try:
         answer: Answer = getattr(client, operation)(**about)
     except (ClientError, BotoCoreError) as error:

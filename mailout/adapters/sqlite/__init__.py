@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mailout.adapters.sqlite.archive import SqliteArchives
 from mailout.adapters.sqlite.articles import SqliteArticles
-from mailout.adapters.sqlite.database import BUSY_SECONDS, Database
+from mailout.adapters.sqlite.database import SQLITE_BUSY_SECONDS, Database
 from mailout.adapters.sqlite.feedback import SqliteFeedback
 from mailout.adapters.sqlite.freezing import SqliteFreezing
 from mailout.adapters.sqlite.imports import SqliteImports
@@ -46,7 +46,7 @@ class SqliteStore(
 
     name = "sqlite"
 
-    def __init__(self, path: Path, clock: Clock, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(self, path: Path, clock: Clock, *, busy_seconds: float = SQLITE_BUSY_SECONDS) -> None:
         self.db = Database(path, clock, busy_seconds=busy_seconds)
 
     def now(self) -> float:

@@ -58,7 +58,7 @@ class SqliteArchives:
         )
 
     def give_space_back(self) -> int:
-        """`VACUUM` copies what is left, so it takes as long as that is large; nobody can write meanwhile."""
+        """`VACUUM` copies what remains, so it takes as long as that is large; nobody can write meanwhile."""
         pages, free, size = (self._pragma(name) for name in ("page_count", "freelist_count", "page_size"))
         if self._is_in_use() or free * WORTH_IT < pages:
             return 0

@@ -27,10 +27,10 @@ def capacity_left(
                 "SELECT n FROM usage WHERE scope = ? AND kind = ? AND key = ?",
                 (scope, bucket.kind, bucket.key),
             ).fetchone()
-            left = limit - (row["n"] if row else 0)
-            left -= charges[scope, bucket.kind, bucket.key] if scope else 0
-            if left < capacity:
-                capacity, limited = max(0, left), bucket.kind
+            remaining = limit - (row["n"] if row else 0)
+            remaining -= charges[scope, bucket.kind, bucket.key] if scope else 0
+            if remaining < capacity:
+                capacity, limited = max(0, remaining), bucket.kind
     quota = quota_left(tx, step.pace.scope, charges)
     if quota is not None and quota < capacity:
         capacity, limited = quota, "quota"
@@ -51,8 +51,8 @@ def company_capacity(tx: sqlite3.Connection, step: Step, now: float, charges: Ch
         for scope, n in begun.items():
             limit = limits.get(scope, bucket.limit)
             if limit is not None:
-                left = limit - n - charges[scope, bucket.kind, bucket.key]
-                capacity[scope] = max(0, min(left, capacity.get(scope, left)))
+                remaining = limit - n - charges[scope, bucket.kind, bucket.key]
+                capacity[scope] = max(0, min(remaining, capacity.get(scope, remaining)))
     return capacity
 
 
@@ -100,7 +100,7 @@ def write_pace(tx: sqlite3.Connection, scope: str, state: PaceState) -> None:
 
 
 def begin_warmup(tx: sqlite3.Connection, step: Step, now: float) -> None:
-    """The day on which an account's first message left stays the first."""
+    """The day on which an account's first message was sent stays the first."""
     tx.execute(
         "UPDATE pace SET first_day = ? WHERE scope = ? AND first_day IS NULL",
         (bucket_key(step.buckets, "day", now), step.pace.scope),

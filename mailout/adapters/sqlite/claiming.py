@@ -13,16 +13,18 @@ from mailout.adapters.sqlite.transitions import Transitions
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Step
 from mailout.outbox.delivery.states import State
 
-LEFT = """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
-LEFT_LIST = f"NOT ({on_list('o.email')})"
+NOT_ACTIVE = (
+    """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
+)
+OFF_LIST = f"NOT ({on_list('o.email')})"
 NEVER_AGAIN = """coalesce(
     (SELECT s.status = 'bounced' OR s.complained_at IS NOT NULL
          OR (s.status <> 'active' AND o.category IS NOT 'transactional')
      FROM subscribers s WHERE s.email_norm = o.email),
     EXISTS (SELECT 1 FROM delivery_events e WHERE e.email = o.email AND (e.event_type = 'spamreport'
         OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent'))))"""
-"""Of a message without a mailout: its recipient need not be a subscriber, but must not have left. Of who is
-none, what came back is known from the events alone."""
+"""Of a message without a mailout: its recipient need not be a subscriber, but must not have unsubscribed.
+Of who is none, what came back is known from the events alone."""
 DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
     o.variables, o.request_id, o.category, o.reply_to, o.headers,
     coalesce(o.content_id, :content) AS content"""
@@ -46,16 +48,16 @@ def begin(
     capacity: Mapping[str, int],
     turns: Sequence[int] | None,
 ) -> tuple[list[sqlite3.Row], int, int]:
-    """Due rows in order: who left is suppressed, who is wrong is refused, the others are begun."""
+    """Due rows in order: who unsubscribed is suppressed, who is wrong is refused, the others are begun."""
     if grant <= 0:
         return [], 0, 0
-    left = "0"
+    unsubscribed = "0"
     if mailout_id is None:
-        left = NEVER_AGAIN
+        unsubscribed = NEVER_AGAIN
     elif mailout is not None and not mailout["is_test"]:
-        left = f"({LEFT} OR {LEFT_LIST})"
+        unsubscribed = f"({NOT_ACTIVE} OR {OFF_LIST})"
     rows = tx.execute(
-        f"SELECT {DUE}, {left} AS has_left, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
+        f"SELECT {DUE}, {unsubscribed} AS unsubscribed, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
         f" FROM {DUE_OF_MAILOUT if turns is None else DUE_SINGLE}",
         {
             "content": mailout["content_hash"] if mailout else None,
@@ -70,14 +72,14 @@ def begin(
     gone = [
         row
         for row in rows
-        if row["has_left"] or (row["no_recipient"] and row["state"] == State.RETRY_SCHEDULED)
+        if row["unsubscribed"] or (row["no_recipient"] and row["state"] == State.RETRY_SCHEDULED)
     ]
     if gone:
-        move.suppress(gone, "left in the meantime")
+        move.suppress(gone, "no longer subscribed")
     wrong = [row for row in rows if row["no_recipient"] and row not in gone]
     for row in wrong:
         move.refuse(row, "RECIPIENT_NOT_FOUND", "The recipient is not there, or not this company's.")
-    ready = _within(capacity, [row for row in rows if not row["has_left"] and not row["no_recipient"]])
+    ready = _within(capacity, [row for row in rows if not row["unsubscribed"] and not row["no_recipient"]])
     if ready:
         hour, day = (bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
         move.begin(ready, step.session, hour, day)
@@ -86,7 +88,7 @@ def begin(
 
 def full_companies(capacity: Mapping[str, int], others: Sequence[str] = ()) -> str:
     """Those that may begin none, and these others, as JSON."""
-    return json.dumps([*others, *(company for company, left in capacity.items() if not left)])
+    return json.dumps([*others, *(company for company, remaining in capacity.items() if not remaining)])
 
 
 def _within(capacity: Mapping[str, int], rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:

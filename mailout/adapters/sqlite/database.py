@@ -20,7 +20,7 @@ from mailout.base.ids import message_id
 from mailout.outbox.delivery.states import TRANSITIONS
 
 MIGRATIONS = Path(__file__).with_name("migrations")
-BUSY_SECONDS = 30.0
+SQLITE_BUSY_SECONDS = 30.0
 CACHE_KB = 32 * 1024
 """Ids are hashes: freezing a large list touches pages all over their index, and writes those again and again
 that do not fit. Memory is taken as pages are used, so a small list costs no more."""
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class Database:
     """WAL and `synchronous=FULL`: a commit survives the process and the power."""
 
-    def __init__(self, path: Path, clock: Clock, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(self, path: Path, clock: Clock, *, busy_seconds: float = SQLITE_BUSY_SECONDS) -> None:
         self.path = path
         self.clock = clock
         self.views: dict[str, frozenset[str]] = {}  # the columns of those that were selected from

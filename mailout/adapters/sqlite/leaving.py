@@ -123,15 +123,15 @@ def _insert_as_gone(tx: sqlite3.Connection, email: str, now: float) -> None:
 
 
 def _may_return(tx: sqlite3.Connection, email: str, list_key: str | None) -> bool:
-    """Only to where they were: who left by themselves, or is there still. Others' acts stay."""
+    """Only to where they were: who unsubscribed by themselves, or is there still. Others' acts stay."""
     row = tx.execute(
         "SELECT status, left_at, complained_at FROM subscribers WHERE email_norm = ?", (email,)
     ).fetchone()
     if row is None or row["complained_at"] is not None:
         return False
-    left = row["status"] == "unsubscribed" and row["left_at"] is not None
+    unsubscribed = row["status"] == "unsubscribed" and row["left_at"] is not None
     # Back on a list while gone from everything would be a promise that is not kept.
-    return row["status"] == "active" or (left and list_key is None)
+    return row["status"] == "active" or (unsubscribed and list_key is None)
 
 
 def _last_sent(tx: sqlite3.Connection, email: str, list_key: str | None) -> sqlite3.Row | None:

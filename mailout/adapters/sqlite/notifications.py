@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.transitions import Transitions
-from mailout.kinds.notifications.port import Known, KnownMessage, NewNotification, Reported
+from mailout.kinds.notifications.port import KnownMessage, KnownNotification, NewNotification, Reported
 from mailout.outbox.delivery.states import WAITING, State
 
 _KEYS = "key IN (SELECT value FROM json_each(?))"
@@ -19,7 +19,7 @@ class SqliteNotifications:
 
     db: Database
 
-    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, Known]:
+    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, KnownNotification]:
         wanted = json.dumps(list(keys))
         with self.db.write() as tx:
             now = self.db.clock.now()
@@ -40,7 +40,8 @@ class SqliteNotifications:
                 (now, wanted),
             ).fetchall()
         return {
-            row["key"]: Known(row["requeues"], row["told_epoch"], KnownMessage.of(dict(row))) for row in rows
+            row["key"]: KnownNotification(row["requeues"], row["told_epoch"], KnownMessage.of(dict(row)))
+            for row in rows
         }
 
     def _drop_requeued(self, tx: sqlite3.Connection, wanted: str, now: float) -> None:

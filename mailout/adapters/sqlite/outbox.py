@@ -79,10 +79,10 @@ class SqliteOutbox:
             rows = _chosen(tx, mailout_id, State.UNKNOWN, ids)
             early = [row for row in rows if to is State.PENDING and row["unknown_at"] > now - wait]
             if early:
-                left = max(row["unknown_at"] for row in early) + wait - now
+                remaining = max(row["unknown_at"] for row in early) + wait - now
                 raise StoreError(
                     f"{len(early)} messages became unknown too recently to be sent again.",
-                    remedy=f"Their outcome may still arrive: wait {left / 60:.0f} minutes more.",
+                    remedy=f"Their outcome may still arrive: wait {remaining / 60:.0f} minutes more.",
                 )
             move = Transitions(tx, now)
             for row in rows:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from mailout.adapters.sqlite.database import Database
 from mailout.base.error_log import ErrorRecord
-from mailout.insight.alerts.port import Known
+from mailout.insight.alerts.port import KnownAlert
 from mailout.insight.history.counting import spread
 from mailout.insight.history.port import (
     EVENTS_COME_FOR,
@@ -68,7 +68,7 @@ class SqliteRecords:
                 [(self.db.clock.now(), number) for number in numbers],
             )
 
-    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
+    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[KnownAlert]:
         with self.db.write() as tx:
             seen = {"keys": json.dumps(list(keys)), "seen": seen_at}
             tx.execute(
@@ -87,9 +87,9 @@ class SqliteRecords:
                 " WHERE ended_at IS NULL AND key IN (SELECT value FROM json_each(:keys)) ORDER BY key",
                 seen,
             ).fetchall()
-            return [Known(*row) for row in rows]
+            return [KnownAlert(*row) for row in rows]
 
-    def claim_alert(self, known: Known) -> bool:
+    def claim_alert(self, known: KnownAlert) -> bool:
         claimed = self.db.change(
             "UPDATE alerts SET tries = tries + 1, failed = failed + 1, tried_at = ?"
             " WHERE key = ? AND tries = ? AND ended_at IS NULL",

@@ -84,7 +84,7 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
     others = all_but_ours(tx) if paused else []
     full = full_companies(companies, others)
     turns = due_in_turn(tx, now, rehearsal, full, grant) if mailout_id is None else None
-    rows, left, wrong = begin(tx, move, step, mailout, mailout_id, now, grant, companies, turns)
+    rows, suppressed, wrong = begin(tx, move, step, mailout, mailout_id, now, grant, companies, turns)
     slots = reservation.take(len(rows))
     write_pace(tx, step.pace.scope, reservation.state_after(len(rows)))
     if rows:
@@ -103,7 +103,7 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
         next_slot_at=next_slot if step.want else now + step.pace.yields,
         next_due_at=due,
         ledger=_ledger(tx, mailout_id, now, False),
-        suppressed=left,
+        suppressed=suppressed,
         refused=wrong,
         missing=missing,
     )

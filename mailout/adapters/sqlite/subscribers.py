@@ -102,7 +102,7 @@ class SqliteSubscribers:
 
 
 def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[tuple[str, str]]:
-    """Who came onto a list. Who has left one stays off it: only they themselves may come back."""
+    """Who came onto a list. Who unsubscribed from one stays off it: only they themselves may come back."""
     known = {
         (row["email"], row["list_key"])
         for row in tx.execute(

@@ -12,14 +12,14 @@ from supabase import Client, ClientOptions
 from mailout.adapters.supabase.rpc import OUR_CODES, error_of
 from mailout.base.errors import SettingsError, StoreUnavailable
 
-TIMEOUT = httpx.Timeout(15.0, connect=5.0)
+REQUEST_TIMEOUT = httpx.Timeout(15.0, connect=5.0)
 """Longer than the database's own 8 s, so that it is the database that gives up first."""
 
 
 class SupabaseRpc:
     """Fulfils `Rpc`. The key is a legacy service role key or a newer secret one (`sb_secret_…`)."""
 
-    def __init__(self, url: str, key: str, *, timeout: httpx.Timeout = TIMEOUT) -> None:
+    def __init__(self, url: str, key: str, *, timeout: httpx.Timeout = REQUEST_TIMEOUT) -> None:
         if not url.startswith(("http://", "https://")):
             raise SettingsError(
                 "SUPABASE_URL is not an address.", remedy="It looks like https://<project>.supabase.co."

@@ -13,7 +13,7 @@ from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.single_mails import CANCELLED
 from mailout.outbox.delivery.states import State
 
-PART = 10_000
+ROWS_PER_CALL = 10_000
 """How much one call moves or asks for: far within the database's time for a statement."""
 
 
@@ -61,7 +61,7 @@ class SupabaseOutbox:
         moved: int = 0
         last: int | None = 0
         while last is not None:
-            part = self.rpc(name, {**params, "after": last, "most": PART})
+            part = self.rpc(name, {**params, "after": last, "most": ROWS_PER_CALL})
             moved, last = moved + part["moved"], part["last"]
         return moved
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.error_log import ErrorRecord
-from mailout.insight.alerts.port import Known
+from mailout.insight.alerts.port import KnownAlert
 from mailout.insight.history.counting import spread
 from mailout.insight.history.port import (
     EVENTS_COME_FOR,
@@ -50,11 +50,11 @@ class SupabaseRecords:
     def errors_reported(self, numbers: Sequence[int]) -> None:
         self.rpc("mailout_errors_reported", {"numbers": list(numbers)})
 
-    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
+    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[KnownAlert]:
         rows = self.rpc("mailout_alerts_hold", {"keys": list(keys), "seen_at": seen_at})
-        return [Known(**row) for row in rows]
+        return [KnownAlert(**row) for row in rows]
 
-    def claim_alert(self, known: Known) -> bool:
+    def claim_alert(self, known: KnownAlert) -> bool:
         return bool(self.rpc("mailout_claim_alert", {"key": known.key, "tries": known.tries}))
 
     def alert_sent(self, key: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.errors import NotFound
-from mailout.kinds.notifications.port import Known, KnownMessage, NewNotification, Reported
+from mailout.kinds.notifications.port import KnownMessage, KnownNotification, NewNotification, Reported
 from mailout.kinds.single_mails.companies import Company, KnownRecipient, Token, recipient_id
 from mailout.outbox.delivery.single_mails import (
     Acceptance,
@@ -73,9 +73,12 @@ class SupabaseSingleMails:
         params = {"company": company, "external_id": external_id}
         return bool(self.rpc("mailout_delete_recipient", params))
 
-    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, Known]:
+    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, KnownNotification]:
         rows = self.rpc("mailout_recall_notifications", {"keys": list(keys), "requeue": requeue})
-        return {row["key"]: Known(row["requeues"], row["told_epoch"], KnownMessage.of(row)) for row in rows}
+        return {
+            row["key"]: KnownNotification(row["requeues"], row["told_epoch"], KnownMessage.of(row))
+            for row in rows
+        }
 
     def put_notifications(self, new: Sequence[NewNotification]) -> None:
         given = [{**asdict(one), "variables": dict(one.variables)} for one in new]

@@ -59,7 +59,7 @@ class SupabaseSubscribers:
         return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
 
     def normalise_addresses(self) -> int:
-        """A trigger has normalised most of them; what is left needs punycode, which SQL cannot make."""
+        """A trigger has normalised most of them; the rest needs punycode, which SQL cannot make."""
         done, after = 0, ""
         while page := self.rpc("mailout_unnormalised", {"after": after, "most": 1000}):
             addresses = [{"id": one["id"], "email_norm": _normalised(one["email"])} for one in page]

@@ -24,18 +24,18 @@ from mailout.insight.reporting.phrases import (
 from mailout.outbox.queue.deferrals import ENOUGH_SENT
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
-DAY = 86_400.0
+DAY_SECONDS = 86_400.0
 QUOTA_TELL, QUOTA_OVER = 0.10, 0.20
-"""Told when a tenth is left: early enough for the alert itself to leave, and to shift a mailout to tomorrow.
-Over when a fifth is: the window slides, and an account that is near the line would be reported all day."""
+"""Told when a tenth remains: in time for the alert itself to be sent, and to move a mailout to tomorrow. Over
+when a fifth remains: the window slides, and an account that is near the line would be reported all day."""
 COMPLAINTS_TELL = 0.001
 """Gmail and Yahoo ask for less; three times as many stop a mailout (`MAX_COMPLAINT_RATE`)."""
-COMPLAINTS_RECENT = 14 * DAY
-DOUBT_GRACE = 900.0
+COMPLAINTS_WINDOW_SECONDS = 14 * DAY_SECONDS
+DOUBT_GRACE_SECONDS = 900.0
 """An event settles most doubts within minutes; and before a quarter of an hour nobody may send them again."""
-EVENTS_WAIT = 600.0
+EVENTS_WAIT_SECONDS = 600.0
 """They are applied within seconds."""
-EVENTS_UNHEARD = 1800.0
+EVENTS_UNHEARD_SECONDS = 1800.0
 """SES reports a message within seconds, rarely within minutes."""
 
 
@@ -72,7 +72,7 @@ def _of_mailout(mailout: Mailout, facts: Facts, zone: tzinfo) -> Iterator[Alert]
 def _deferred(mailout: Mailout, reason: DeferReason, zone: tzinfo) -> Alert:
     """Whoever paused it knows; that it is still paused a day later may be forgotten. Told once."""
     by_hand = reason is DeferReason.PAUSED
-    back = NextStep("Or take it back; what has left has left:", f"mailout queue cancel {mailout.id}")
+    back = NextStep("Or cancel it; mail already sent stays sent:", f"mailout queue cancel {mailout.id}")
     return Alert(
         key=f"deferred {mailout.id} {reason}",
         kind=AlertKind.DEFERRED,
@@ -88,7 +88,7 @@ def _deferred(mailout: Mailout, reason: DeferReason, zone: tzinfo) -> Alert:
         name=_title(mailout),
         mailout=mailout.id,
         reason=reason,
-        grace=DAY if by_hand else 0.0,
+        grace=DAY_SECONDS if by_hand else 0.0,
         remind=not by_hand,
     )
 
@@ -110,14 +110,14 @@ def _unknown(mailout: Mailout, expects_events: bool) -> Alert:
         about=f"mailout.{mailout.id}",
         name=_title(mailout),
         mailout=mailout.id,
-        grace=DOUBT_GRACE,
+        grace=DOUBT_GRACE_SECONDS,
     )
 
 
 def _complaints(mailout: Mailout, now: float) -> Iterator[Alert]:
     """Told once. One that was stopped for it has an alert already."""
     n, sent = mailout.metrics.get("complained", 0), mailout.ledger.sent
-    is_old = mailout.completed_at is not None and now - mailout.completed_at > COMPLAINTS_RECENT
+    is_old = mailout.completed_at is not None and now - mailout.completed_at > COMPLAINTS_WINDOW_SECONDS
     if mailout.is_test or mailout.is_rehearsal or is_old or sent < ENOUGH_SENT:
         return
     if n / sent <= COMPLAINTS_TELL or mailout.defer_reason is DeferReason.REPUTATION:
@@ -155,21 +155,21 @@ def _where(mailout: Mailout) -> Sequence[str]:
 
 
 def _quota(facts: Facts) -> Iterator[Alert]:
-    left, most = facts.quota_left, facts.signs.quota_most
+    remaining, most = facts.quota_left, facts.signs.quota_most
     key = f"quota {facts.scope}"
-    if left is None or not most:
+    if remaining is None or not most:
         return
     line = QUOTA_OVER if key in facts.signs.holding else QUOTA_TELL
-    if left > line * most:
+    if remaining > line * most:
         return
-    left = max(0, left)
+    remaining = max(0, remaining)
     yield Alert(
         key=key,
         kind=AlertKind.QUOTA,
-        subject="The provider's quota is nearly spent" if left else "The provider's quota is spent",
+        subject="The provider's quota is nearly spent" if remaining else "The provider's quota is spent",
         text=_lines(
-            f"{left:,} of the {count(most, 'message')} that the provider ({facts.scope}) takes in 24 hours"
-            f" {'is' if left == 1 else 'are'} left.",
+            f"{remaining:,} of the {count(most, 'message')} that the provider ({facts.scope}) takes in"
+            f" 24 hours {'remains' if remaining == 1 else 'remain'}.",
             "Nothing is lost: a mailout that does not fit waits (quota_exhausted) and goes on by itself as"
             " the 24 hours pass. When each will be done:",
             "  mailout status",
@@ -199,7 +199,7 @@ def _single_mails(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
         about="single_mails",
         name="single mails",
         reason=hold.code,
-        grace=0.0 if hold.needs_person else DOUBT_GRACE,
+        grace=0.0 if hold.needs_person else DOUBT_GRACE_SECONDS,
     )
 
 
@@ -213,7 +213,7 @@ UNAPPLIED = (
 
 def _events_waiting(facts: Facts) -> Iterator[Alert]:
     since, now = facts.signs.events_waiting_since, facts.signs.now
-    if since is None or now - since < EVENTS_WAIT:
+    if since is None or now - since < EVENTS_WAIT_SECONDS:
         return
     n = facts.signs.events_waiting
     yield Alert(
@@ -236,14 +236,14 @@ def _events_waiting(facts: Facts) -> Iterator[Alert]:
 
 def _events_unheard(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
     since, now = facts.signs.unheard_since, facts.signs.now
-    if not facts.expects_events or since is None or now - since < EVENTS_UNHEARD:
+    if not facts.expects_events or since is None or now - since < EVENTS_UNHEARD_SECONDS:
         return
     yield Alert(
         key="events unheard",
         kind=AlertKind.EVENTS,
         subject="No SES events come back",
         text=_lines(
-            f"Mail has left through SES since {spoken(since, zone)}, and not one event has come back in"
+            f"Mail has been sent through SES since {spoken(since, zone)}, and not one event has come back in"
             f" {lasting(now - since)}. {UNAPPLIED}",
             "Whether the configuration set publishes its events:",
             "  mailout doctor",

@@ -67,7 +67,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownAlert:
     """Something that lasts, and which alerts of it were sent."""
 
     key: str
@@ -81,14 +81,14 @@ class Known:
 class Alerts(Reads, Protocol):
     """Which alerts were sent, so that two workers, or the next minute, do not repeat one."""
 
-    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[Known]:
+    def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[KnownAlert]:
         """These hold, and no others, as was seen then; what is known of each.
 
         Whoever looked earlier and comes late neither ends nor revives what another has seen since.
         """
         ...
 
-    def claim_alert(self, known: Known) -> bool:
+    def claim_alert(self, known: KnownAlert) -> bool:
         """Whether it is ours to send: nobody has tried since. Until it is sent, the try has failed."""
         ...
 

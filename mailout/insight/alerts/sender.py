@@ -17,7 +17,7 @@ from mailout.base.addresses import normalise
 from mailout.base.settings import Settings
 from mailout.insight.alerts import alert_rows
 from mailout.insight.alerts.conditions import alerts
-from mailout.insight.alerts.port import Alert, AlertStore, Facts, Known
+from mailout.insight.alerts.port import Alert, AlertStore, Facts, KnownAlert
 from mailout.letters.content.model import Content, clean
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING, Transport
@@ -52,7 +52,7 @@ class AlertSender:
     settings: Settings
     zone: tzinfo
 
-    def look(self) -> Sequence[tuple[Alert, Known]]:
+    def look(self) -> Sequence[tuple[Alert, KnownAlert]]:
         """What is due. What has ended is noted: should it come back, it is sent again."""
         facts = self._facts()
         found = {alert.key: alert for alert in alerts(facts, self.zone)}
@@ -92,7 +92,7 @@ class AlertSender:
             expects_events=self.transport.name == "ses" and bool(self.settings.ses_configuration_set),
         )
 
-    def _hand_in(self, alerts: Sequence[Alert], first: Known) -> None:
+    def _hand_in(self, alerts: Sequence[Alert], first: KnownAlert) -> None:
         """Into the outbox, if there is somebody to send it to: from there it leaves like every mail."""
         to = self.settings.admin_email
         if not to or not self.settings.from_email:
@@ -111,7 +111,7 @@ class AlertSender:
         self.store.accept_single_mails([mail])
 
 
-def is_due(alert: Alert, known: Known, now: float) -> bool:
+def is_due(alert: Alert, known: KnownAlert, now: float) -> bool:
     """Once while it lasts, again each day for a week, and sooner if the mail failed."""
     if known.failed and known.tried_at is not None:
         return now >= known.tried_at + RETRY_AFTER[min(known.failed, len(RETRY_AFTER)) - 1]

@@ -14,14 +14,16 @@ from urllib.parse import urlsplit
 from mailout.insight.doctor.checks import Check, Level
 
 EVENTS_PATH = "/ses-events"
-BACKLOG = 10_000  # five runs of `ingest_ses_events`: nobody empties the queue, or not fast enough
+QUEUE_BACKLOG_EVENTS = (
+    10_000  # five runs of `ingest_ses_events`: nobody empties the queue, or not fast enough
+)
 
 Policy = Mapping[str, Any]
 """As AWS writes them; empty: there is none, and nobody is let in."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class TopicSubscription:
     """Whom a topic tells."""
 
     protocol: str  # http, https, sqs
@@ -47,7 +49,7 @@ class EventPath:
     public_url: str | None = None
     queue_url: str | None = None
 
-    def is_gateway(self, one: Subscription) -> bool:
+    def is_gateway(self, one: TopicSubscription) -> bool:
         if one.protocol not in ("http", "https"):
             return False
         endpoint = one.endpoint.rstrip("/")
@@ -55,7 +57,7 @@ class EventPath:
             return endpoint.endswith(EVENTS_PATH)
         return endpoint == self.public_url.rstrip("/") + EVENTS_PATH
 
-    def is_queue(self, one: Subscription) -> bool:
+    def is_queue(self, one: TopicSubscription) -> bool:
         """A queue's address ends with …/account/name, its ARN with …:account:name."""
         if one.protocol != "sqs" or self.queue_url is None:
             return False
@@ -76,7 +78,7 @@ def listening_checks(topics: Sequence[str], queue_url: str | None) -> Iterator[C
         yield Check("SNS_TOPIC_ARNS", "warn", "is not set: whatever the queue holds is believed", remedy)
 
 
-def topic_check(topic: str, subscriptions: Sequence[Subscription], event_path: EventPath) -> Check:
+def topic_check(topic: str, subscriptions: Sequence[TopicSubscription], event_path: EventPath) -> Check:
     """Does what SES tells this topic reach us, and as something we can read?"""
     name = f"topic {topic.rpartition(':')[2]}"
     gateway = [one for one in subscriptions if event_path.is_gateway(one)]
@@ -117,7 +119,7 @@ def queue_checks(queue: QueueLook, topics: Sequence[str]) -> Iterator[Check]:
         remedy = "Allow sqs:SendMessage to sns.amazonaws.com in the queue's policy, for this topic's ARN."
         yield Check(name, "fail", f"its policy does not let {topic} write", remedy)
     depth = f"{queue.waiting:,} waiting, {queue.taken:,} taken"
-    if queue.waiting > BACKLOG:
+    if queue.waiting > QUEUE_BACKLOG_EVENTS:
         remedy = "See that the flow ingest_ses_events runs, or empty it by hand: mailout events"
         yield Check(name, "warn", f"nobody empties it: {depth}", remedy)
     elif not shut_out:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from mailout.base.errors import Unseen
+from mailout.base.errors import CheckSkipped
 from mailout.insight.doctor.checks import Check, checked
 
 SPF_LOOKUPS = 10  # who receives mail follows no more of them (RFC 7208)
@@ -16,7 +16,7 @@ POLICIES = ("none", "quarantine", "reject")
 
 
 class Names(Protocol):
-    """The DNS. `Unseen` if it cannot be asked."""
+    """The DNS. `CheckSkipped` if it cannot be asked."""
 
     def txt(self, name: str) -> Sequence[str]: ...
     def cname(self, name: str) -> str | None: ...
@@ -88,11 +88,11 @@ def _dkim(domain: MailDomain, dns: Names) -> Iterator[Check]:
         return
     try:
         missing = [name for name, target in domain.keys.items() if not _holds(dns, name, target)]
-    except Unseen as unseen:
+    except CheckSkipped as skipped:
         if domain.signing:
-            yield Check("DKIM", "ok", f"SES signs as {domain.signed_as}; {unseen.message}")
+            yield Check("DKIM", "ok", f"SES signs as {domain.signed_as}; {skipped.message}")
         else:
-            yield Check("DKIM", "warn", f"SES has not seen the records yet; {unseen.message}", publish)
+            yield Check("DKIM", "warn", f"SES has not seen the records yet; {skipped.message}", publish)
         return
     if missing and domain.signing:
         message = f"SES signs as {domain.signed_as}, and the DNS no longer has {', '.join(missing)}"

@@ -35,7 +35,7 @@ def settings_checks(settings: Settings) -> Iterator[Check]:
         if value:
             yield weak.get(name) or Check(name, "ok", "is set")
         else:
-            yield Check(name, "fail", "is missing; no mail leaves without it", f"Set it to {what}.")
+            yield Check(name, "fail", "is missing; no mail is sent without it", f"Set it to {what}.")
     yield _test_emails(settings)
     yield _admin_email(settings)
     yield _media(settings)
@@ -45,7 +45,7 @@ def _unsubscribing(settings: Settings) -> Iterator[Check]:
     """Set, and yet not good enough for real readers."""
     url, secret = settings.unsubscribe_base_url, settings.unsubscribe_secret
     if url and settings.mailout_transport == "ses" and is_of_this_machine(url):
-        message = "is an address of this machine: nobody who gets a letter could leave"
+        message = "is an address of this machine: no reader could unsubscribe"
         remedy = "Set it to the gateway's /unsubscribe, as the world reaches it (docs/feedback.md)."
         yield Check("UNSUBSCRIBE_BASE_URL", "fail", message, remedy)
     elif url and settings.mailout_transport == "ses" and not url.lower().startswith("https://"):
@@ -73,7 +73,7 @@ def _test_emails(settings: Settings) -> Check:
 def _admin_email(settings: Settings) -> Check:
     if settings.admin_email:
         return Check("ADMIN_EMAIL", "ok", "gets what waits for a person")
-    remedy = "Set it to the address of whoever looks after mailout."
+    remedy = "Set it to the address of your administrator."
     return Check("ADMIN_EMAIL", "warn", "is missing; nobody learns when a mailout waits for a person", remedy)
 
 

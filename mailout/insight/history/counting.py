@@ -27,6 +27,6 @@ def day_of(moment: float, zone: tzinfo) -> date:
 
 
 def spread(moments: Sequence[float], sent: int) -> Sequence[tuple[float, int]]:
-    """What samples of the messages say of all: the nth of k left when about n/k of all had."""
+    """What samples of the messages say of all: the nth of k was sent when about n/k of all were."""
     ordered = sorted(moments)
     return [(at, round(sent * n / len(ordered))) for n, at in enumerate(ordered, start=1)]

@@ -80,7 +80,7 @@ class NotificationMessage(SingleMessage):
 
 class History(Reads, Protocol):
     def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
-        """(moment, about how many had left by then), at evenly spaced places of the outbox: as quick for a
+        """(moment, about how many were sent by then), at evenly spaced places of the outbox: as quick for a
         million messages as for a hundred."""
         ...
 

@@ -16,9 +16,9 @@ from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailou
 
 EVERY_ADDRESS = 100
 """Up to so many failures of a mailout, each address has its line."""
-ADDRESSES = 20
+LISTED_ADDRESSES = 20
 """Of more than that: a thousand would hide everything else, and the CSV has them all."""
-FIRST = 5
+LISTED_MESSAGES = 5
 KNOWN = 10_000
 
 UNKNOWN = "OUTCOME_UNKNOWN"
@@ -48,8 +48,8 @@ def _together(errors: list[ErrorRecord]) -> ErrorRecord:
     if len(errors) == 1:
         return errors[0]
     messages = list(dict.fromkeys(error.message for error in errors))
-    more = f" And {len(messages) - FIRST} more." if len(messages) > FIRST else ""
-    return replace(errors[0], message=f"{len(errors)} times: {' | '.join(messages[:FIRST])}{more}")
+    more = f" And {len(messages) - LISTED_MESSAGES} more." if len(messages) > LISTED_MESSAGES else ""
+    return replace(errors[0], message=f"{len(errors)} times: {' | '.join(messages[:LISTED_MESSAGES])}{more}")
 
 
 def _identity(error: ErrorRecord) -> tuple[object, ...]:
@@ -71,7 +71,7 @@ def _messages(store: PageStore, mailout: Mailout, provider: str) -> Iterator[Err
     single: list[ErrorRecord] = []
     for error in _failed(store, mailout, provider):
         counts[error.code] += 1
-        if len(seen := first.setdefault(error.code, [])) < FIRST:
+        if len(seen := first.setdefault(error.code, [])) < LISTED_MESSAGES:
             seen.append(error)
         if len(single) <= EVERY_ADDRESS:
             single.append(error)
@@ -80,7 +80,7 @@ def _messages(store: PageStore, mailout: Mailout, provider: str) -> Iterator[Err
             addresses = first_of([error.email or "" for error in first[code]], n)
             message = f"{count(n, 'message')}: {addresses}. {first[code][0].message}"
             yield ErrorRecord(code, message, "delivery", provider, mailout.id)
-    yield from single if len(single) <= EVERY_ADDRESS else single[:ADDRESSES]
+    yield from single if len(single) <= EVERY_ADDRESS else single[:LISTED_ADDRESSES]
 
 
 def _failed(store: PageStore, mailout: Mailout, provider: str) -> Iterator[ErrorRecord]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from mailout.insight.reporting.phrases import NextStep, headline, next_steps, resuming, why
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
-WAITS = "Waits for a person: "
+WAITING_NOTE = "Waits for a person: "
 """How a note begins that is out of date once the mailout goes on."""
 
 
@@ -52,7 +52,7 @@ def page_state(mailout: Mailout) -> PageState:
     return PageState(
         status=PageStatus.SEND if sent else PageStatus.FAILED,
         note=None if sent else " ".join((headline(mailout), *map(_in_words, next_steps(mailout)))),
-        # Taken back before anybody got it: it has not been sent.
+        # Cancelled before anybody got it: it has not been sent.
         sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
         sent_count=ledger.sent,
         failed_count=ledger.failed,
@@ -73,7 +73,7 @@ def _waiting(mailout: Mailout) -> str | None:
     reason = why(mailout)
     if mailout.status is not Status.PENDING or reason is None or mailout.deferred_until is not None:
         return None
-    return " ".join((f"{WAITS}{reason}", *map(_in_words, resuming(mailout))))
+    return " ".join((f"{WAITING_NOTE}{reason}", *map(_in_words, resuming(mailout))))
 
 
 def _in_words(step: NextStep) -> str:

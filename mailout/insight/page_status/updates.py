@@ -37,10 +37,10 @@ log = logging.getLogger("mailout.reporting")
 DOWN_SECONDS = 60.0
 """After a failure nothing is tried for so long: whoever waits for us need not wait for Notion as well."""
 ERRORS_AT_ONCE = 100
-ERRORS_OF = 7 * 86_400.0
+REPORTED_ERRORS_SECONDS = 7 * 86_400.0
 """Errors older than a week are not reported any more: an errors database may be set up late."""
-RATES_CHANGE_FOR = 30 * 86_400.0
-ALL = 100_000
+RATES_CHANGE_SECONDS = 30 * 86_400.0
+ALL_MAILOUTS = 100_000
 """Mailouts: more than anybody has."""
 UNCHANGED = "Rehearsed before, and not changed since: nothing was written."
 
@@ -89,9 +89,11 @@ class PageReports:
 
     def refresh(self) -> None:
         """Counts and rates of the last weeks' mailouts: deliveries and bounces come in late."""
-        since = self._store.now() - RATES_CHANGE_FOR
+        since = self._store.now() - RATES_CHANGE_SECONDS
         for mailout in (
-            queue_rows.mailouts(self._store, statuses=(Status.COMPLETED,), limit=ALL) if self.reporter else ()
+            queue_rows.mailouts(self._store, statuses=(Status.COMPLETED,), limit=ALL_MAILOUTS)
+            if self.reporter
+            else ()
         ):
             recent = mailout.completed_at is not None and mailout.completed_at >= since
             leaves_a_trace = not (mailout.is_test or mailout.is_rehearsal)
@@ -123,7 +125,7 @@ class PageReports:
         reporter = self.reporter
         if reporter is None or not reporter.keeps_errors:
             return
-        since = self._store.now() - ERRORS_OF
+        since = self._store.now() - REPORTED_ERRORS_SECONDS
         while errors := report_rows.unreported_errors(self._store, since, ERRORS_AT_ONCE):
             for error, numbers in grouped(errors):
                 if not self._record(reporter, error):

@@ -7,7 +7,7 @@ from typing import Any
 
 from mailout.insight.reporting.phrases import count
 
-SHOWN = 50
+VARIANTS_SHOWN = 50
 """Variants in a table for people; the JSON has all."""
 
 
@@ -21,7 +21,7 @@ def census_table(census: Mapping[str, Any]) -> list[dict[str, Any]]:
             "subject": one["title"],
             "slices": ", ".join(one["slices"]),
         }
-        for one in census["variants"][:SHOWN]
+        for one in census["variants"][:VARIANTS_SHOWN]
     ]
 
 
@@ -39,6 +39,6 @@ def census_lines(census: Mapping[str, Any]) -> Sequence[str]:
     if clipped := [one for one in variants if one["over_102_kb"]]:
         people = count(sum(one["recipients"] for one in clipped), "person", "people")
         lines.append(f"{count(len(clipped), 'variant')} for {people} over 102 KB: Gmail cuts them off.")
-    if len(variants) > SHOWN:
-        lines.append(f"The table shows the {SHOWN} with the most people.")
+    if len(variants) > VARIANTS_SHOWN:
+        lines.append(f"The table shows the {VARIANTS_SHOWN} with the most people.")
     return lines

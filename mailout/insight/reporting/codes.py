@@ -14,7 +14,7 @@ from mailout.outbox.delivery.protocol import OutcomeKind
 from mailout.outbox.queue.mailout import DeferReason
 
 
-class Code(NamedTuple):
+class Help(NamedTuple):
     meaning: str
     remedy: str
 
@@ -51,133 +51,133 @@ STOPPED: Mapping[AbortCode, str] = {
     " address, no event handler. Take it out, then send again.",
 }
 
-MESSAGES: Mapping[str, Code] = {
-    "INVALID_EMAIL": Code("the address cannot be written to", "Correct the address in the subscribers list."),
-    "INVALID_PAYLOAD": Code(
+MESSAGES: Mapping[str, Help] = {
+    "INVALID_EMAIL": Help("the address cannot be written to", "Correct the address in the subscribers list."),
+    "INVALID_PAYLOAD": Help(
         "the message cannot be put together",
         "Shorten or correct UNSUBSCRIBE_BASE_URL: its links must fit into a header.",
     ),
-    "INVALID_TEMPLATE": Code(
+    "INVALID_TEMPLATE": Help(
         "a variable of the content has no value for this recipient",
         "Give the recipient a value for every variable of the content.",
     ),
-    "RECIPIENT_NOT_FOUND": Code(
+    "RECIPIENT_NOT_FOUND": Help(
         "the recipient is not there, was deleted, or is another company's",
         "Correct the recipient's id, or add them to `recipients`.",
     ),
-    "FOLDER_FULL": Code("the disk has no room for another file", "Free some space: it goes on by itself."),
-    "FOLDER_UNWRITABLE": Code(
+    "FOLDER_FULL": Help("the disk has no room for another file", "Free some space: it goes on by itself."),
+    "FOLDER_UNWRITABLE": Help(
         "the outbox folder takes no file", "Let this user write to `MAILOUT_HOME`/outbox, then send again."
     ),
-    "SENDER_DIED": Code("its sender died during the call", _SETTLE),
-    "OUTCOME_UNKNOWN": Code("it was handed over and no answer came back", _SETTLE),
-    "MESSAGE_REJECTED": Code(
+    "SENDER_DIED": Help("its sender died during the call", _SETTLE),
+    "OUTCOME_UNKNOWN": Help("it was handed over and no answer came back", _SETTLE),
+    "MESSAGE_REJECTED": Help(
         "SES took the message and then rejected it: it found a virus in it",
         "Look at the files and links of the letter; send another one.",
     ),
-    "RENDERING_FAILURE": Code(
+    "RENDERING_FAILURE": Help(
         "SES could not fill the message's template",
         "Set `SES_MODE=single`, `mailout queue retry ID`, and report this.",
     ),
-    "NO_CODE": Code(
+    "NO_CODE": Help(
         "it failed, and nobody said why", "`mailout status --message ID` shows every step it took."
     ),
 }
 """Of single messages, beside SES's own."""
 
-NOTES: Mapping[str, Code] = {
-    "attribute_dropped": Code(
+NOTES: Mapping[str, Help] = {
+    "attribute_dropped": Help(
         "an attribute of an HTML tag has no effect in a mail and was removed",
         "Nothing, unless the letter looks wrong: see `mailout preview`.",
     ),
-    "cells_dropped": Code(
+    "cells_dropped": Help(
         "a table row has more cells than the table has columns; the others are not shown",
         "Give the header as many cells as the longest row.",
     ),
-    "code_words": Code("words beside the ``` of a code block are not shown", "Write them above the block."),
-    "comment_dropped": Code(
+    "code_words": Help("words beside the ``` of a code block are not shown", "Write them above the block."),
+    "comment_dropped": Help(
         "readers do not see an HTML comment", "Remove the `<!-- -->` if the words are for them."
     ),
-    "content_block_unsupported": Code(
+    "content_block_unsupported": Help(
         "a block of the page has no form in mail; its words are there, if it has any",
         "Look at `mailout preview`; write it with another kind of block.",
     ),
-    "content_too_long": Code("only the first blocks of the page are in the mail", "Shorten the page."),
-    "equation_as_source": Code(
+    "content_too_long": Help("only the first blocks of the page are in the mail", "Shorten the page."),
+    "equation_as_source": Help(
         "an equation cannot be written in letters; readers see its source",
         "Write it in simpler terms, or put it in as a picture.",
     ),
-    "headline_missing": Code(
+    "headline_missing": Help(
         "people get slices without a title: a dek or the article's key is the subject",
         "Give one of their slices a title; `mailout article census` counts them.",
     ),
-    "html_clipped": Code("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),
-    "link_dropped": Code(
+    "html_clipped": Help("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),
+    "link_dropped": Help(
         "a link leads nowhere in a mail; its words are there",
         "Write the whole address, with `https://`, or `mailto:`.",
     ),
-    "link_unused": Code("a link was defined that the letter does not use", "Use it, or remove its line."),
-    "note_unused": Code("a footnote was written that nothing points to", "Point to it, or remove it."),
-    "picture_dropped": Code(
+    "link_unused": Help("a link was defined that the letter does not use", "Use it, or remove its line."),
+    "note_unused": Help("a footnote was written that nothing points to", "Point to it, or remove it."),
+    "picture_dropped": Help(
         "a picture lies where mail cannot reach it",
         "Put the file beside the letter, or give its whole `https://` address.",
     ),
-    "picture_stopped": Code(
+    "picture_stopped": Help(
         "an animated picture is shown without its motion", "Save it as a GIF of at most 3 MB."
     ),
-    "picture_unreadable": Code(
+    "picture_unreadable": Help(
         "a picture is in a format that many mail programs do not show, and keeps what its file tells",
         "Save it as JPEG or PNG.",
     ),
-    "pictures_heavy": Code("the pictures of a letter weigh a lot together", "Use fewer or smaller ones."),
-    "picture_without_alt": Code(
+    "pictures_heavy": Help("the pictures of a letter weigh a lot together", "Use fewer or smaller ones."),
+    "picture_without_alt": Help(
         "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."
     ),
-    "video_without_picture": Code(
+    "video_without_picture": Help(
         "a video's picture could not be had; readers see a link to it",
         "Check that the video is public; or put in a picture of it that links to it.",
     ),
-    "set_to_done_by_hand": Code(
+    "set_to_done_by_hand": Help(
         "a page was set to `Send` by hand and has never been sent",
         "`Send` means done; to send it, set `Ready`.",
     ),
-    "subject_long": Code(
+    "subject_long": Help(
         "a subject is over 60 characters", "Say the most important first, or make it shorter."
     ),
-    "link_private": Code(
+    "link_private": Help(
         "a link leads into a private Notion workspace", "Publish the page and link to that, or take it out."
     ),
-    "link_without_scheme": Code("an address is written without `https://`", "Write it whole."),
-    "pictures_without_text": Code(
+    "link_without_scheme": Help("an address is written without `https://`", "Write it whole."),
+    "pictures_without_text": Help(
         "a letter has pictures and hardly any words", "Say the essential in words too."
     ),
-    "placeholder_text": Code(
+    "placeholder_text": Help(
         "`TK`, `TODO` or lorem ipsum is still in a letter", "Write what was meant, or take it out."
     ),
-    "variable_unfilled": Code(
+    "variable_unfilled": Help(
         "something between `{{` and `}}` is no variable and goes out as it stands",
         "Write `{{ name }}` in one style; `\\{{` is a brace that is meant.",
     ),
-    "contrast_low": Code(
+    "contrast_low": Help(
         "coloured words have a contrast under 4.5", "Choose another colour for them or for what is behind."
     ),
-    "cannot_be_sent": Code(
+    "cannot_be_sent": Help(
         "a mailout that was asked for was refused", "The message says why; fix it, then ask again."
     ),
-    "event_unreadable": Code(
+    "event_unreadable": Help(
         "something in the inbox is no event of SES", "See who else writes to the topic or the queue."
     ),
-    "event_refused": Code(
+    "event_refused": Help(
         "the store refused an event; it is among the dead letters", "Report it with the text of the message."
     ),
-    "unknown_event_type": Code(
+    "unknown_event_type": Help(
         "SES reported something that this version does not know; nothing was changed", "Nothing; or upgrade."
     ),
-    "sns_subscription_ended": Code(
+    "sns_subscription_ended": Help(
         "somebody ended the topic's subscription: no more events come",
         "Subscribe it again, if that was not meant.",
     ),
-    "usage_drift": Code(
+    "usage_drift": Help(
         "a counter says less than the messages charged to it, which cannot be",
         "Report it; limits may be overstepped by the difference until the hour or day ends.",
     ),

@@ -25,7 +25,7 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
     if summary.forecast is not None:
         yield "forecast", forecast_text(summary.forecast, zone)
     if summary.note is not None:
-        yield "to look at", summary.note
+        yield "check", summary.note
     if summary.transport is not None:
         yield "sent through", summary.transport
     for reason, n in summary.suppressed.items():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from mailout.insight.reporting.plot import LETTER, NARROW, PAD, WIDE, text, ticks
+from mailout.insight.reporting.plot import LETTER_PIXELS, NARROW, PAD, WIDE, text, ticks
 
 HEIGHT = 130
 MOST_ROWS = 30
@@ -49,7 +49,7 @@ def _svg(name: str, title: str, lines: Sequence[Line], width: int, label: Callab
     moments = [at for at, _ in lines[0].points]
     start, span = moments[0], max(moments[-1] - moments[0], 1e-9)
     steps = ticks(max(n for line in lines for _, n in line.points))
-    left = PAD + round(max(len(f"{step:,}") for step in steps) * LETTER) + 8
+    left = PAD + round(max(len(f"{step:,}") for step in steps) * LETTER_PIXELS) + 8
     right, top = width - PAD, PAD
     bottom = top + HEIGHT
 
@@ -88,9 +88,9 @@ def _legend(lines: Sequence[Line], left: float, y: float, right: float) -> tuple
     """The names, and how many rows they take."""
     marks, x, rows = list[str](), left, 1
     for number, line in enumerate(lines):
-        if x > left and x + 16 + len(line.name) * LETTER > right:
+        if x > left and x + 16 + len(line.name) * LETTER_PIXELS > right:
             x, y, rows = left, y + 20, rows + 1
         marks.append(f'<circle class="key line-{number}" cx="{x + 5:.1f}" cy="{y - 4:.1f}" r="5"/>')
         marks.append(text(x + 16, y, line.name))
-        x += 16 + len(line.name) * LETTER + 16
+        x += 16 + len(line.name) * LETTER_PIXELS + 16
     return marks, rows

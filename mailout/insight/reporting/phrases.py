@@ -17,7 +17,7 @@ MEANINGS: Mapping[Column, str] = {
     Column.SENT: "accepted for delivery",
     Column.FAILED: "refused, or given up after the last attempt",
     Column.UNKNOWN: "handed over, but no answer came back",
-    Column.SUPPRESSED: "left before their turn, or the mailout was cancelled: nothing was sent to them",
+    Column.SUPPRESSED: "no longer subscribed, or the mailout was cancelled: nothing was sent to them",
     Column.IN_FLIGHT: "being handed over now",
     Column.PENDING: "wait for their turn",
 }
@@ -103,9 +103,8 @@ def _rehearsed(mailout: Mailout) -> str:
     if mailout.status is not Status.COMPLETED or not ledger.sent or ledger.failed or ledger.unknown:
         return f"{what}, into a folder: nothing is sent to anybody. {_state(mailout)}"
     letters = f"{what}: {count(ledger.sent, 'letter')}."
-    left = f" {count(ledger.suppressed, 'person', 'people')} left before their turn."
     written = "Written to a folder. Nothing was sent to anybody."
-    return f"{letters} {written}{left if ledger.suppressed else ''}"
+    return " ".join((letters, written, *([_skipped(ledger)] if ledger.suppressed else ())))
 
 
 def _state(mailout: Mailout) -> str:
@@ -135,11 +134,15 @@ def _ended(mailout: Mailout, of_all: str) -> str:
         troubles.append(f"{ledger.unknown:,} {'is' if ledger.unknown == 1 else 'are'} in doubt")
     if troubles:
         return f"{of_all} {_were(ledger.sent)} sent; {' and '.join(troubles)}."
-    left = f"{count(ledger.suppressed, 'person', 'people')} left before their turn."
     if ledger.sent == 0:
-        return f"Nothing was sent: {left}"
+        return f"Nothing was sent: {_skipped(ledger)}"
     sent = "The message was sent." if ledger.sent == 1 else f"All {ledger.sent:,} messages were sent."
-    return f"{sent} {left}" if ledger.suppressed else sent
+    return f"{sent} {_skipped(ledger)}" if ledger.suppressed else sent
+
+
+def _skipped(ledger: Ledger) -> str:
+    n = ledger.suppressed
+    return f"{count(n, 'person', 'people')} {_were(n)} no longer subscribed."
 
 
 def _were(n: int) -> str:
@@ -181,16 +184,16 @@ def single_mails_wait(waiting: SingleMailsWaiting | None, zone: tzinfo) -> str |
 def forecast_text(forecast: Forecast, zone: tzinfo) -> str:
     """`done by 16 Nov 2026 14:00 UTC; 50 messages leave on a later day`."""
     if forecast.ends_at is None and forecast.limited_by in WAITS_FOR_A_PERSON:
-        return "nobody can say: it waits for a person"
+        return "unknown: it waits for a person"
     if forecast.ends_at is None:
         why = f": {WHY[forecast.limited_by]}" if forecast.limited_by else ""
-        return f"nobody can say{why}"
+        return f"unknown{why}"
     words = f"done by {spoken(forecast.ends_at, zone)}"
     return f"{words}; {count(forecast.later, 'message')} on a later day" if forecast.later else words
 
 
 def why(mailout: Mailout) -> str | None:
-    """The reason alone, with the note that was left with it; None if there is none."""
+    """The reason alone, with the note that was written with it; None if there is none."""
     reason = mailout.defer_reason
     return None if reason is None else f"{WHY[reason]}.{_note(mailout)}"
 
@@ -223,7 +226,7 @@ def next_steps(mailout: Mailout) -> Sequence[NextStep]:
             )
         )
     if mailout.status is Status.PENDING and mailout.planned_for is not None:
-        steps.append(NextStep("Until then it can be taken back:", f"mailout queue cancel {id}"))
+        steps.append(NextStep("Until then it can be cancelled:", f"mailout queue cancel {id}"))
     return [*steps, *resuming(mailout)]
 
 
@@ -266,7 +269,7 @@ _ADVICE: Mapping[DeferReason, str] = {
 CAME_BACK: Mapping[str, str] = {
     "delivered": "delivered",
     "bounced": "bounced",
-    "unsubscribed": "left",
+    "unsubscribed": "unsubscribed",
     "complained": "complained",
 }
 """What a person asks first of a mailout, as the store counts it and as people say it."""

@@ -22,7 +22,7 @@ WIDE, NARROW = 720, 340
 
 PAD = 16
 _CHART = 150  # height
-LETTER = 6.7  # mean width of a letter at 12 px, on the generous side
+LETTER_PIXELS = 6.7  # mean width of a letter at 12 px, on the generous side
 _LEAST = 3.0  # a share too small to see is still shown
 STYLE = """
 .mailout-plot{--ground:#fff;--ink:#1d2733;--soft:#5c6b7a;--line:#dfe5ec;--sent:#1a7f5a;--failed:#c8373f;
@@ -84,7 +84,7 @@ def _sent_over_time(timeline: Timeline | None, width: int, zone: tzinfo) -> tupl
     if timeline is None or timeline.start == timeline.end:
         return [text(PAD, PAD + 12, _in_one_sentence(timeline, zone), "head")], PAD + 16
     steps = ticks(timeline.total)
-    left = PAD + round(max(len(f"{step:,}") for step in steps) * LETTER) + 8
+    left = PAD + round(max(len(f"{step:,}") for step in steps) * LETTER_PIXELS) + 8
     right, top = width - PAD, PAD + 28
     bottom, span = top + _CHART, timeline.end - timeline.start
 
@@ -141,7 +141,7 @@ def _ledger_bar(ledger: Ledger, width: int, top: int) -> tuple[Sequence[str], in
     x, y = float(PAD), top + 56
     for column, name, n in shares:
         words = f"{name} {n:,}"
-        wide = 16 + len(words) * LETTER + 18
+        wide = 16 + len(words) * LETTER_PIXELS + 18
         if x + wide - 18 > width - PAD:
             x, y = float(PAD), y + 20
         marks.append(_rect(x, y - 9, 10, 10, column))

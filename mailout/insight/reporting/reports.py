@@ -31,7 +31,7 @@ class Reports:
     written: bool = True  # the files; False: whoever stopped the sending did not wait for them
 
 
-class Pages(Protocol):
+class ReportPages(Protocol):
     """Where people wrote the mailouts."""
 
     def update(self, mailout_id: str) -> bool: ...
@@ -41,7 +41,7 @@ class Pages(Protocol):
 @dataclass(frozen=True, slots=True, repr=False)
 class Reporting:
     store: QueueStore
-    pages: Pages
+    pages: ReportPages
     queue_forecast: QueueForecast
     folder: Path
     timezone: tzinfo

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BUCKETS = 60
 FIRST_ADDRESSES = 5
-PAUSE = 300.0
+IDLE_GAP_SECONDS = 300.0
 """No message for longer than this: it was not being sent, so the time does not count against the rate."""
 
 
@@ -180,7 +180,7 @@ class _Tally:
         elif column is Column.UNKNOWN and len(self.unknown) < FIRST_ADDRESSES:
             self.unknown.append(row["email"])
         elif column is Column.SUPPRESSED:
-            self.suppressed[row["error_message"] or "left in the meantime"] += 1
+            self.suppressed[row["error_message"] or "no longer subscribed"] += 1
 
     def _fail(self, row: MessageOutcome) -> None:
         code = row["error_code"] or "NO_CODE"
@@ -223,6 +223,6 @@ def rate_of(moments: pl.Series) -> float | None:
     """
     batches = moments.value_counts().sort("at")
     batches = batches.with_columns(gap=batches["at"].diff())
-    working = batches.filter(batches["gap"] <= PAUSE)
+    working = batches.filter(batches["gap"] <= IDLE_GAP_SECONDS)
     seconds, messages = float(working["gap"].sum()), int(working["count"].sum())
     return messages / seconds if seconds else None

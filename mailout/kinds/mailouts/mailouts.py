@@ -190,7 +190,7 @@ class MailoutIntake:
             self._with_content_of(mailout, self._read(mailout.ref))
 
     def _with_content_of(self, mailout: Mailout, reading: Reading) -> Mailout:
-        """Where nothing of it has left; a test of the new content lets it go on."""
+        """Where nothing of it was sent; a test of the new content lets it go on."""
         if mailout.status is not Status.PENDING or not needs_a_test(mailout):
             return mailout
         content = reading.content
@@ -208,7 +208,7 @@ class MailoutIntake:
 
     def _enqueue_new(self, reading: Reading, id: str, is_test: bool) -> Mailout:
         self._ready.check(reading, is_test)  # renders it, before the queue knows of it
-        self.store.discard_unbegun(id)  # taken back before it began, and now asked for again
+        self.store.discard_unbegun(id)  # cancelled before it began, and now asked for again
         mailout = self._enqueue(id, reading, is_test=is_test)
         if mailout.status is Status.CANCELLED:
             raise cancelled(mailout)

@@ -93,7 +93,7 @@ class Readiness:
         if not self._rehearses and is_of_this_machine(self._settings.unsubscribe_base_url or ""):
             raise Abort(
                 AbortCode.FOOTER_ENV_MISSING,
-                "UNSUBSCRIBE_BASE_URL is an address of this machine: nobody who gets the letter could leave.",
+                "UNSUBSCRIBE_BASE_URL is an address of this machine: no reader could unsubscribe.",
                 remedy="Set it to the gateway's /unsubscribe, as the world reaches it.",
             )
 

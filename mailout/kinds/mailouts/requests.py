@@ -26,7 +26,7 @@ from mailout.outbox.queue.port import Request, RequestKind, mailout_or_none
 
 log = logging.getLogger("mailout.requests")
 
-RECENT = 7 * 86_400.0
+DONE_BY_HAND_SECONDS = 7 * 86_400.0
 """What was set to done longer ago is history: it may come from before this database had a `sent_at`."""
 SET_TO_DONE = "set_to_done_by_hand"
 DONE_BY_HAND = "Send means done; to send, set Ready."
@@ -165,7 +165,7 @@ def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> No
     """Whoever sets a page to done means to send it, and waits in vain: once, an error and a line say so."""
     store = intake.store
     try:
-        for ref in reporter.done_by_hand(store.now() - RECENT):
+        for ref in reporter.done_by_hand(store.now() - DONE_BY_HAND_SECONDS):
             known = mailout_or_none(store, ids.mailout_id(ref))
             if (known and known.ref == ref) or any(
                 e.code == SET_TO_DONE for e in error_log.errors(store, ref)

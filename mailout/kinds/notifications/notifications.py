@@ -18,10 +18,10 @@ from mailout.base.retries import retried
 from mailout.kinds.notifications.job import LOCK_SECONDS
 from mailout.kinds.notifications.messages import NotificationMessages, WorkerOptions
 from mailout.kinds.notifications.port import (
-    Counts,
-    Known,
     KnownMessage,
+    KnownNotification,
     NewNotification,
+    NotificationCounts,
     Notifications,
     Producer,
     ProducerRow,
@@ -53,7 +53,7 @@ class _Round:
     """One batch of rows, on its way."""
 
     rows: dict[str, ProducerRow]  # by key
-    known: Mapping[str, Known]
+    known: Mapping[str, KnownNotification]
     results: list[tuple[str, RowResult, KnownMessage | None]] = field(default_factory=list)
     delays: dict[int, float] = field(default_factory=dict)
     new: list[NewNotification] = field(default_factory=list)
@@ -81,7 +81,7 @@ class NotificationWorker:
         self._clock = clock
         self._options = options
         self._contents_put: set[str] = set()
-        self.counts = Counts()
+        self.counts = NotificationCounts()
         self.stopped = False
 
     @property
@@ -91,7 +91,7 @@ class NotificationWorker:
     def close(self) -> None:
         self._producer.close()
 
-    def run(self, stop: threading.Event | None = None) -> Counts:
+    def run(self, stop: threading.Event | None = None) -> NotificationCounts:
         """Everything that can be picked now, unless somebody asks to stop."""
         while not self.stopped and not (stop and stop.is_set()) and self.round():
             continue
@@ -120,9 +120,9 @@ class NotificationWorker:
     # ── what each row asks for ──
 
     def _decide(self, batch: _Round, key: str, row: ProducerRow) -> None:
-        known = batch.known.get(key, Known())
+        known = batch.known.get(key, KnownNotification())
         if self._options.on_a_copy:
-            known = Known(known.requeues)  # its content decides whether it was rehearsed before
+            known = KnownNotification(known.requeues)  # its content decides whether it was rehearsed before
         message = known.message
         if message is not None and message.state not in WAITING:
             if message.state is State.SENT_ATTEMPT:
@@ -140,7 +140,7 @@ class NotificationWorker:
                 return
         self._want(batch, key, row, known.requeues, message)
 
-    def _requeued(self, key: str, message: KnownMessage) -> Known:
+    def _requeued(self, key: str, message: KnownMessage) -> KnownNotification:
         """Its end was reported, and we died before we could note that."""
         self._store.note_reported([Reported(key, message.epoch, ended=True)])
         return self._store.recall_notifications([key], requeue=True)[key]

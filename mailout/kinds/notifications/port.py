@@ -49,7 +49,7 @@ class KnownMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNotification:
     """What we noted about one row of the producer: how often it was requeued, and what was reported to it."""
 
     requeues: int = 0
@@ -83,7 +83,7 @@ class Reported:
 class Notifications(Protocol):
     """Our notes about a producer's rows, beside the outbox."""
 
-    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, Known]:
+    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, KnownNotification]:
         """What is known of rows that are pending at the producer.
 
         `requeue`: one that had ended is pending again because somebody requeued it; it gets a new number, and
@@ -184,7 +184,7 @@ class ProducerQueue:
 
 
 @dataclass(slots=True)
-class Counts:
+class NotificationCounts:
     """What a run did with the rows it picked."""
 
     sent: int = 0

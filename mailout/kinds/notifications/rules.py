@@ -113,7 +113,7 @@ def result_of(row: ProducerRow, message: KnownMessage, provider: str) -> RowResu
     if message.may_be_tried_again:
         return _tried(row, message, whose)
     if message.state is State.SUPPRESSED:
-        return nack(row, Skip("suppressed", "The address has bounced, complained or left."), whose)
+        return nack(row, Skip("suppressed", "The address has bounced, complained or unsubscribed."), whose)
     if message.state is State.UNKNOWN:
         why = message.message or "no answer"
         return nack(row, Fail("outcome_unknown", f"It may have been sent: {why}."), whose)

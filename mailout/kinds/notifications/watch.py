@@ -9,12 +9,12 @@ from collections.abc import Callable
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreUnavailable
 from mailout.kinds.notifications.notifications import NotificationWorker
-from mailout.kinds.notifications.port import Counts
+from mailout.kinds.notifications.port import NotificationCounts
 from mailout.outbox.delivery.store_retry import pause
 
 log = logging.getLogger("mailout.notifications")
 
-IDLE_SECONDS = 1.0
+PRODUCER_IDLE_SECONDS = 1.0
 AWAY_SECONDS = 5.0
 COPY_SECONDS = 60.0
 """A rehearsal looks at a copy: so often at a new one."""
@@ -22,9 +22,9 @@ COPY_SECONDS = 60.0
 
 def dispatch(
     open_worker: Callable[[], NotificationWorker], clock: Clock, stop: threading.Event, seconds: float
-) -> Counts:
+) -> NotificationCounts:
     """Until the time is up or somebody asks to stop. A wrong setting ends it; an outage is logged once."""
-    total, reported = Counts(), ""
+    total, reported = NotificationCounts(), ""
     worker: NotificationWorker | None = None
     until = opened_at = clock.monotonic()
     until += seconds
@@ -49,7 +49,7 @@ def dispatch(
             stop.set()
             break
         if not picked:
-            pause(clock, stop, IDLE_SECONDS)
+            pause(clock, stop, PRODUCER_IDLE_SECONDS)
             if worker.on_a_copy and clock.monotonic() - opened_at > COPY_SECONDS:
                 _close(worker)
                 worker = None

@@ -24,7 +24,7 @@ Cells = Callable[[int], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FileColumn:
     """One column of the file and the field that it was recognised as."""
 
     position: int
@@ -82,14 +82,14 @@ def looks_like_a_row(header: Sequence[str]) -> bool:
     return any(map(has_address, header)) and not any(map(is_email_header, header))
 
 
-def recognise(headers: Sequence[str], cells: Cells, asked: Mapping[str, str]) -> list[Column]:
+def recognise(headers: Sequence[str], cells: Cells, asked: Mapping[str, str]) -> list[FileColumn]:
     """Every column with its field. `asked` (header → field) comes from a person and goes before all else.
 
     Several may hold addresses: the first of the result's is the address, the next where it is empty.
     """
     wanted = {at: asked[header] for at, header in enumerate(headers) if header in asked}
     columns = [
-        Column(at, header, wanted.get(at) or _FIELD_OF.get(key(header), ATTRIBUTE))
+        FileColumn(at, header, wanted.get(at) or _FIELD_OF.get(key(header), ATTRIBUTE))
         for at, header in enumerate(headers)
     ]
     if not any(column.field == "email" for column in columns):
@@ -100,19 +100,21 @@ def recognise(headers: Sequence[str], cells: Cells, asked: Mapping[str, str]) ->
         if column.field in seen and column.field in ONCE:
             raise UsageError(f"There is more than one column {column.field}.", remedy="Rename or remove one.")
         if column.field in seen and column.field in NAMES:
-            column = Column(column.position, column.header, ATTRIBUTE)
+            column = FileColumn(column.position, column.header, ATTRIBUTE)
         seen.add(column.field)
         result.append(column)
     return result
 
 
-def _rank(column: Column) -> tuple[int, int]:
+def _rank(column: FileColumn) -> tuple[int, int]:
     """Addresses by how surely the header means one, all others as they stand in the file."""
     of_email = _EMAIL_RANK.get(key(column.header), -1) if column.field == "email" else len(_EMAIL_RANK)
     return (of_email, column.position)
 
 
-def _found_by_cells(columns: Sequence[Column], cells: Cells, wanted: Mapping[int, str]) -> list[Column]:
+def _found_by_cells(
+    columns: Sequence[FileColumn], cells: Cells, wanted: Mapping[int, str]
+) -> list[FileColumn]:
     """No header says email: the column that is full of addresses."""
     others = [column for column in columns if column.field == ATTRIBUTE and column.position not in wanted]
     full = [column for column in others if _mostly(has_address, cells(column.position))]
@@ -121,7 +123,7 @@ def _found_by_cells(columns: Sequence[Column], cells: Cells, wanted: Mapping[int
             f"There is more than one column of addresses: {', '.join(column.header for column in full)}.",
             remedy=f'Say which one it is: --map "{full[0].header}=email"',
         )
-    return [Column(c.position, c.header, "email") if c in full else c for c in columns]
+    return [FileColumn(c.position, c.header, "email") if c in full else c for c in columns]
 
 
 def _mostly(holds: Callable[[str], bool], cells: Collection[str]) -> bool:

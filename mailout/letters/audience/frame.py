@@ -17,7 +17,7 @@ from mailout.letters.audience.port import PRIORITY
 STATUSES = tuple(sorted(PRIORITY, key=PRIORITY.__getitem__))
 """Rising: of two, the higher one stands."""
 
-BATCH = 100_000  # rows in Python's and polars' hands at a time
+FRAME_ROWS = 100_000  # rows in Python's and polars' hands at a time
 
 STATUS = pl.Enum(STATUSES)
 REASON = pl.Enum([reason.value for reason in Dropped])

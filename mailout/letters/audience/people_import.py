@@ -24,7 +24,7 @@ from mailout.letters.audience.columns import (
     DROP,
     EMAIL_HEADERS,
     NAMES,
-    Column,
+    FileColumn,
     looks_like_a_row,
     may_hold_wishes,
     name_may_tell,
@@ -32,28 +32,28 @@ from mailout.letters.audience.columns import (
     unique,
 )
 from mailout.letters.audience.exports import Export, known_export
-from mailout.letters.audience.frame import BATCH, REASON, STATUSES, check, merge
+from mailout.letters.audience.frame import FRAME_ROWS, REASON, STATUSES, check, merge
 from mailout.letters.audience.places import split_places
-from mailout.letters.audience.plan import Plan
+from mailout.letters.audience.plan import ImportPlan
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Subscribers
 from mailout.letters.audience.table_file import open_tables
-from mailout.letters.audience.tables import ESCAPED, Table, key
+from mailout.letters.audience.tables import ESCAPED, FileTable, key
 from mailout.letters.audience.wishes import (
     EVERYBODY,
     FILE_NAME,
     FOLDER_NAME,
     SHEET_NAME,
     Answers,
+    ImportQuestion,
     Meaning,
-    Question,
     Verdicts,
     meaning,
 )
 
-KEPT = "attribute "
+ATTRIBUTE_PREFIX = "attribute "
 """Before the name of a column that is not ours, so that a file's own `line` or `reason` is no trouble."""
 
-NAME = f"{KEPT}name"
+NAME = f"{ATTRIBUTE_PREFIX}name"
 NAMED = r"^([^<]*\S[^<]*)<[^<>]*@[^<>]*>"
 """An address with a name before it."""
 
@@ -82,7 +82,7 @@ class Reject:
 class PeopleImport:
     """A file that has been read: who is in it, and who was dropped and why."""
 
-    plan: Plan
+    plan: ImportPlan
     people: int  # how many `batches` yields
     dropped: Mapping[Dropped, int]  # duplicates too: they are merged, not rejected
     rejects: Sequence[Reject]  # in the order of the file
@@ -91,7 +91,7 @@ class PeopleImport:
     def batches(self, size: int = 5_000) -> Iterator[list[SubscriberRow]]:
         """Everybody, by `email_norm`, in rows as a store imports them. Refused while a question is open."""
         self.plan.require_answered()
-        attributes = [name for name in self._people.columns if name.startswith(KEPT)]
+        attributes = [name for name in self._people.columns if name.startswith(ATTRIBUTE_PREFIX)]
         for part in self._people.iter_slices(size):
             yield [_subscriber(row, attributes) for row in part.iter_rows(named=True)]
 
@@ -143,13 +143,17 @@ def read_people(path: Path, answers: Answers | None = None) -> PeopleImport:
     audience = merge(batch.drop("line") for batch in batches)
     statuses = dict(audience.frame["status"].cast(pl.String).value_counts().iter_rows())
     readings = tuple(next((one.table.readings for one in sources if one.table.readings), ()))
-    plan = Plan(
+    plan = ImportPlan(
         file=path.name,
         rows=audience.frame.height + sum(audience.dropped.values()) - several,
         sources=tuple((one.title, one.export.name if one.export else "", one.raw.height) for one in sources),
         headers=headers,
         columns=tuple(dict.fromkeys(pair for one in sources for pair in one.recognised())),
-        attributes=tuple(name.removeprefix(KEPT) for name in audience.frame.columns if name.startswith(KEPT)),
+        attributes=tuple(
+            name.removeprefix(ATTRIBUTE_PREFIX)
+            for name in audience.frame.columns
+            if name.startswith(ATTRIBUTE_PREFIX)
+        ),
         people={status: statuses[status] for status in STATUSES if status in statuses},
         left_out={why: n for why, n in audience.dropped.items() if why is not Dropped.DUPLICATE},
         merged=audience.dropped.get(Dropped.DUPLICATE, 0),
@@ -165,14 +169,14 @@ def read_people(path: Path, answers: Answers | None = None) -> PeopleImport:
 
 
 def _checked(
-    sources: Sequence[_Source], questions: Mapping[str, Question], answers: Answers
+    sources: Sequence[_Source], questions: Mapping[str, ImportQuestion], answers: Answers
 ) -> tuple[list[pl.DataFrame], list[Reject]]:
     """Every row with its status or the reason why it goes no further; and what is not imported, by line."""
     decided = {one for one in questions if answers.columns.get(one, EVERYBODY) != EVERYBODY}
     rejects: list[Reject] = []
     batches = []
     for source in sources:
-        for part in (source.raw.clear(), *source.raw.iter_slices(BATCH)):
+        for part in (source.raw.clear(), *source.raw.iter_slices(FRAME_ROWS)):
             rows = source.frame(part, source.meanings(part, questions, answers), decided)
             batches.append(_check(_bare(_apart(_places(rows, rejects)))))
     batches = _without_doubt(batches)
@@ -189,10 +193,10 @@ def _checked(
 class _Source:
     """A table with people in it, what its columns are, and the export that it is, if it is one."""
 
-    table: Table
+    table: FileTable
     headers: Sequence[str]
     raw: pl.DataFrame  # columns "0", "1", …, `line`, and `ragged`: wider than the header
-    columns: Sequence[Column]
+    columns: Sequence[FileColumn]
     export: Export | None
     file: str
     folder: str
@@ -212,7 +216,7 @@ class _Source:
         if name_may_tell(self.folder):
             yield FOLDER_NAME, self.folder
 
-    def wishes(self) -> Iterator[Column]:
+    def wishes(self) -> Iterator[FileColumn]:
         known = (self.export.headers - self.export.hints.keys()) | self.export.own if self.export else ()
         for column in self.columns:
             cells = self.raw[str(column.position)]
@@ -221,8 +225,8 @@ class _Source:
                 yield column
 
     def verdicts(
-        self, questions: Mapping[str, Question], answers: Answers
-    ) -> Iterator[tuple[Column, Verdicts]]:
+        self, questions: Mapping[str, ImportQuestion], answers: Answers
+    ) -> Iterator[tuple[FileColumn, Verdicts]]:
         """Of each column that speaks of wishes: a person's, else the export's, else none: nobody's."""
         for column in self.columns:
             known = self.export.says.get(column.header) if self.export else None
@@ -232,7 +236,9 @@ class _Source:
                 elif known is not None or column.header in questions:
                     yield column, known or {}
 
-    def meanings(self, rows: pl.DataFrame, questions: Mapping[str, Question], answers: Answers) -> pl.Series:
+    def meanings(
+        self, rows: pl.DataFrame, questions: Mapping[str, ImportQuestion], answers: Answers
+    ) -> pl.Series:
         """The strongest of each row."""
         whole = self.export.everybody if self.export else Meaning.ACTIVE
         for column, name in self.names_that_tell(several=True):
@@ -246,7 +252,7 @@ class _Source:
             found.append(said.alias(str(at.position)))
         return pl.DataFrame(found).max_horizontal().alias("meaning")
 
-    def says_so(self, questions: Mapping[str, Question], answers: Answers) -> bool:
+    def says_so(self, questions: Mapping[str, ImportQuestion], answers: Answers) -> bool:
         """Whether the file, or an answer about a column of it, says who wants mail."""
         if self.export is not None and self.export.consent:
             return True
@@ -274,10 +280,10 @@ class _Source:
             if column.position == first or column.field == DROP or column.header in said:
                 continue
             name = column.field if column.field in NAMES else column.header
-            while KEPT + name in names.values():  # `Full name` and `name`
+            while ATTRIBUTE_PREFIX + name in names.values():  # `Full name` and `name`
                 name += " 2"
             ours = column.field not in (ATTRIBUTE, "email", *NAMES)
-            names[column.position] = column.field if ours else KEPT + name
+            names[column.position] = column.field if ours else ATTRIBUTE_PREFIX + name
         return names
 
     def recognised(self) -> Iterator[tuple[str, str]]:
@@ -290,7 +296,7 @@ class _Source:
                 )
 
 
-def _source(path: Path, table: Table, answers: Answers) -> _Source | None:
+def _source(path: Path, table: FileTable, answers: Answers) -> _Source | None:
     """None: nobody's addresses are in it, as on a cover sheet."""
     header, rows = list(table.header), table.rows
     if looks_like_a_row(header):
@@ -324,12 +330,12 @@ def _frame(header: Sequence[str], lines: Iterator[tuple[int, list[str]]]) -> pl.
 
     given = rows()
     parts = [pl.DataFrame(schema=schema)]
-    while batch := list(islice(given, BATCH)):
+    while batch := list(islice(given, FRAME_ROWS)):
         parts.append(pl.DataFrame(list(zip(*batch, strict=True)), schema=schema))
     return pl.concat(parts).with_columns(pl.col(pl.String).str.replace(ESCAPED, "$1"))
 
 
-def _questions(sources: Sequence[_Source], several: bool) -> dict[str, Question]:
+def _questions(sources: Sequence[_Source], several: bool) -> dict[str, ImportQuestion]:
     """By column, over all tables: the most frequent values first."""
     values: dict[str, Counter[str]] = {}
     hints: dict[str, str] = {}
@@ -341,7 +347,8 @@ def _questions(sources: Sequence[_Source], several: bool) -> dict[str, Question]
             values.setdefault(column.header, Counter()).update(dict(counts.iter_rows()))
             hints |= source.export.hints if source.export else {}
     return {
-        name: Question(name, _spelled_alike(counted), hints.get(name, "")) for name, counted in values.items()
+        name: ImportQuestion(name, _spelled_alike(counted), hints.get(name, ""))
+        for name, counted in values.items()
     }
 
 
@@ -448,7 +455,7 @@ def _subscriber(row: Mapping[str, Any], attributes: Sequence[str]) -> Subscriber
         bounce_subtype=row.get("bounce_subtype") or None,
         ocd_ids=_values(row.get("ocd_ids")),
         lists=_values(row.get("lists")),
-        attributes={name.removeprefix(KEPT): row[name] for name in attributes if row[name]},
+        attributes={name.removeprefix(ATTRIBUTE_PREFIX): row[name] for name in attributes if row[name]},
     )
 
 

@@ -8,25 +8,25 @@ from typing import Any
 
 from mailout.base.addresses import Dropped
 from mailout.base.errors import UsageError
-from mailout.letters.audience.wishes import EVERYBODY, Answers, Question, in_words, meaning
+from mailout.letters.audience.wishes import EVERYBODY, Answers, ImportQuestion, in_words, meaning
 
 IN_WORDS: Mapping[Dropped, str] = {
     Dropped.EMPTY: "no address",
     Dropped.NO_AT: "no @ in the address",
     Dropped.DISPLAY_NAME: "a name beside the address",
-    Dropped.BAD_LOCAL: "wrong before the @",
-    Dropped.NON_ASCII_LOCAL: "a letter before the @ that mail services refuse",
-    Dropped.BAD_DOMAIN: "wrong after the @",
+    Dropped.BAD_LOCAL: "invalid part before the @",
+    Dropped.NON_ASCII_LOCAL: "a character before the @ that mail services refuse",
+    Dropped.BAD_DOMAIN: "invalid domain",
     Dropped.TOO_LONG: "too long for an address",
-    Dropped.DUPLICATE: "there already (merged into one)",
-    Dropped.BAD_STATUS: "a status that nobody knows",
+    Dropped.DUPLICATE: "duplicate (merged into one)",
+    Dropped.BAD_STATUS: "unrecognised status value",
     Dropped.BAD_ROW: "more fields than the file has columns",
     Dropped.UNCONFIRMED: "never confirmed, never subscribed, or not answered for",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ImportPlan:
     """A file understood, nothing written yet. `people`, `left_out`, `merged` make up `rows` and `several`."""
 
     file: str
@@ -40,14 +40,14 @@ class Plan:
     merged: int  # rows that repeat an address
     several: int  # addresses that stood in a cell with another one
     bad_places: tuple[tuple[int, str], ...]  # (line, what is no OCD id)
-    questions: tuple[Question, ...]  # answered or not
+    questions: tuple[ImportQuestion, ...]  # answered or not
     answers: Answers
     encoding: str | None
     readings: tuple[tuple[str, str], ...]  # not empty: somebody must say which encoding is right
     says_so: bool  # the file, or an answer about a column of it, says who wants mail
 
     @property
-    def open(self) -> tuple[Question, ...]:
+    def open(self) -> tuple[ImportQuestion, ...]:
         return tuple(one for one in self.questions if one.column not in self.answers.columns)
 
     def require_answered(self) -> None:
@@ -91,9 +91,7 @@ class Plan:
         if self.attributes:
             lines.append("Kept as attributes: " + ", ".join(self.attributes))
         if self.several:
-            lines.append(
-                f"{self.several:,} more addresses stood in a cell with another one: each is imported."
-            )
+            lines.append(f"{self.several:,} more addresses shared a cell with another one: each is imported.")
         if self.bad_places:
             line, value = self.bad_places[0]
             lines.append(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mailout.base.errors import MailoutError, UsageError
-from mailout.letters.audience.tables import Table, read_tables, require_narrow
+from mailout.letters.audience.tables import FileTable, read_tables, require_narrow
 
 MOST_MEMORY_BYTES = 3 * 1024**3
 MOST_CPU_SECONDS = 120
@@ -34,7 +34,7 @@ MOST_CELLS = 60_000_000
 ROWS_A_LINE = 1_000
 HEAD = ("header", "file", "encoding", "readings", "sheet")
 """What is handed over of a table before its rows."""
-REFUSED = 3
+REFUSED_EXIT_CODE = 3
 """How the child ends when it has said what is wrong with the file."""
 _AT_ONCE = threading.BoundedSemaphore(2)
 """Files that one process has read at a time: many uploads must not take the machine's memory together."""
@@ -42,14 +42,14 @@ _AT_ONCE = threading.BoundedSemaphore(2)
 
 def open_table(
     path: Path, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
-) -> Table:
+) -> FileTable:
     """The first table of a file."""
     return next(open_tables(path, headers, encoding=encoding, sheet=sheet))
 
 
 def open_tables(
     path: Path, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
-) -> Iterator[Table]:
+) -> Iterator[FileTable]:
     """One text, the sheets of a workbook, or the files of an archive; each is read before the next.
 
     The header is the first row with one of `headers` (as `key` writes them), or else the first row.
@@ -58,7 +58,7 @@ def open_tables(
     with _opened(path) as file:
         said = _said(file, [str(path), sorted(headers), encoding, sheet])
         ended = next(said)
-    if ended == REFUSED:
+    if ended == REFUSED_EXIT_CODE:
         message, remedy = next(said)
         said.close()
         raise UsageError(message, remedy=remedy)
@@ -71,13 +71,13 @@ def open_tables(
     return _each(said)
 
 
-def _each(said: Iterator[Any]) -> Iterator[Table]:
+def _each(said: Iterator[Any]) -> Iterator[FileTable]:
     """A line with a table's head, then its rows in lines of their own, then the next head."""
     heads = [next(said)]
     while heads:
         head = heads.pop()
         rows = _rows(said, heads)
-        yield Table(**head | {"readings": [tuple(one) for one in head["readings"]]}, rows=rows)
+        yield FileTable(**head | {"readings": [tuple(one) for one in head["readings"]]}, rows=rows)
         deque(rows, maxlen=0)  # what nobody wanted of it
 
 
@@ -148,7 +148,7 @@ def _limit() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def _counted(name: str, table: Table) -> Iterator[tuple[int, Sequence[str]]]:
+def _counted(name: str, table: FileTable) -> Iterator[tuple[int, Sequence[str]]]:
     """The rows, as long as there is room for them where they go."""
     for number, (line, cells) in enumerate(chain([(1, table.header)], table.rows), start=1):
         require_narrow(name, cells, line)
@@ -186,7 +186,7 @@ def main() -> int:
         known = (error.message, error.remedy) if isinstance(error, MailoutError) else _unreadable(name, error)
         _write(out, known)
         out.flush()
-        return REFUSED
+        return REFUSED_EXIT_CODE
     return 0
 
 

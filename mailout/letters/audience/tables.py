@@ -32,14 +32,14 @@ WORKBOOKS = frozenset({"xl/workbook.xml", "content.xml"})
 MOST_FILES = 50
 """Of an archive."""
 READ = (".csv", ".tsv", ".txt", ".xlsx", ".xls", ".ods")
-PAGE = (b"<html", b"<!doctype html", b"<table", b"<?xml", b"<meta")
+HTML_STARTS = (b"<html", b"<!doctype html", b"<table", b"<?xml", b"<meta")
 
 IsHeader = Callable[[str], bool]
 """Whether this cell is the header of the column that the file is about."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FileTable:
     """A header, and the rows below it with the line on which each ends."""
 
     header: Sequence[str]
@@ -57,7 +57,7 @@ def key(written: str) -> str:
 
 def read_tables(
     data: bytes, name: str, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
-) -> list[Table]:
+) -> list[FileTable]:
     """What `table_file.open_tables` has done elsewhere. A UsageError says what to do about a bad file."""
 
     def is_header(cell: str) -> bool:
@@ -78,7 +78,7 @@ def read_tables(
     start = data[:1000].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith(b"begin:vcard"):
         raise UsageError(f"{name} is a vCard, not a table.", remedy="Export the contacts as CSV instead.")
-    if start.startswith(PAGE):
+    if start.startswith(HTML_STARTS):
         raise UsageError(
             f"{name} is a web page, whatever its name says.",
             remedy="Open it in Excel or LibreOffice and save it as .xlsx or CSV.",
@@ -133,7 +133,7 @@ class _Form:
         )
 
 
-def _text_table(name: str, decoded: Decoded, is_header: IsHeader) -> Table:
+def _text_table(name: str, decoded: Decoded, is_header: IsHeader) -> FileTable:
     text = decoded.text
     form = _form(text, is_header)
     if _is_broken(text, form):  # a quote within quotes that is not doubled: `"Ana "the boss" Li"`
@@ -147,7 +147,7 @@ def _text_table(name: str, decoded: Decoded, is_header: IsHeader) -> Table:
         raise _empty(name)
     require_narrow(name, header, reader.line_num + form.skipped)
     names = [re.sub(ESCAPED, r"\1", cell).strip(TRIM) for cell in header]
-    return Table(names, name, decoded.encoding, decoded.readings, None, rows)
+    return FileTable(names, name, decoded.encoding, decoded.readings, None, rows)
 
 
 def _reader(text: str, form: _Form) -> Any:
@@ -229,7 +229,7 @@ def _has_escaped_quotes(text: str, separator: str) -> bool:
 # ── Workbooks ──
 
 
-def _workbook(name: str, data: bytes, sheet: str | None, is_header: IsHeader) -> list[Table]:
+def _workbook(name: str, data: bytes, sheet: str | None, is_header: IsHeader) -> list[FileTable]:
     import fastexcel  # here: a text file does not need it, and each is read by a process that begins anew
 
     try:
@@ -248,7 +248,7 @@ def _workbook(name: str, data: bytes, sheet: str | None, is_header: IsHeader) ->
     return tables
 
 
-def _sheet(name: str, data: bytes, sheet: str, is_header: IsHeader) -> Table | None:
+def _sheet(name: str, data: bytes, sheet: str, is_header: IsHeader) -> FileTable | None:
     import polars as pl
 
     frame = pl.read_excel(
@@ -266,4 +266,4 @@ def _sheet(name: str, data: bytes, sheet: str, is_header: IsHeader) -> Table | N
         return None
     at = next((n for n, (_, cells) in enumerate(first) if any(is_header(cell) for cell in cells)), 0)
     header = [cell.strip(TRIM) for cell in first[at][1]]
-    return Table(header, name, None, (), sheet, chain(first[at + 1 :], rows))
+    return FileTable(header, name, None, (), sheet, chain(first[at + 1 :], rows))

@@ -63,7 +63,7 @@ def only(yes: Iterable[str], values: Iterable[str]) -> Verdicts:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ImportQuestion:
     """A column that may say who wants mail: each value and how many rows have it, the most frequent first."""
 
     column: str

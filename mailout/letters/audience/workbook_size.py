@@ -10,7 +10,7 @@ import zlib
 
 from mailout.base.errors import UsageError
 
-MOST_BYTES = 1_000_000_000
+MAX_UNPACKED_BYTES = 1_000_000_000
 MOST_CELLS = 60_000_000
 """Of one sheet: a reader makes room for every cell up to the last one, empty or not."""
 ENCRYPTED = 1
@@ -28,7 +28,7 @@ def check_size(name: str, data: bytes) -> frozenset[str]:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             whole = 0
             for entry in packed.infolist():
-                whole += _unpacked(name, packed, entry, MOST_BYTES - whole)
+                whole += _unpacked(name, packed, entry, MAX_UNPACKED_BYTES - whole)
             return frozenset(packed.namelist())
     except DAMAGED as error:
         why = str(error) or "a part of it is missing"

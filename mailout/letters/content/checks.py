@@ -18,7 +18,7 @@ TAKE_OUT, SHORTEN = "Take it out, then send again.", "Make it shorter, then send
 MAX_SUBJECT = 150
 GMAIL_CLIPS = 102_000
 
-MAX_DEPTH = 250
+MAX_HTML_DEPTH = 250
 _END_IS_OPTIONAL = "p li dt dd tr td th thead tbody tfoot option colgroup"
 ENDS_BY_ITSELF = VOID | set(_END_IS_OPTIONAL.split())
 TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembed", "noframes", "plaintext"})
@@ -91,19 +91,19 @@ def _require_flat(html: str) -> None:
     left_open = Counter(name.lower() for name in re.findall(r"<([a-zA-Z][^\s/>]*)", html))
     names = set(left_open)
     left_open.subtract(name.lower() for name in re.findall(r"</([a-zA-Z][^\s/>]*)", html))
-    if any(count > MAX_DEPTH for name, count in left_open.items() if name not in ENDS_BY_ITSELF):
+    if any(count > MAX_HTML_DEPTH for name, count in left_open.items() if name not in ENDS_BY_ITSELF):
         raise _too_deep()
     skeleton = nh3.clean(html, tags=names - TEXT_INSIDE, clean_content_tags=set(TEXT_INSIDE), attributes={})
     depth = 0
     for end, name in re.findall(r"<(/?)([^\s/>]+)", skeleton):
         if name not in VOID:
             depth += -1 if end else 1
-            if depth > MAX_DEPTH:
+            if depth > MAX_HTML_DEPTH:
                 raise _too_deep()
 
 
 def _too_deep() -> Abort:
-    return _invalid(f"The HTML is nested more than {MAX_DEPTH} deep.")
+    return _invalid(f"The HTML is nested more than {MAX_HTML_DEPTH} deep.")
 
 
 def _shows_anything(html: str) -> bool:

@@ -41,7 +41,7 @@ typeof usemap valign value version vlink vocab vspace width wrap xml:lang xmlns"
 ATTRIBUTES = frozenset(_ATTRIBUTES.split())
 OPEN_ATTRIBUTES = re.compile(r"(?:data|aria|st|c|emb|mso|x|t)-[\w.:-]+|(?:xmlns|mc|v|o|w|m|x|th|xml):[\w.-]+")
 """Families of names that tools and template engines make up as they go; none of them does anything."""
-ADDRESSES = frozenset({"background", "cite", "href", "longdesc", "o:href", "src", "srcset"})
+ADDRESS_ATTRIBUTES = frozenset({"background", "cite", "href", "longdesc", "o:href", "src", "srcset"})
 
 LINKS = frozenset({"http", "https", "mailto", "tel", "sms"})
 PICTURES = frozenset({"http", "https", "cid", "data"})
@@ -54,7 +54,7 @@ RELATIONS = frozenset(_RELATIONS.split())
 TEXT_INSIDE = frozenset({"style", "textarea", "title"})
 """Of the elements above, those in which there are no others."""
 MOST_IN_COMMENTS = 100_000
-SHORT = 300
+CACHED_VALUE_CHARACTERS = 300
 """Characters of a value whose verdict is kept."""
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):")
@@ -116,7 +116,7 @@ class _Reader(HTMLParser):
         if not outlooks and tag not in self._elements:
             raise Active(f"The HTML holds a <{tag[:40]}>, which mail must not carry")
         for name, value in attributes:
-            check = _check_known if len(value or "") <= SHORT else _check_attribute
+            check = _check_known if len(value or "") <= CACHED_VALUE_CHARACTERS else _check_attribute
             check(tag, name, value or "", outlooks, self._also)
         known = dict(attributes)
         if tag == "meta" and (known.get("http-equiv") or "content-type").strip().lower() not in META:
@@ -161,7 +161,7 @@ def _check_attribute(tag: str, name: str, value: str, outlooks: bool, also: froz
     if name.startswith("on"):
         raise Active(f"<{tag}> has an event handler, {name[:40]}")
     address = _UNSEEN.sub("", value).lower()
-    is_address = name in ADDRESSES
+    is_address = name in ADDRESS_ATTRIBUTES
     if ((is_address or outlooks) and address.startswith(("javascript:", "vbscript:"))) or (
         name in ("srcset", "content") and ("javascript:" in address or "vbscript:" in address)
     ):

@@ -19,7 +19,7 @@ _TAG = re.compile(r'(<!--.*?-->|<[a-zA-Z/][^<>"]*(?:"[^"]*"[^<>"]*)*>)', re.DOTA
 _NAME = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:]*)")
 _MARK = f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}"
 LONG_WORD = re.compile(rf"{_MARK}|[^\s<>&;{MARK_OPEN}{MARK_CLOSE}]{{40,}}")
-PIECE = 20
+BREAK_CHARS = 20
 """Letters of a long word after which it may break: Yahoo knows no `overflow-wrap`."""
 BOX = '<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"'
 _DIRECTED = "p h1 h2 h3 h4 h5 h6 ul ol li dl dt dd td th blockquote summary figcaption"
@@ -85,7 +85,7 @@ def _breakable(body: str) -> str:
         word = found[0]
         if word.startswith(MARK_OPEN):
             return word
-        return "<wbr>".join(word[start : start + PIECE] for start in range(0, len(word), PIECE))
+        return "<wbr>".join(word[start : start + BREAK_CHARS] for start in range(0, len(word), BREAK_CHARS))
 
     return "".join(part if part.startswith("<") else LONG_WORD.sub(broken, part) for part in _TAG.split(body))
 

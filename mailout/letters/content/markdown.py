@@ -37,7 +37,7 @@ from mailout.letters.content.front_matter import FrontMatter, front_matter, spli
 from mailout.letters.content.media import media_ref
 from mailout.letters.content.model import clean
 from mailout.letters.content.plaintext import plain_text
-from mailout.letters.content.variables import Hidden, literal_braces, marked
+from mailout.letters.content.variables import HiddenVariables, literal_braces, marked
 
 BUTTON_QUOTE = re.compile(
     r'<blockquote>\s*<p><a href="([^"]*)"(?: title="[^"]*")?>((?:(?!</?a\b|<br|<img).)*)</a></p>'
@@ -67,7 +67,7 @@ def parse_markdown(written: str, name: str) -> MarkdownMailout:
     """`name` is the file's, for error messages. Pictures beside the file become the document's media."""
     front, body = split(clean(written).removeprefix("\ufeff"), name)
     settings = front_matter(front, name)
-    hidden = Hidden()
+    hidden = HiddenVariables()
     sieve = _Sanitizer(hidden)
     rendered, problems = _rendered(hidden.hide(body))
     html = _figures(hidden.show(sieve.clean(rendered).strip()))
@@ -265,7 +265,7 @@ def _figures(html: str) -> str:
 class _Sanitizer:
     """Lets through what mail may carry (raw HTML comes here too), and notes pictures and dropped links."""
 
-    def __init__(self, hidden: Hidden) -> None:
+    def __init__(self, hidden: HiddenVariables) -> None:
         self._hidden = hidden
         self.media: dict[str, Media] = {}
         self.problems: list[Problem] = []

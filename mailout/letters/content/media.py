@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from mailout.base.errors import Abort, AbortCode
 from mailout.letters.content.document import Document, Media, Problem
 from mailout.letters.content.model import mark
-from mailout.letters.content.pictures import RECIPE, VIDEO_RECIPE, Prepared, TooLarge, prepare
+from mailout.letters.content.pictures import RECIPE, VIDEO_RECIPE, PreparedPicture, TooLarge, prepare
 from mailout.letters.content.port import MediaStore
 from mailout.letters.content.videos import without_picture
 
@@ -65,7 +65,7 @@ def keep_media(
     `public`: readers must be able to get them from where they are.
     """
     urls: dict[str, str] = {}
-    pictures: dict[str, Prepared] = {}
+    pictures: dict[str, PreparedPicture] = {}
     problems: list[Problem] = []
     for media in document.media:
         if media.fallback is not None:
@@ -112,7 +112,7 @@ def keep_media(
 
 def _thumbnail(
     media: Media, read: Callable[[str], bytes], store: MediaStore, *, public: bool
-) -> tuple[str, Prepared] | Problem:
+) -> tuple[str, PreparedPicture] | Problem:
     """A video's picture, kept. No letter stops for one that cannot be had: the video is a link, too."""
     try:
         data = read(media.source)
@@ -138,7 +138,7 @@ def _is_public(url: str) -> bool:
     return url.startswith(("https://", "http://"))
 
 
-def _findings(media: Media, picture: Prepared | None) -> Iterator[Problem]:
+def _findings(media: Media, picture: PreparedPicture | None) -> Iterator[Problem]:
     if picture is None:
         message = (
             "Many mail programs cannot show this picture, and it goes out with all that its file tells, such"
@@ -169,7 +169,7 @@ def replace_media(document: Document, urls: Mapping[str, str]) -> Document:
     return replace(document, html_body=html, text_body=text, media=())
 
 
-def size_pictures(document: Document, pictures: Mapping[str, Prepared]) -> Document:
+def size_pictures(document: Document, pictures: Mapping[str, PreparedPicture]) -> Document:
     """Pictures (by ref) with width and height; a width that was given stays, if the picture is that wide."""
 
     def size(found: re.Match[str]) -> str:

@@ -31,7 +31,7 @@ MANAGE_URL = "manage_url"
 MARKS = {"manageUrl": MANAGE_URL, "unsubscribeUrl": UNSUBSCRIBE_URL}
 """What differs between recipients of the same news; all else is part of the content."""
 SUBJECT_LENGTH = 150
-KEPT = 512
+CACHED_TEMPLATES = 512
 
 
 class TemplateProblem(ValueError):
@@ -75,7 +75,7 @@ class NotificationTemplates:
         content = self._rendered.get(key)
         if content is None:
             content = self._rendered[key] = self._render((template, version, locale), values)
-            if len(self._rendered) > KEPT:
+            if len(self._rendered) > CACHED_TEMPLATES:
                 self._rendered.popitem(last=False)
         return content
 

@@ -16,7 +16,7 @@ FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "AVIF")
 """What is read. No SVG: mail programs do not show it, and it can hold scripts."""
 MAX_PIXELS = 50_000_000
 """More than cameras of phones make; decoded it has 200 MB."""
-MAX_BYTES = 50 * 2**20
+MAX_PICTURE_BYTES = 50 * 2**20
 MAX_ANIMATION_BYTES = 3 * 2**20
 PHOTO_COLORS = 65_536
 """A PNG with more is a photograph."""
@@ -35,7 +35,7 @@ class TooLarge(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedPicture:
     data: bytes
     suffix: str
     width: int
@@ -53,7 +53,7 @@ def require_picture(source: bytes) -> None:
         picture.load()
 
 
-def prepare(source: bytes, *, is_video: bool = False) -> Prepared | None:
+def prepare(source: bytes, *, is_video: bool = False) -> PreparedPicture | None:
     """None: no picture that this can read. That of a video is cut to its form and gets a play mark."""
     try:
         return _prepared(source, is_video)
@@ -68,18 +68,18 @@ def _opened(source: bytes) -> Image.Image:
         picture = Image.open(BytesIO(source), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise TooLarge(f"it has more than {MAX_PIXELS // 10**6} million pixels") from error
-    if len(source) > MAX_BYTES:
-        raise TooLarge(f"it has more than {MAX_BYTES // 2**20} MB")
+    if len(source) > MAX_PICTURE_BYTES:
+        raise TooLarge(f"it has more than {MAX_PICTURE_BYTES // 2**20} MB")
     if picture.width * picture.height > MAX_PIXELS:
         raise TooLarge(f"it has more than {MAX_PIXELS // 10**6} million pixels")
     return picture
 
 
-def _prepared(source: bytes, is_video: bool) -> Prepared:
+def _prepared(source: bytes, is_video: bool) -> PreparedPicture:
     with _opened(source) as picture:
         moves = bool(getattr(picture, "is_animated", False))
         if moves and not is_video and picture.format == "GIF" and len(source) <= MAX_ANIMATION_BYTES:
-            return Prepared(source, ".gif", picture.width, picture.height)
+            return PreparedPicture(source, ".gif", picture.width, picture.height)
         is_drawn = picture.format in ("PNG", "GIF") or source[12:16] == b"VP8L"
         picture.draft("RGB", (WIDEST, WIDEST))  # a JPEG is decoded no larger than it is needed
         still = ImageOps.exif_transpose(picture)
@@ -98,7 +98,7 @@ def _prepared(source: bytes, is_video: bool) -> Prepared:
     else:
         still.save(kept, "JPEG", quality=JPEG_QUALITY, optimize=True, progressive=True)
         suffix = ".jpg"
-    return Prepared(kept.getvalue(), suffix, still.width, still.height, stopped=moves)
+    return PreparedPicture(kept.getvalue(), suffix, still.width, still.height, stopped=moves)
 
 
 def _playable(still: Image.Image) -> Image.Image:

@@ -18,7 +18,7 @@ h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section summary table ul"""
 BLOCKS = frozenset(_BLOCKS.split())
 _VOID = "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"
 VOID = frozenset(_VOID.split())
-MAX_DEPTH = 100
+MAX_TEXT_DEPTH = 100
 """What lies deeper belongs to the last element that was not too deep: only its indentation is lost."""
 UNDERLINES = {"h1": "=", "h2": "-", "h3": "~", "h4": "~", "h5": "~", "h6": "~"}
 SILENT = {"noscript", "script", "style", "template", "title"}
@@ -58,7 +58,7 @@ def _tree(well_formed: str) -> Element:
             if attributes:
                 element.attributes = {name: unescape(value) for name, value in _ATTRIBUTE.findall(attributes)}
             stack[-1].children.append(element)
-            if tag not in VOID and len(stack) < MAX_DEPTH:
+            if tag not in VOID and len(stack) < MAX_TEXT_DEPTH:
                 stack.append(element)
         else:
             for depth in range(len(stack) - 1, 0, -1):

@@ -28,7 +28,7 @@ _HIDDEN_IN_ADDRESS = re.compile(rf"(?:{MARK_OPEN}|%EE%80%80)(\d+)(?:{MARK_CLOSE}
 _TAG = re.compile(r'(<[a-zA-Z/][^<>"]*(?:"[^"]*"[^<>"]*)*>)')
 
 
-class Place(StrEnum):
+class VariablePlace(StrEnum):
     """Where a variable stands, which decides how its value is escaped."""
 
     TEXT = "var"  # subject and text
@@ -36,7 +36,7 @@ class Place(StrEnum):
     ADDRESS = "url"  # percent-encoded: safe in HTML and in text
 
 
-_MARKED = re.compile(rf"{MARK_OPEN}((?:{'|'.join(Place)}):[^{MARK_CLOSE}]*){MARK_CLOSE}")
+_MARKED = re.compile(rf"{MARK_OPEN}((?:{'|'.join(VariablePlace)}):[^{MARK_CLOSE}]*){MARK_CLOSE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Variable:
 
     name: str
     fallback: str | None = None  # None: whoever lacks it cannot be written to
-    place: Place = Place.TEXT
+    place: VariablePlace = VariablePlace.TEXT
 
     @property
     def key(self) -> str:
@@ -62,10 +62,10 @@ class Variable:
     def of_key(cls, key: str) -> Variable | None:
         """None: a mark that is no variable."""
         place, colon, rest = key.partition(":")
-        if not colon or place not in set(Place):
+        if not colon or place not in set(VariablePlace):
             return None
         name, bar, fallback = rest.partition("|")
-        return cls(name, unquote(fallback) if bar else None, Place(place))
+        return cls(name, unquote(fallback) if bar else None, VariablePlace(place))
 
 
 # ── From what is written to marks ────────────────────────────────────────────────────────────────
@@ -78,7 +78,9 @@ def marked(written: str) -> str:
 
 def marked_address(address: str) -> str:
     """A link with its variables as marks. They are percent-encoded, so they cannot change where it leads."""
-    return _IN_ADDRESS.sub(lambda found: mark(Variable(found[1].strip(), None, Place.ADDRESS).key), address)
+    return _IN_ADDRESS.sub(
+        lambda found: mark(Variable(found[1].strip(), None, VariablePlace.ADDRESS).key), address
+    )
 
 
 def literal_braces(*written: str) -> frozenset[str]:
@@ -88,7 +90,7 @@ def literal_braces(*written: str) -> frozenset[str]:
 
 def marked_for_html(html: str) -> str:
     """Finished HTML: values must be escaped from here on."""
-    return html.replace(f"{MARK_OPEN}{Place.TEXT}:", f"{MARK_OPEN}{Place.HTML}:")
+    return html.replace(f"{MARK_OPEN}{VariablePlace.TEXT}:", f"{MARK_OPEN}{VariablePlace.HTML}:")
 
 
 def _stands_for(found: re.Match[str]) -> str:
@@ -98,7 +100,7 @@ def _stands_for(found: re.Match[str]) -> str:
     return mark(Variable(found[1].strip(), None if fallback is None else fallback.strip()).key)
 
 
-class Hidden:
+class HiddenVariables:
     """The variables of one text in a markup language: hidden while it is read, so that no character of them
     means anything there (a `|` in a table), and put back where they stand in words. Code keeps them as
     written."""
@@ -196,11 +198,11 @@ def as_written(text: str) -> str:
     return _MARKED.sub(write, text)
 
 
-def _escaped(value: str, place: Place) -> str:
+def _escaped(value: str, place: VariablePlace) -> str:
     match place:
-        case Place.HTML:
+        case VariablePlace.HTML:
             return escape(value)
-        case Place.ADDRESS:
+        case VariablePlace.ADDRESS:
             return quote(value, safe="")
-        case Place.TEXT:
+        case VariablePlace.TEXT:
             return value

@@ -9,7 +9,7 @@ from mailout.base.ids import message_id as id_of_message
 from mailout.base.select import Reads, View, among, every, first
 from mailout.outbox.delivery.outbox_rows import MESSAGES
 from mailout.outbox.delivery.states import State
-from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, InboxCounts, Waiting
+from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, InboxCounts, WaitingEvent
 
 
 class InboxWaiting(TypedDict):
@@ -25,7 +25,7 @@ class MailoutId(TypedDict):
     id: str
 
 
-WAITING_EVENTS = View("read_waiting_events", Waiting, ("id",))
+WAITING_EVENTS = View("read_waiting_events", WaitingEvent, ("id",))
 INBOX = View("read_inbox", InboxWaiting, ("waiting",))
 APPLIED = View("read_applied_events", InboxApplied, ("applied",))
 DELIVERY_EVENTS = View("read_delivery_events", DeliveryEvent, ("id",))
@@ -34,7 +34,7 @@ USAGE_DRIFT = View("read_usage_drift", Drift, ("scope", "kind", "key"))
 MAILOUT_IDS = View("read_mailouts", MailoutId, ("id",))
 
 
-def waiting_events(store: Reads, limit: int) -> Sequence[Waiting]:
+def waiting_events(store: Reads, limit: int) -> Sequence[WaitingEvent]:
     """Those not applied yet, the oldest first."""
     return list(every(store, WAITING_EVENTS, order=["received_at"], limit=limit))
 

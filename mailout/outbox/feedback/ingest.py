@@ -25,12 +25,12 @@ from mailout.outbox.feedback.port import (
     Reading,
     Received,
     StatusChange,
-    Waiting,
+    WaitingEvent,
 )
 
 log = logging.getLogger("mailout.feedback")
 
-BATCH = 2_000
+INGEST_EVENTS = 2_000
 BouncePolicy = Literal["smart", "any", "permanent"]
 SNS, SQS, SQS_RAW = "sns", "sqs", "sqs_raw"
 """How a message came. The first two have SNS's own id."""
@@ -50,7 +50,7 @@ class EventQueue(Protocol):
     def delete(self, messages: Sequence[QueueMessage]) -> None: ...
 
 
-def ingest(store: Feedback, policy: BouncePolicy, *, batch: int = BATCH) -> Applied:
+def ingest(store: Feedback, policy: BouncePolicy, *, batch: int = INGEST_EVENTS) -> Applied:
     """Apply everything that waits."""
     total = Applied()
     while waiting := feedback_rows.waiting_events(store, batch):
@@ -102,7 +102,7 @@ def unwrap(message: QueueMessage, topics: Collection[str]) -> Received:
     return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
 
 
-def read(row: Waiting, policy: BouncePolicy) -> Reading:
+def read(row: WaitingEvent, policy: BouncePolicy) -> Reading:
     """What one message comes to."""
     try:
         event = parse_event(row.payload)
@@ -162,7 +162,7 @@ def _softly(event: Event) -> bool:
     return soft or event.type is EventType.DELIVERED
 
 
-def _effect_id(row: Waiting, event: Event, email: str | None) -> str:
+def _effect_id(row: WaitingEvent, event: Event, email: str | None) -> str:
     """SNS's id, else what SES says of the event; per recipient either way."""
     if row.source == SQS_RAW and event.provider_message_id and event.at is not None:
         named = (event.provider_message_id, event.type.value, f"{event.at:.3f}", event.detail.get("link", ""))

@@ -83,7 +83,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting(Received):
+class WaitingEvent(Received):
     """A row of `events_inbox` that has not been applied."""
 
     received_at: float

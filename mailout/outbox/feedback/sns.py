@@ -22,17 +22,17 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA1, SHA256, HashAlgorithm
 
 
-class Kind(StrEnum):
+class SnsKind(StrEnum):
     NOTIFICATION = "Notification"
     SUBSCRIPTION = "SubscriptionConfirmation"
     UNSUBSCRIPTION = "UnsubscribeConfirmation"
 
 
 _CONFIRMATION = ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")
-_SIGNED: Mapping[Kind, tuple[str, ...]] = {
-    Kind.NOTIFICATION: ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"),
-    Kind.SUBSCRIPTION: _CONFIRMATION,
-    Kind.UNSUBSCRIPTION: _CONFIRMATION,
+_SIGNED: Mapping[SnsKind, tuple[str, ...]] = {
+    SnsKind.NOTIFICATION: ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"),
+    SnsKind.SUBSCRIPTION: _CONFIRMATION,
+    SnsKind.UNSUBSCRIPTION: _CONFIRMATION,
 }
 _HASHES: Mapping[str, HashAlgorithm] = {"1": SHA1(), "2": SHA256()}  # noqa: S303 (version 1 is SNS's default)
 _FILE = r"SimpleNotificationService-[0-9a-f]{32}\.pem"
@@ -43,7 +43,7 @@ _MESSAGE_ID = re.compile(r"[0-9a-fA-F-]{1,64}")
 class SnsMessage:
     """What a topic says: to be believed once `check` has returned it."""
 
-    kind: Kind
+    kind: SnsKind
     id: str
     topic: str
     message: str
@@ -55,43 +55,43 @@ class SnsMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class SnsRefused:
     """Why a message is not believed: for our log, never for its sender."""
 
     reason: str
 
 
-def read(body: bytes, topics: Collection[str]) -> SnsMessage | Refused:
+def read(body: bytes, topics: Collection[str]) -> SnsMessage | SnsRefused:
     """Everything but the signature. Never raises, whatever the body holds."""
     try:
         message: Any = json.loads(body)
     except (ValueError, RecursionError):
-        return Refused("not JSON")
+        return SnsRefused("not JSON")
     if not isinstance(message, dict):
-        return Refused("not an object")
+        return SnsRefused("not an object")
     topic, kind = message.get("TopicArn"), message.get("Type")
     if not isinstance(topic, str) or topic not in topics:
-        return Refused("a topic that is not in SNS_TOPIC_ARNS")
-    if kind not in tuple(Kind):
-        return Refused("a type that SNS does not have")
+        return SnsRefused("a topic that is not in SNS_TOPIC_ARNS")
+    if kind not in tuple(SnsKind):
+        return SnsRefused("a type that SNS does not have")
     address = certificate_url(message.get("SigningCertURL") or message.get("SigningCertUrl"), topic)
     if address is None:
-        return Refused("a certificate that is not SNS's")
+        return SnsRefused("a certificate that is not SNS's")
     if message.get("SignatureVersion") not in tuple(_HASHES):
-        return Refused("a signature version that we do not know")
-    fields = {name: message[name] for name in _SIGNED[Kind(kind)] if message.get(name) is not None}
-    missing = set(_SIGNED[Kind(kind)]) - fields.keys() - {"Subject"}
+        return SnsRefused("a signature version that we do not know")
+    fields = {name: message[name] for name in _SIGNED[SnsKind(kind)] if message.get(name) is not None}
+    missing = set(_SIGNED[SnsKind(kind)]) - fields.keys() - {"Subject"}
     if missing or not all(isinstance(value, str) for value in fields.values()):
-        return Refused("fields that are missing or no text")
+        return SnsRefused("fields that are missing or no text")
     if not _MESSAGE_ID.fullmatch(fields["MessageId"]) or "\0" in fields["Message"]:
-        return Refused("an id or a message that SNS would not write")
+        return SnsRefused("an id or a message that SNS would not write")
     try:
         signature = b64decode(str(message.get("Signature")), validate=True)
         signed = "".join(f"{name}\n{fields[name]}\n" for name in sorted(fields)).encode()
     except (ValueError, TypeError):
-        return Refused("a signature or a text that cannot be decoded")
+        return SnsRefused("a signature or a text that cannot be decoded")
     return SnsMessage(
-        kind=Kind(kind),
+        kind=SnsKind(kind),
         id=fields["MessageId"],
         topic=topic,
         message=fields["Message"],
@@ -103,12 +103,12 @@ def read(body: bytes, topics: Collection[str]) -> SnsMessage | Refused:
     )
 
 
-def check(message: SnsMessage, key: RSAPublicKey) -> SnsMessage | Refused:
+def check(message: SnsMessage, key: RSAPublicKey) -> SnsMessage | SnsRefused:
     """The signature."""
     try:
         key.verify(message.signature, message.signed, PKCS1v15(), _HASHES[message.version])
     except InvalidSignature:
-        return Refused("a signature that does not fit")
+        return SnsRefused("a signature that does not fit")
     return message
 
 

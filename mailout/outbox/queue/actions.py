@@ -16,7 +16,7 @@ from mailout.outbox.queue.mailout import DeferReason, Mailout, Status
 from mailout.outbox.queue.port import QueueStore
 
 
-class Verdict(StrEnum):
+class SettleVerdict(StrEnum):
     """What a person knows of messages in doubt."""
 
     SENT = "sent"
@@ -28,28 +28,28 @@ def require_here(mailout: Mailout) -> Mailout:
     """Its messages are still in the store: else nothing can be done with them."""
     if mailout.archived_at is not None:
         raise UsageError(
-            "It is archived: what became of it is final.",
+            "It is archived: its results are final.",
             remedy=f"Its messages are in {mailout.archived_to}.",
         )
     return mailout
 
 
 def cancel(store: QueueStore, id: str) -> Mailout:
-    """Take it back. What has left has left; nobody else gets it, and it cannot be resumed."""
+    """Cancel it. Mail already sent stays sent; nobody else gets it, and it cannot be resumed."""
     return store.cancel(require_open(store.mailout(id)).id)
 
 
 def require_open(mailout: Mailout) -> Mailout:
     """It is not done, so there is something to cancel."""
     if mailout.status is Status.COMPLETED:
-        raise UsageError("It is done: there is nothing left to cancel.")
+        raise UsageError("It is done: there is nothing to cancel.")
     return mailout
 
 
 def pause(store: QueueStore, id: str, note: str | None = None) -> Mailout:
     """Hold it until somebody resumes it. What is in hand is finished."""
     if store.mailout(id).status not in (Status.PENDING, Status.PROCESSING):
-        raise UsageError("It is over: there is nothing left to pause.")
+        raise UsageError("It is over: there is nothing to pause.")
     return defer(store, id, Defer(DeferReason.PAUSED, None, note))
 
 
@@ -112,7 +112,11 @@ _INSTEAD: Mapping[str, str] = {
 
 
 def settle(
-    store: QueueStore, id: str | None, verdict: Verdict, timing: Timing, messages: Sequence[str] | None = None
+    store: QueueStore,
+    id: str | None,
+    verdict: SettleVerdict,
+    timing: Timing,
+    messages: Sequence[str] | None = None,
 ) -> int:
     """Say what became of messages in doubt (all of them, or these); `pending` sends them again. Without a
     mailout: of these single mails."""

@@ -87,7 +87,7 @@ def may_be_a_duplicate(mailout: Mailout) -> bool:
 
 
 def needs_a_test(mailout: Mailout) -> bool:
-    """One to people, with content, of which nothing has left."""
+    """One to people, with content, of which nothing was sent."""
     ledger = mailout.ledger
     return (
         not mailout.is_test

@@ -1,4 +1,4 @@
-"""When a mailout will have left, if nothing else happens: the limits' own rules, played forward.
+"""When a mailout will have been sent, if nothing else happens: the limits' own rules, played forward.
 
 It asks `why_not_now`, as the engine does, so the two cannot disagree about what a limit means.
 """
@@ -66,9 +66,9 @@ def forecast_queue(limits: Limits, forecast_input: ForecastInput, jobs: Sequence
     tonight = midnight(limits, forecast_input.now)
     made: dict[int, Forecast] = {}
     while len(made) < len(jobs):
-        left = [place for place in range(len(jobs)) if place not in made]
-        earliest = min(left, key=lambda place: jobs[place].due)
-        place = next((place for place in left if jobs[place].due <= play.at), earliest)
+        remaining = [place for place in range(len(jobs)) if place not in made]
+        earliest = min(remaining, key=lambda place: jobs[place].due)
+        place = next((place for place in remaining if jobs[place].due <= play.at), earliest)
         made[place] = _sent(play, jobs[place], tonight)
     return [made[place] for place in range(len(jobs))]
 
@@ -109,29 +109,29 @@ class _Simulation:
 
     def periods(self, messages: int) -> Iterator[tuple[float, float]]:
         """When messages leave without a break, within one hour of one day; and how many."""
-        left = float(messages)
-        while left > TINY and not self.lost:
+        remaining = float(messages)
+        while remaining > TINY and not self.lost:
             self._steps += 1
-            wait = self._why_not(left)
+            wait = self._why_not(remaining)
             if wait is None:
-                starts_at, n = self.at, self._period(left)
+                starts_at, n = self.at, self._period(remaining)
                 yield starts_at, n
-                left -= n
+                remaining -= n
                 continue
             self.limited_by = self.limited_by or wait.reason
             self.lost = wait.until is None or self._steps > MOST_STEPS
             self.go_to(wait.until or self.at)
 
-    def _why_not(self, left: float) -> Defer | None:
+    def _why_not(self, remaining: float) -> Defer | None:
         """As the engine would defer it; a quota that nobody knows to be freed has no time."""
         quota = None if self._quota == math.inf else math.floor(self._quota + TINY)
         usage = Usage(math.floor(self._sent_in_hour + TINY), math.floor(self._sent_on_day + TINY), quota)
         wait = why_not_now(self._limits, self.at, usage, self._first_day)
         if wait is not None and wait.reason is DeferReason.QUOTA_EXHAUSTED:
-            return replace(wait, until=quota_frees(self._window, math.ceil(left), self.at))
+            return replace(wait, until=quota_frees(self._window, math.ceil(remaining), self.at))
         return wait
 
-    def _period(self, left: float) -> float:
+    def _period(self, remaining: float) -> float:
         """How many leave until the hour, the day or the window ends, or a counter is full."""
         limits, start = self._limits, self.at
         today = local(limits, start).date()
@@ -143,7 +143,7 @@ class _Simulation:
             math.inf if limits.per_hour is None else limits.per_hour - self._sent_in_hour,
             math.inf if most is None else most - self._sent_on_day,
         )
-        n = min(left, room, (until - start) * self._rate if self._rate else math.inf)
+        n = min(remaining, room, (until - start) * self._rate if self._rate else math.inf)
         self._sent_in_hour += n
         self._sent_on_day += n
         self._quota -= n
@@ -153,7 +153,7 @@ class _Simulation:
         return n
 
     def go_to(self, moment: float) -> None:
-        """Another hour or day begins with empty counters; what left a day ago is free again."""
+        """Another hour or day begins with empty counters; what was sent a day ago is free again."""
         self.at = max(self.at, moment)
         if hour_start(self._limits, self.at) != self._hour:
             self._hour, self._sent_in_hour = hour_start(self._limits, self.at), 0.0

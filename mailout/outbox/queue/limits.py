@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from mailout.base.setting_values import DAY, SendWindow
+from mailout.base.setting_values import DAY_MINUTES, SendWindow
 from mailout.outbox.delivery.error_codes import remedy_for
 from mailout.outbox.delivery.options import Ended, RunReport
 from mailout.outbox.delivery.protocol import REHEARSED, Bucket, Outcome
@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What has left: in this hour, on this day (of all and of one company, whichever is more)."""
+    """What was sent: in this hour, on this day (of all and of one company, whichever is more)."""
 
     hour: int = 0
     day: int = 0
@@ -91,12 +91,12 @@ def _hour(limits: Limits, start: float) -> Bucket:
 
 
 def _day(limits: Limits, day: date, began: date) -> Bucket:
-    starts, ends = (instant(limits.timezone, day, minute) for minute in (0, DAY))
+    starts, ends = (instant(limits.timezone, day, minute) for minute in (0, DAY_MINUTES))
     return Bucket("day", day.isoformat(), starts, ends, limits.most_on(day, began))
 
 
 def began_on(first_day: str | None, today: date) -> date:
-    """The first day of sending; today, if nothing has left yet."""
+    """The first day of sending; today, if nothing was sent yet."""
     return today if first_day is None else date.fromisoformat(first_day.removesuffix(REHEARSED))
 
 
@@ -115,7 +115,7 @@ def next_hour(limits: Limits, now: float) -> float:
 
 def midnight(limits: Limits, now: float) -> float:
     """When the day ends."""
-    return instant(limits.timezone, local(limits, now).date(), DAY)
+    return instant(limits.timezone, local(limits, now).date(), DAY_MINUTES)
 
 
 # ── Hours and days ───────────────────────────────────────────────────────────────────────────────
@@ -145,9 +145,9 @@ def window_opens(limits: Limits, now: float) -> float | None:
 def window_closes(limits: Limits, now: float) -> float:
     """The end of the hours that `now` is in; infinity: they have none."""
     window = limits.window
-    if len(limits.days) == 7 and (window is None or window == SendWindow(0, DAY)):
+    if len(limits.days) == 7 and (window is None or window == SendWindow(0, DAY_MINUTES)):
         return math.inf
-    minute = DAY if window is None else window.end_minute
+    minute = DAY_MINUTES if window is None else window.end_minute
     today = local(limits, now).date()
     ends = (instant(limits.timezone, day, minute) for day in (today, today + timedelta(days=1)))
     closing = next(end for end in ends if end > now)
@@ -158,7 +158,7 @@ def _is_open(limits: Limits, day: date, now: float) -> bool:
     """Whether the hours that begin on this day include `now`. They may end on the next."""
     if day.weekday() not in limits.days:
         return False
-    window = limits.window or SendWindow(0, DAY)
+    window = limits.window or SendWindow(0, DAY_MINUTES)
     ends_on = day if window.start_minute < window.end_minute else day + timedelta(days=1)
     opens = instant(limits.timezone, day, window.start_minute)
     return opens <= now < instant(limits.timezone, ends_on, window.end_minute)
@@ -173,8 +173,8 @@ def _first_opening(limits: Limits, day: date) -> float:
 
 def instant(zone: ZoneInfo, day: date, minute: int) -> float:
     """A minute of a day. One that comes twice is the first; one that is left out is when the clock jumps."""
-    day += timedelta(days=minute // DAY)
-    at = datetime.combine(day, time(minute % DAY // 60, minute % 60), zone)
+    day += timedelta(days=minute // DAY_MINUTES)
+    at = datetime.combine(day, time(minute % DAY_MINUTES // 60, minute % 60), zone)
     moment = at.timestamp()
     if datetime.fromtimestamp(moment, zone).replace(tzinfo=None) == at.replace(tzinfo=None):
         return moment
@@ -191,7 +191,7 @@ def instant(zone: ZoneInfo, day: date, minute: int) -> float:
 def why_not_now(
     limits: Limits, now: float, usage: Usage | None = None, first_day: str | None = None
 ) -> Defer | None:
-    """May mail leave at this hour, after so much has left? Without usage: at this time of day and week?"""
+    """May mail leave at this hour, after so much was sent? Without usage: at this time of day and week?"""
     opens = window_opens(limits, now)
     if opens is not None:
         return Defer(DeferReason.OUTSIDE_HOURS, opens)
@@ -236,7 +236,7 @@ def why_it_ended(
         case "day":
             return Defer(DeferReason.DAILY_LIMIT, next_day(limits, now))
         case _:
-            # Others may send from the same account: what left here does not tell when it has room again.
+            # Others may send from the same account: what was sent here does not tell when it has room again.
             return Defer(DeferReason.QUOTA_EXHAUSTED, min(quota_frees_at or math.inf, now + QUOTA_PAUSE))
 
 
@@ -248,7 +248,7 @@ def described(outcome: Outcome) -> str:
 
 
 def quota_frees(begun: Sequence[tuple[float, int]], pending: int, now: float) -> float | None:
-    """When enough of what left here in the last 24 hours is older than that; None: nothing is known.
+    """When enough of what was sent here in the last 24 hours is older than that; None: nothing is known.
 
     Enough is all that is pending, or a tenth of what the window holds: a mailout need not wake for every
     message, nor wait for all of them.

@@ -22,7 +22,7 @@ class Status(StrEnum):
     PENDING = "PENDING"  # waits: for its turn, its time, or (with a reason) for something else
     PROCESSING = "PROCESSING"  # somebody sends it
     COMPLETED = "COMPLETED"  # nothing pending, nothing in flight
-    CANCELLED = "CANCELLED"  # taken back; what had left has left
+    CANCELLED = "CANCELLED"  # mail already sent stays sent
 
 
 class MailoutOutcome(StrEnum):

@@ -19,7 +19,7 @@ from mailout.outbox.queue.turns import in_turn
 
 OPEN = (Status.PROCESSING, Status.PENDING)
 MOST_OPEN = 1000
-LATELY = 600.0
+SPEED_WINDOW_SECONDS = 600.0
 ENOUGH_MINUTES = 3
 
 
@@ -87,13 +87,13 @@ class QueueForecast:
             return QueueSnapshot(now, paused, asked=asked, single_mails=singles)
         mailouts = in_turn(waiting, queue_rows.last_turns(store))
         forecasts = {} if paused else self._forecasts(now, mailouts)
-        stopped = {m.id: Forecast(None, None, 0, _left(m), m.defer_reason) for m in mailouts}
+        stopped = {m.id: Forecast(None, None, 0, _remaining(m), m.defer_reason) for m in mailouts}
         return QueueSnapshot(now, paused, mailouts, stopped | forecasts, asked, singles)
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
         """Of those that go on by themselves, by the transport that is set."""
         going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self.rehearses]
-        jobs = [Job(_left(mailout), due_at(mailout)) for mailout in going]
+        jobs = [Job(_remaining(mailout), due_at(mailout)) for mailout in going]
         made = forecast_queue(self.limits, self._forecast_input(now, going), jobs)
         return {mailout.id: one for mailout, one in zip(going, made, strict=True)}
 
@@ -103,7 +103,7 @@ class QueueForecast:
         rate = self.rate / SLACK
         for mailout in mailouts:
             if mailout.status is Status.PROCESSING and mailout.started_at is not None:
-                rate = slower(rate, measured(begun, max(mailout.started_at, now - LATELY), now))
+                rate = slower(rate, measured(begun, max(mailout.started_at, now - SPEED_WINDOW_SECONDS), now))
         return ForecastInput(now, rate, self._usage(now), outbox_rows.first_day(store, self.scope), begun)
 
     def _usage(self, now: float) -> Usage:
@@ -129,5 +129,5 @@ def slower(rate: float, found: float | None) -> float:
     return min(rate, found) if rate else found
 
 
-def _left(mailout: Mailout) -> int:
+def _remaining(mailout: Mailout) -> int:
     return mailout.ledger.pending + mailout.ledger.in_flight

@@ -9,11 +9,11 @@ from mailout.outbox.queue.mailout import Mailout
 
 def in_turn(waiting: Sequence[Mailout], last_turns: Mapping[str, float]) -> Sequence[Mailout]:
     """In the order in which they would go, one turn after the other: companies alternate."""
-    turns, left, ordered = dict(last_turns), list(waiting), list[Mailout]()
+    turns, remaining, ordered = dict(last_turns), list(waiting), list[Mailout]()
     latest = max(turns.values(), default=0.0)
-    while left:
-        chosen = min(left, key=lambda mailout: _place(mailout, turns))
-        left.remove(chosen)
+    while remaining:
+        chosen = min(remaining, key=lambda mailout: _place(mailout, turns))
+        remaining.remove(chosen)
         ordered.append(chosen)
         latest += 1.0
         turns[chosen.company_id] = latest

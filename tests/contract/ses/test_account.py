@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.base.errors import MailoutError, Unseen
+from mailout.base.errors import CheckSkipped, MailoutError
 from mailout.outbox.delivery.protocol import OutcomeKind
 from tests.contract.ses.letters import mail
 from tests.ports import free_port
@@ -30,7 +30,7 @@ def test_an_account_that_cannot_be_read_says_why(open_transport):
 def test_who_may_send_need_not_be_allowed_to_ask(stub, open_transport):
     """A sending-only key is good practice; the right it lacks is named, and no mailout waits for it."""
     stub.script(denied=["account"])
-    with pytest.raises(Unseen) as raised:
+    with pytest.raises(CheckSkipped) as raised:
         open_transport().account()
     assert "ses:GetAccount" in raised.value.remedy
 

@@ -14,7 +14,7 @@ from mailout.app import wiring
 from mailout.app.single_mail_run import send_what_waits
 from mailout.base.settings import Settings, load_settings
 from mailout.insight.alerts import alert_rows
-from mailout.insight.alerts.conditions import EVENTS_UNHEARD
+from mailout.insight.alerts.conditions import EVENTS_UNHEARD_SECONDS
 from mailout.insight.alerts.port import Alert, AlertKind
 from mailout.insight.alerts.sender import AlertSender
 from mailout.outbox.delivery.provider_limits import ASK_EVERY
@@ -115,7 +115,7 @@ def test_silence_after_mail_is_told_and_an_event_ends_it(stub, open_transport, s
     sender.session = store.open_session(id, worker="worker", transport="ses", lease=60.0)
     sender.step(results=[result(sender.begin_one())], close=True)
     alert_sender = AlertSender(store, open_transport(configuration_set="main"), SETTINGS, UTC)
-    clock.sleep(EVENTS_UNHEARD)
+    clock.sleep(EVENTS_UNHEARD_SECONDS)
     alert_sender.send_alerts(told.append)
     assert [(alert.kind, alert.subject) for alert in told] == [(AlertKind.EVENTS, "No SES events come back")]
     store.receive_events([Received("1", "sns", "{}")])

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from cli.prefect_auth import FILE
+from cli.prefect_auth import AUTH_FILE
 from cli.processes.prefect_api import UP_LOCK, show_running
 from mailout.outbox.queue import queue_rows
 from tests.e2e.conftest import Commands
@@ -132,7 +132,7 @@ def test_send_uses_the_server_of_a_running_up(mailout: Commands, deployed: Prefe
     with (mailout.home / UP_LOCK).open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         show_running(mailout.home, deployed.url)
-        (mailout.home / FILE).write_text(deployed.auth, encoding="utf-8")
+        (mailout.home / AUTH_FILE).write_text(deployed.auth, encoding="utf-8")
         sent = mailout("send", letter, "--test")
     assert sent.code == 0, sent.err
     assert f"its run shows on {deployed.url.removesuffix('/api')}/runs" in sent.err

@@ -12,9 +12,9 @@ from botocore.stub import Stubber
 
 from mailout.adapters.ses.suppression import SesSuppression
 from mailout.adapters.sns_topics import SnsTopics
-from mailout.adapters.sqs import LOOKED_AT, SqsQueue
-from mailout.base.errors import MailoutError, Unseen
-from mailout.insight.doctor.event_path import QueueLook, Subscription
+from mailout.adapters.sqs import QUEUE_FIELDS, SqsQueue
+from mailout.base.errors import CheckSkipped, MailoutError
+from mailout.insight.doctor.event_path import QueueLook, TopicSubscription
 from mailout.outbox.feedback.ingest import QueueMessage
 from mailout.outbox.feedback.port import StatusChange
 from mailout.outbox.feedback.suppression import Reason
@@ -93,7 +93,7 @@ def test_a_queue_tells_how_full_it_is_and_who_may_write(stubbed: tuple[Any, Stub
         "ApproximateNumberOfMessagesNotVisible": "3",
         "Policy": '{"Statement": []}',
     }
-    asked = {"QueueUrl": URL, "AttributeNames": list(LOOKED_AT)}
+    asked = {"QueueUrl": URL, "AttributeNames": list(QUEUE_FIELDS)}
     stubber.add_response("get_queue_attributes", {"Attributes": told}, asked)
     stubber.add_response("get_queue_attributes", {"Attributes": {"QueueArn": told["QueueArn"]}}, asked)
     queue = SqsQueue(client, URL)
@@ -111,11 +111,11 @@ def test_a_queue_we_may_not_look_at_may_be_well_one_that_is_not_there_is_not(
         "get_queue_attributes", "AWS.SimpleQueueService.NonExistentQueue", "no such queue"
     )
     queue = SqsQueue(client, URL)
-    with pytest.raises(Unseen, match="sqs:GetQueueAttributes"):
+    with pytest.raises(CheckSkipped, match="sqs:GetQueueAttributes"):
         queue.look()
     with pytest.raises(MailoutError, match="SQS_QUEUE_URL") as raised:
         queue.look()
-    assert not isinstance(raised.value, Unseen)
+    assert not isinstance(raised.value, CheckSkipped)
 
 
 def subscription(arn: str, protocol: str, endpoint: str) -> dict[str, str]:
@@ -150,9 +150,9 @@ def test_all_subscriptions_of_a_topic_are_seen_page_by_page(stubbed: tuple[Any, 
     stubber.add_response("get_subscription_attributes", raw, {"SubscriptionArn": f"{TOPIC}:1"})
     stubber.add_client_error("get_subscription_attributes", "AuthorizationError", "no")
     assert SnsTopics(lambda _: client).subscriptions(TOPIC) == [
-        Subscription("https", waiting["Endpoint"], confirmed=False, raw=None),
-        Subscription("sqs", queue["Endpoint"], raw=True),
-        Subscription("https", other["Endpoint"], raw=None),
+        TopicSubscription("https", waiting["Endpoint"], confirmed=False, raw=None),
+        TopicSubscription("sqs", queue["Endpoint"], raw=True),
+        TopicSubscription("https", other["Endpoint"], raw=None),
     ]
 
 
@@ -164,11 +164,11 @@ def test_a_topic_we_may_not_look_at_may_be_well_one_that_is_not_there_is_not(
     stubber.add_client_error("list_subscriptions_by_topic", "AuthorizationError", "no")
     stubber.add_client_error("list_subscriptions_by_topic", "NotFound", "Topic does not exist")
     topics = SnsTopics(lambda _: client)
-    with pytest.raises(Unseen, match="sns:ListSubscriptionsByTopic"):
+    with pytest.raises(CheckSkipped, match="sns:ListSubscriptionsByTopic"):
         topics.subscriptions(TOPIC)
     with pytest.raises(MailoutError, match="SNS_TOPIC_ARNS") as raised:
         topics.subscriptions(TOPIC)
-    assert not isinstance(raised.value, Unseen)
+    assert not isinstance(raised.value, CheckSkipped)
 
 
 @pytest.mark.parametrize("stubbed", ["sns"], indirect=True)
@@ -179,7 +179,7 @@ def test_who_may_publish_to_a_topic_is_read_from_its_policy(stubbed: tuple[Any, 
     stubber.add_client_error("get_topic_attributes", "AuthorizationError", "no")
     topics = SnsTopics(lambda _: client)
     assert topics.policy(TOPIC) == {"Statement": []}
-    with pytest.raises(Unseen, match="sns:GetTopicAttributes"):
+    with pytest.raises(CheckSkipped, match="sns:GetTopicAttributes"):
         topics.policy(TOPIC)
 
 

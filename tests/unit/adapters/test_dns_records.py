@@ -9,7 +9,7 @@ import dns.resolver
 import pytest
 
 from mailout.adapters.dns_records import DnsRecords
-from mailout.base.errors import Unseen
+from mailout.base.errors import CheckSkipped
 from tests.stubs.dns import name_server
 
 LONG = "v=DKIM1; k=rsa; p=" + "A" * 600
@@ -41,9 +41,9 @@ def test_a_server_that_does_not_answer_is_asked_once() -> None:
     with name_server(silent=True) as server:
         dns_records = server.records(seconds=0.2)
         for _ in range(3):
-            with pytest.raises(Unseen, match="could not be asked"):
+            with pytest.raises(CheckSkipped, match="could not be asked"):
                 dns_records.txt("example.org")
-        with pytest.raises(Unseen):
+        with pytest.raises(CheckSkipped):
             dns_records.cname("other.example.org")
     assert set(server.asked) == {("TXT", "example.org")}
 
@@ -51,7 +51,7 @@ def test_a_server_that_does_not_answer_is_asked_once() -> None:
 @pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
 def test_a_server_that_refuses_has_said_nothing_of_the_records(rcode: dns.rcode.Rcode) -> None:
     """Else doctor would tell people to publish what is already there."""
-    with name_server(ZONE, rcode) as server, pytest.raises(Unseen, match="could not be asked"):
+    with name_server(ZONE, rcode) as server, pytest.raises(CheckSkipped, match="could not be asked"):
         server.records(seconds=2).txt("example.org")
 
 
@@ -59,7 +59,7 @@ def test_nobody_at_the_address_is_no_crash() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
-    with pytest.raises(Unseen):
+    with pytest.raises(CheckSkipped):
         DnsRecords("127.0.0.1", port, seconds=0.5).txt("example.org")
 
 
@@ -68,5 +68,5 @@ def test_a_machine_that_knows_no_server_is_no_crash(monkeypatch: pytest.MonkeyPa
         raise dns.resolver.NoResolverConfiguration
 
     monkeypatch.setattr(dns.resolver.Resolver, "read_resolv_conf", unconfigured)
-    with pytest.raises(Unseen, match="could not be asked"):
+    with pytest.raises(CheckSkipped, match="could not be asked"):
         DnsRecords().txt("example.org")

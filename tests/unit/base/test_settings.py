@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from mailout.base.errors import SettingsError
-from mailout.base.setting_values import DAY, WEEKDAYS, SendWindow, parse_days
+from mailout.base.setting_values import DAY_MINUTES, WEEKDAYS, SendWindow, parse_days
 from mailout.base.settings import Settings, load_settings
 
 EXAMPLE = Path(__file__).parents[3] / ".env.example"
@@ -200,7 +200,7 @@ def test_a_file_that_was_named_has_to_be_there(tmp_path: Path) -> None:
         load_settings({}, tmp_path)
 
 
-@given(st.integers(0, DAY - 1), st.integers(0, DAY))
+@given(st.integers(0, DAY_MINUTES - 1), st.integers(0, DAY_MINUTES))
 def test_a_window_reads_as_it_is_written_over_midnight_too(start: int, end: int) -> None:
     """Mail at three in the morning costs subscribers."""
     if start == end:

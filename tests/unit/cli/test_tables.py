@@ -11,10 +11,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from cli import tables
-from cli.tables import Table
+from cli.tables import TextTable
 
 
-def shown(monkeypatch: pytest.MonkeyPatch, table: Table, *, width: int | None) -> list[str]:
+def shown(monkeypatch: pytest.MonkeyPatch, table: TextTable, *, width: int | None) -> list[str]:
     file = io.StringIO()
     console = Console(
         file=file, force_terminal=width is not None, width=width, soft_wrap=True, color_system=None
@@ -29,7 +29,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, table: Table, *, width: int | None) -
     st.integers(60, 200),
 )
 def test_no_line_is_wider_than_the_terminal(rows: list[tuple[str, str, str]], width: int) -> None:
-    table = Table(("id", "state", "subject"), coloured="state")
+    table = TextTable(("id", "state", "subject"), coloured="state")
     for subject, state, more in rows:
         table.add("3f2a1b00", state, subject, more=more, style="red")
     with pytest.MonkeyPatch.context() as patch:
@@ -38,7 +38,7 @@ def test_no_line_is_wider_than_the_terminal(rows: list[tuple[str, str, str]], wi
 
 
 def test_what_goes_to_a_file_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table(("email", "sent"), right=frozenset({"sent"}), gives_way="email")
+    table = TextTable(("email", "sent"), right=frozenset({"sent"}), gives_way="email")
     table.add("a" * 200, "1", more="It waits " * 40)
     head, row, more = shown(monkeypatch, table, width=None)
     assert head.split() == ["email", "sent"]
@@ -47,6 +47,6 @@ def test_what_goes_to_a_file_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cell_cannot_move_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table(("subject",))
+    table = TextTable(("subject",))
     table.add("Hi\x1b[2J\nthere")
     assert shown(monkeypatch, table, width=None)[1:] == ["Hi [2J there"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from mailout.letters.content.model import clean, in_every_text
 
-MAX_DEPTH = 60
+MAX_BLOCK_DEPTH = 60
 """Deeper blocks are shown at this depth: no mail client can show more, and no page may exhaust the stack."""
 
 MAX_BLOCKS = 20_000
@@ -77,7 +77,7 @@ def within_limits(blocks: Iterable[Block]) -> tuple[tuple[Block, ...], bool]:
         own: list[tuple[Block, list[Any]]] = []
         siblings.append((block, own))
         # Past the limit, descendants follow their ancestor as its siblings: flat, but in order.
-        deeper, target = (depth + 1, own) if depth < MAX_DEPTH else (depth, siblings)
+        deeper, target = (depth + 1, own) if depth < MAX_BLOCK_DEPTH else (depth, siblings)
         waiting.extend((child, deeper, target) for child in reversed(block.children))
     return tuple(_built(root)), bool(waiting)
 

@@ -11,8 +11,8 @@ from mailout.letters.content.notion.links import short, site_of
 from mailout.letters.content.notion.nodes import (
     BOX,
     WIDTH,
+    NodePlace,
     Nodes,
-    Place,
     caption_html,
     lines_of,
     nodes_html,
@@ -27,7 +27,7 @@ from mailout.letters.content.videos import figure
 class Rule:
     """A line across."""
 
-    def html(self, _: Place) -> str:
+    def html(self, _: NodePlace) -> str:
         return "<hr>"
 
     def lines(self) -> list[str]:
@@ -40,7 +40,7 @@ class Picture:
     alt: str
     caption: Spans = ()
 
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         # Outlook goes by the attribute; the others by the stylesheet's `auto`, so small pictures stay small.
         # Its caption is its description: said once, below it.
         is_said = bool(self.caption) and plain(self.caption) == self.alt
@@ -63,7 +63,7 @@ class Card:
     url: str | None
     caption: Spans = ()
 
-    def html(self, _: Place) -> str:
+    def html(self, _: NodePlace) -> str:
         where = short(self.url) if self.url and self.url.startswith("http") else ""
         name = escape(self.name or where)
         if self.url:
@@ -93,7 +93,7 @@ class Video:
     url: str
     ref: str
 
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         said = [escape(self.card.name), inline_html(self.card.caption) if self.card.says_more else ""]
         return figure(self.url, self.ref, "<br>".join(filter(None, said)), place.width)
 
@@ -102,12 +102,12 @@ class Video:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableNode:
     rows: tuple[tuple[Spans, ...], ...]  # all of one length
     header_row: bool = False
     header_column: bool = False
 
-    def html(self, _: Place) -> str:
+    def html(self, _: NodePlace) -> str:
         rows = []
         for number, row in enumerate(self.rows):
             cells = []
@@ -155,12 +155,12 @@ class Table:
 class Columns:
     columns: tuple[tuple[float, Nodes], ...]  # (share of the width, what is in it); the shares add up to 1
 
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         cells = []
         for number, (share, children) in enumerate(self.columns, start=1):
             last = " n-last" if number == len(self.columns) else ""
             width = int(place.width * share) - (0 if last else 14)
-            body = nodes_html(children, Place(width, place.depth))
+            body = nodes_html(children, NodePlace(width, place.depth))
             cells.append(
                 f'<td class="n-column{last}" width="{round(share * 100)}%" valign="top">\n{body}\n</td>'
             )

@@ -42,7 +42,7 @@ _RAISED = dict(
 )
 _LOWERED = dict(zip("0123456789+-=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", strict=True))
 _TOKEN = re.compile(r"\\([A-Za-z]+|.)|([{}^_])|([^\\{}^_]+)", re.DOTALL)
-LONGEST = 400
+MAX_EQUATION_CHARACTERS = 400
 
 
 class _NoUnicode(Exception):
@@ -51,7 +51,7 @@ class _NoUnicode(Exception):
 
 def readable(latex: str) -> str | None:
     """`\\frac{1}{3} x^2` as `1/3 x²`; None: it needs more than a line of text."""
-    if len(latex) > LONGEST:
+    if len(latex) > MAX_EQUATION_CHARACTERS:
         return None
     tokens = [(found[1], found[2], found[3]) for found in _TOKEN.finditer(latex)]
     tokens.reverse()

@@ -20,21 +20,21 @@ WIDTH = 76
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodePlace:
     """Where in the page a node stands."""
 
     width: int = COLUMN
     depth: int = 0  # how many times it is indented
 
-    def deeper(self, by: int = 26) -> Place:
-        return Place(self.width - by, self.depth + 1)
+    def deeper(self, by: int = 26) -> NodePlace:
+        return NodePlace(self.width - by, self.depth + 1)
 
 
-TOP = Place()
+TOP = NodePlace()
 
 
 class Node(Protocol):
-    def html(self, place: Place) -> str: ...
+    def html(self, place: NodePlace) -> str: ...
     def lines(self) -> list[str]:
         """As text; none: it says nothing there."""
         ...
@@ -43,7 +43,7 @@ class Node(Protocol):
 Nodes = tuple[Node, ...]
 
 
-def nodes_html(nodes: Nodes, place: Place = TOP) -> str:
+def nodes_html(nodes: Nodes, place: NodePlace = TOP) -> str:
     return "\n".join(node.html(place) for node in nodes)
 
 

@@ -100,8 +100,10 @@ class Reader:
             return reader(block)
         words = self._spans(block)
         if not block.trouble:
-            left = "only its words are in the mail" if words else "it is left out"
-            self._report(f"Notion's block “{block.name}” has no form in mail: {left}. Write it another way.")
+            outcome = "only its words are in the mail" if words else "it is left out"
+            self._report(
+                f"Notion's block “{block.name}” does not work in mail: {outcome}. Use another block."
+            )
         shown: Nodes = (text.Paragraph(words),) if words else ()
         return shown + self.nodes(block.children)
 
@@ -153,7 +155,7 @@ class Reader:
 
     def _code(self, block: Block) -> Iterable[Node]:
         source = spans_of(block.data.get("rich_text"), self._files.host, literal=True)
-        return (text.Code(source, self._spans(block, "caption")),)
+        return (text.CodeBlock(source, self._spans(block, "caption")),)
 
     def _equation(self, block: Block) -> Iterable[Node]:
         expression = str(block.data.get("expression") or "")
@@ -192,7 +194,7 @@ class Reader:
         return ((text.Heading(title, level=3),) if title else ()) + self.nodes(block.children)
 
     def _contents(self, _: Block) -> Iterable[Node]:
-        return (text.Contents(self._headings),) if self._headings else ()
+        return (text.TableOfContents(self._headings),) if self._headings else ()
 
     @cached_property
     def _headings(self) -> tuple[tuple[int, str], ...]:
@@ -259,7 +261,7 @@ class Reader:
         if not any(plain(cell) or _pictured(cell) for row in rows for cell in row):
             return others
         filled = tuple(row + ((),) * (width - len(row)) for row in rows)
-        table = box.Table(
+        table = box.TableNode(
             filled,
             header_row=block.data.get("has_column_header") is True,
             header_column=block.data.get("has_row_header") is True,
@@ -274,7 +276,7 @@ class Reader:
 
     def _row_alone(self, block: Block) -> Iterable[Node]:
         cells = self._cells(block)
-        return (box.Table((cells,)),) if cells else ()
+        return (box.TableNode((cells,)),) if cells else ()
 
     def _columns(self, block: Block) -> Iterable[Node]:
         columns = [(_ratio(column), self.nodes([column])) for column in block.children]

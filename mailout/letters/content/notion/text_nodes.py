@@ -11,8 +11,8 @@ from mailout.letters.content.notion.equations import readable
 from mailout.letters.content.notion.nodes import (
     BOX,
     WIDTH,
+    NodePlace,
     Nodes,
-    Place,
     caption_html,
     class_of,
     hang,
@@ -48,13 +48,13 @@ class Words:
     def _element(self, tag: str, words: str) -> str:
         return f"<{tag}{class_of(self.color, filled=True)}>{words}</{tag}>"
 
-    def _children_html(self, place: Place) -> str:
+    def _children_html(self, place: NodePlace) -> str:
         if not self.children:
             return ""
         margin = ' class="n-indent"' if place.depth < DEEP else ""
         return f"\n<div{margin}>\n{nodes_html(self.children, place.deeper(22))}\n</div>"
 
-    def _in_a_box(self, place: Place) -> str:
+    def _in_a_box(self, place: NodePlace) -> str:
         """The words are a paragraph of their own once something follows them."""
         words = inline_html(self.spans)
         if words and self.children:
@@ -65,7 +65,7 @@ class Words:
         return stacked(words_of(self.spans), lines_of(self.children))
 
 
-def _with_children(words: str, children: Nodes, place: Place) -> str:
+def _with_children(words: str, children: Nodes, place: NodePlace) -> str:
     return "\n".join(part for part in (words, nodes_html(children, place)) if part)
 
 
@@ -74,7 +74,7 @@ class Paragraph(Words):
     def is_blank(self) -> bool:
         return not self.children and not "".join(span.text for span in self.spans).strip()
 
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         return self._element("p", inline_html(self.spans) or "&#160;") + self._children_html(place)
 
     def lines(self) -> list[str]:
@@ -87,7 +87,7 @@ class Heading(Words):
 
     level: int = 1  # to 4
 
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         heading = self._element(f"h{self.level}", inline_html(self.spans)) if self.spans else ""
         return heading + self._children_html(place)
 
@@ -102,7 +102,7 @@ class Heading(Words):
 class Toggle(Words):
     """Shown open: a mail cannot fold."""
 
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         return self._element("p", f"▾ {inline_html(self.spans)}") + self._children_html(place)
 
     def lines(self) -> list[str]:
@@ -111,7 +111,7 @@ class Toggle(Words):
 
 
 class Quote(Words):
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         return self._element("blockquote", self._in_a_box(place.deeper(19)))
 
     def lines(self) -> list[str]:
@@ -122,7 +122,7 @@ class Quote(Words):
 class Callout(Words):
     icon: Spans = ()
 
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         shown = inline_html(self.icon).strip()
         icon = f'<td class="n-icon" valign="top" width="24">{shown}</td>' if self.icon else ""
         box = f'{BOX} width="100%"{class_of(self.color, "n-callout")}>'
@@ -146,7 +146,7 @@ class Item(Words):
 class Items:
     items: tuple[Item, ...]
 
-    def _list(self, tag: str, attributes: str, place: Place) -> str:
+    def _list(self, tag: str, attributes: str, place: NodePlace) -> str:
         deep = ' class="n-deep"' if place.depth >= DEEP else ""
         inside = place.deeper()
         items = "\n".join(
@@ -170,7 +170,7 @@ class Items:
 
 
 class Bullets(Items):
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         return self._list("ul", "", place)
 
     def lines(self) -> list[str]:
@@ -182,7 +182,7 @@ class Numbers(Items):
     start: int = 1
     style: str = "numbers"  # or letters, roman
 
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         start = f' start="{self.start}"' if self.start != 1 else ""
         style = {"letters": ' type="a"', "roman": ' type="i"'}.get(self.style, "")
         return self._list("ol", start + style, place)
@@ -194,14 +194,14 @@ class Numbers(Items):
 
 
 class ToDos(Items):
-    def html(self, place: Place) -> str:
+    def html(self, place: NodePlace) -> str:
         rows = "\n".join(self._row(item, place.deeper()) for item in self.items)
         return f'{BOX} class="n-todos">\n{rows}\n</table>'
 
     def lines(self) -> list[str]:
         return self._marked("☑ " if item.checked else "☐ " for item in self.items)
 
-    def _row(self, item: Item, place: Place) -> str:
+    def _row(self, item: Item, place: NodePlace) -> str:
         words = inline_html(item.spans)
         if item.checked:
             words = f'<span class="n-done">{words}</span>'
@@ -237,7 +237,7 @@ class Button:
     spans: Spans
     url: str
 
-    def html(self, _: Place) -> str:
+    def html(self, _: NodePlace) -> str:
         words = inline_html(tuple(replace(span, href=None, color="default") for span in self.spans)).strip()
         return BUTTON.format(address=escape(self.url), words=words)
 
@@ -246,11 +246,11 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeBlock:
     spans: Spans
     caption: Spans = ()
 
-    def html(self, _: Place) -> str:
+    def html(self, _: NodePlace) -> str:
         # <code> first: a line break straight after <pre> would be lost.
         source = f"<pre><code>{inline_html(self.spans, verbatim=True)}</code></pre>"
         return source + caption_html(self.caption)
@@ -264,7 +264,7 @@ class Code:
 class Equation:
     expression: str
 
-    def html(self, _: Place) -> str:
+    def html(self, _: NodePlace) -> str:
         said = readable(self.expression)
         words = f"<em>{escape(said)}</em>" if said else f"<code>{escape(self.expression)}</code>"
         return f'<p class="n-equation">{words}</p>'
@@ -274,12 +274,12 @@ class Equation:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class TableOfContents:
     """The page's headings: (level, words)."""
 
     entries: tuple[tuple[int, str], ...]
 
-    def html(self, _: Place) -> str:
+    def html(self, _: NodePlace) -> str:
         top = min(level for level, _ in self.entries)
         lines = (f"{'&#160;' * 4 * (level - top)}{escape(words)}" for level, words in self.entries)
         return f'<p class="n-toc">{"<br>".join(lines)}</p>'

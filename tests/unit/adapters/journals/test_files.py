@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mailout.adapters.journals.files import KEEP_CLOSED, FileJournals, this_boot
-from mailout.adapters.journals.lines import STEP
+from mailout.adapters.journals.lines import GROWTH_BYTES
 from mailout.base.errors import HomeUnwritable, StoreError
 from mailout.outbox.delivery.port import DeadJournal
 from mailout.outbox.delivery.protocol import Attempt
@@ -148,7 +148,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "a hole": lambda data: data[:100] + bytes(60) + data[160:],
     "cut in the middle": lambda data: data[:200],
     "twice": lambda data: data.rstrip(b"\0") + data,
-    "only zeros": lambda data: bytes(STEP),
+    "only zeros": lambda data: bytes(GROWTH_BYTES),
     "another version": lambda data: data.replace(b" journal 2 ", b" journal 9 "),
     "a surrogate": lambda data: data.replace(b"done", b"\xed\xa0\x80 "),
 }
@@ -210,13 +210,13 @@ def test_one_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 def test_it_grows_by_steps_and_gives_back_what_it_did_not_need(tmp_path: Path) -> None:
     journal = FileJournals(tmp_path).open(SESSION)
     path = tmp_path / SESSION
-    assert path.stat().st_size == STEP
+    assert path.stat().st_size == GROWTH_BYTES
     for number in range(1000):
         attempt = Attempt(str(uuid.UUID(int=number)), 1)
         journal.call([attempt])
         journal.answered({attempt: "id"}, [])
-    assert path.stat().st_size == 2 * STEP
-    assert path.stat().st_blocks * 512 >= 2 * STEP
+    assert path.stat().st_size == 2 * GROWTH_BYTES
+    assert path.stat().st_blocks * 512 >= 2 * GROWTH_BYTES
     journal.close(5)
     assert path.stat().st_size < 200
 
@@ -301,7 +301,7 @@ def test_where_space_cannot_be_promised_it_is_taken(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(os, "posix_fallocate", unable)
     path = left_behind(tmp_path)
-    assert path.stat().st_blocks * 512 >= STEP
+    assert path.stat().st_blocks * 512 >= GROWTH_BYTES
     assert found(tmp_path).incomplete is None
 
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.insight.alerts.conditions import (
-    DAY,
-    DOUBT_GRACE,
-    EVENTS_UNHEARD,
-    EVENTS_WAIT,
+    DAY_SECONDS,
+    DOUBT_GRACE_SECONDS,
+    EVENTS_UNHEARD_SECONDS,
+    EVENTS_WAIT_SECONDS,
     QUOTA_OVER,
     QUOTA_TELL,
     alerts,
@@ -60,7 +60,7 @@ def test_what_goes_on_by_itself_is_nobodys_business(reason: DeferReason) -> None
 
 def test_whoever_paused_it_knows_and_is_reminded_once_after_a_day() -> None:
     (paused,), (refused,) = found(held(DeferReason.PAUSED)), found(held(DeferReason.REPUTATION))
-    assert (paused.grace, paused.remind) == (DAY, False)
+    assert (paused.grace, paused.remind) == (DAY_SECONDS, False)
     assert (refused.grace, refused.remind) == (0.0, True)
 
 
@@ -81,7 +81,7 @@ def test_messages_in_doubt_are_told_with_both_ways_to_settle_them(
     assert (alert.kind, alert.subject) == (AlertKind.UNKNOWN, f"3 messages in doubt: “{one.subject}”")
     assert f"\n  mailout queue settle {one.id} --as sent" in alert.text
     assert f"\n  mailout queue settle {one.id} --as pending" in alert.text
-    assert alert.grace == DOUBT_GRACE
+    assert alert.grace == DOUBT_GRACE_SECONDS
     assert "An event from SES would settle them" not in alert.text
     assert "An event from SES would settle them" in found(one, expects_events=True)[0].text
 
@@ -127,22 +127,22 @@ def test_without_a_limit_nothing_can_be_spent() -> None:
 
 
 def test_events_that_wait_too_long_are_told_with_the_command_that_applies_them() -> None:
-    late = {"events_waiting": 12, "events_waiting_since": NOON - EVENTS_WAIT}
+    late = {"events_waiting": 12, "events_waiting_since": NOON - EVENTS_WAIT_SECONDS}
     (alert,) = found(signs=late)
     assert (alert.kind, alert.key) == (AlertKind.EVENTS, "events waiting")
     assert "12 SES events wait in the inbox, the oldest for 10 min." in alert.text
     assert "\n  mailout events" in alert.text
-    assert found(signs=late | {"events_waiting_since": NOON - EVENTS_WAIT + 1}) == []
+    assert found(signs=late | {"events_waiting_since": NOON - EVENTS_WAIT_SECONDS + 1}) == []
 
 
 def test_mail_of_which_nothing_comes_back_is_told_only_where_something_should() -> None:
-    silent = {"unheard_since": NOON - EVENTS_UNHEARD}
+    silent = {"unheard_since": NOON - EVENTS_UNHEARD_SECONDS}
     (alert,) = found(signs=silent, expects_events=True)
     assert (alert.kind, alert.key) == (AlertKind.EVENTS, "events unheard")
     assert "since 16 Nov 2026 11:30 UTC" in alert.text
     assert "\n  mailout doctor" in alert.text
     assert found(signs=silent, expects_events=False) == []
-    assert found(signs={"unheard_since": NOON - EVENTS_UNHEARD + 1}, expects_events=True) == []
+    assert found(signs={"unheard_since": NOON - EVENTS_UNHEARD_SECONDS + 1}, expects_events=True) == []
 
 
 # ── addresses ──
@@ -173,5 +173,5 @@ def test_complaints_are_told_before_they_stop_a_mailout(complained: int, told: b
     )
     kinds = [alert.kind for alert in found(recent=[one])]
     assert kinds == ([AlertKind.COMPLAINTS] if told else [])
-    assert found(recent=[replace(one, completed_at=NOON - 15 * DAY)]) == []
+    assert found(recent=[replace(one, completed_at=NOON - 15 * DAY_SECONDS)]) == []
     assert found(recent=[replace(one, is_test=True)]) == []

@@ -151,7 +151,7 @@ def test_doubts_that_an_event_settles_are_nobodys_trouble(watch: Watch) -> None:
     assert [(alert.kind, alert.mailout) for alert in watch.announced] == [(AlertKind.UNKNOWN, slow)]
     assert [mail.content.subject for mail in watch.post.letters] == ["2 messages in doubt: “slow”"]
     # Told when both ways of settling are open.
-    actions.settle(watch.queue.store, slow, actions.Verdict.PENDING, Timing.of(120))
+    actions.settle(watch.queue.store, slow, actions.SettleVerdict.PENDING, Timing.of(120))
 
 
 def test_the_quota_is_told_while_a_mail_can_still_leave(watch: Watch) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.insight.alerts.port import Alert, AlertKind, Known
+from mailout.insight.alerts.port import Alert, AlertKind, KnownAlert
 from mailout.insight.alerts.sender import REMIND_EVERY, REMIND_FOR, RETRY_AFTER, is_due
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -29,7 +29,7 @@ def alert(grace: float = 0.0, remind: bool = True) -> Alert:
 
 def told_at(one: Alert, until: float, *, fails: int = 0, step: float = 60.0) -> list[float]:
     """The moments at which it was told, looked at every minute; the first `fails` mails do not leave."""
-    known, told, now = Known("a", 0.0), [], 0.0
+    known, told, now = KnownAlert("a", 0.0), [], 0.0
     while now <= until:
         if is_due(one, known, now):
             known = replace(known, tries=known.tries + 1, failed=known.failed + 1, tried_at=now)

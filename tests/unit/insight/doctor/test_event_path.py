@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from mailout.insight.doctor.event_path import (
-    BACKLOG,
+    QUEUE_BACKLOG_EVENTS,
     EventPath,
     QueueLook,
-    Subscription,
+    TopicSubscription,
     lets_write,
     listening_checks,
     policy_checks,
@@ -24,9 +24,9 @@ QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/events"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:events"
 WAYS = EventPath("https://mail.example.org/", QUEUE_URL)
 
-BY_GATEWAY = Subscription("https", GATEWAY)
-BY_QUEUE = Subscription("sqs", QUEUE)
-UNCONFIRMED = Subscription("https", GATEWAY, confirmed=False, raw=None)
+BY_GATEWAY = TopicSubscription("https", GATEWAY)
+BY_QUEUE = TopicSubscription("sqs", QUEUE)
+UNCONFIRMED = TopicSubscription("https", GATEWAY, confirmed=False, raw=None)
 
 
 @pytest.mark.parametrize(
@@ -35,20 +35,22 @@ UNCONFIRMED = Subscription("https", GATEWAY, confirmed=False, raw=None)
         ([BY_GATEWAY], "ok"),
         ([BY_QUEUE], "ok"),
         ([BY_GATEWAY, BY_QUEUE], "ok"),
-        ([Subscription("https", GATEWAY + "/", raw=None)], "ok"),
-        ([Subscription("sqs", QUEUE, raw=True)], "ok"),  # we read both
+        ([TopicSubscription("https", GATEWAY + "/", raw=None)], "ok"),
+        ([TopicSubscription("sqs", QUEUE, raw=True)], "ok"),  # we read both
         ([], "fail"),
-        ([Subscription("https", "https://elsewhere.example.org/ses-events")], "fail"),
-        ([Subscription("https", "https://mail.example.org/")], "fail"),
-        ([Subscription("sqs", QUEUE + "-old")], "fail"),
-        ([Subscription("email", "admin@example.org")], "fail"),
+        ([TopicSubscription("https", "https://elsewhere.example.org/ses-events")], "fail"),
+        ([TopicSubscription("https", "https://mail.example.org/")], "fail"),
+        ([TopicSubscription("sqs", QUEUE + "-old")], "fail"),
+        ([TopicSubscription("email", "admin@example.org")], "fail"),
         ([UNCONFIRMED], "fail"),
         ([UNCONFIRMED, BY_QUEUE], "warn"),
-        ([Subscription("https", GATEWAY, raw=True)], "fail"),  # no signature to check
-        ([BY_GATEWAY, Subscription("sqs", QUEUE, raw=True)], "warn"),  # the same event under two ids
+        ([TopicSubscription("https", GATEWAY, raw=True)], "fail"),  # no signature to check
+        ([BY_GATEWAY, TopicSubscription("sqs", QUEUE, raw=True)], "warn"),  # the same event under two ids
     ],
 )
-def test_a_topic_has_to_tell_us_in_a_form_that_we_read(subscriptions: list[Subscription], level: str) -> None:
+def test_a_topic_has_to_tell_us_in_a_form_that_we_read(
+    subscriptions: list[TopicSubscription], level: str
+) -> None:
     check = topic_check(TOPIC, subscriptions, WAYS)
     assert check.level == level
     assert bool(check.remedy) == (level != "ok")
@@ -136,7 +138,7 @@ def test_a_topic_that_ses_may_not_publish_to_stays_silent_so_doctor_does_not(
 def test_a_queue_that_nobody_empties_is_seen() -> None:
     policy = {"Statement": [statement()]}
     assert [one.level for one in queue_checks(QueueLook(QUEUE, 12, 3, policy), (TOPIC,))] == ["ok"]
-    (full,) = queue_checks(QueueLook(QUEUE, BACKLOG + 1, 0, policy), (TOPIC,))
+    (full,) = queue_checks(QueueLook(QUEUE, QUEUE_BACKLOG_EVENTS + 1, 0, policy), (TOPIC,))
     assert (full.level, "mailout events" in full.remedy) == ("warn", True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mailout.base.errors import StoreUnavailable, Unseen
+from mailout.base.errors import CheckSkipped, StoreUnavailable
 from mailout.base.settings import Settings, load_settings
 from mailout.insight.doctor.checks import Check, checked
 from mailout.insight.doctor.setup_checks import (
@@ -82,7 +82,7 @@ def test_what_we_may_not_look_at_is_a_warning() -> None:
     """A key that may only send is no reason to fail."""
 
     def look() -> Iterator[Check]:
-        raise Unseen("We may not look.", remedy="Allow it.")
+        raise CheckSkipped("We may not look.", remedy="Allow it.")
         yield
 
     assert list(checked("queue", look)) == [Check("queue", "warn", "We may not look.", "Allow it.")]

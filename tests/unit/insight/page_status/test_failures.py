@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mailout.base.select import View
-from mailout.insight.page_status.failures import ADDRESSES, EVERY_ADDRESS, new_failures
+from mailout.insight.page_status.failures import EVERY_ADDRESS, LISTED_ADDRESSES, new_failures
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Ledger
 from mailout.outbox.delivery.states import State
@@ -47,4 +47,4 @@ def test_up_to_a_hundred_have_a_line_each(n: int) -> None:
 
 
 def test_of_more_only_the_first_have_one() -> None:
-    assert len(failed(EVERY_ADDRESS + 1)) == ADDRESSES
+    assert len(failed(EVERY_ADDRESS + 1)) == LISTED_ADDRESSES

@@ -37,7 +37,7 @@ def summary(of: Mailout | None = None, **changes: Any) -> Summary:
         "transport": "folder",
         "failures": (FailureGroup("REJECTED", 6, "said no", ("a@example.org", "b@example.org")),),
         "unknown_addresses": ("c@example.org", "d@example.org"),
-        "suppressed": {"left in the meantime": 2},
+        "suppressed": {"no longer subscribed": 2},
         "timeline": Timeline(START, START + 58, (100, 0, 150, 40)),
         "rate": 5.0,
     }

@@ -71,7 +71,7 @@ def test_a_person_finds_what_happened_and_what_to_do() -> None:
         "a@example.org, b@example.org and 4 more",
         "They may have arrived.",
         f"mailout queue retry {mailout().id}",
-        "2 people: left in the meantime",
+        "2 people: no longer subscribed",
     ):
         assert said in text
 

@@ -22,9 +22,9 @@ SENT = MailoutOutcome.SENT
         (
             Status.COMPLETED,
             Ledger(6, sent=5, suppressed=1),
-            "All 5 messages were sent. 1 person left before their turn.",
+            "All 5 messages were sent. 1 person was no longer subscribed.",
         ),
-        (Status.COMPLETED, Ledger(2, suppressed=2), "Nothing was sent: 2 people left before their turn."),
+        (Status.COMPLETED, Ledger(2, suppressed=2), "Nothing was sent: 2 people were no longer subscribed."),
         (Status.COMPLETED, Ledger(), "There was nobody to send it to."),
         (Status.COMPLETED, Ledger(2, sent=1, unknown=1), "1 of 2 messages was sent; 1 is in doubt."),
         (Status.PROCESSING, Ledger(9, pending=5, sent=4), "It is being sent: 4 of 9 messages so far."),

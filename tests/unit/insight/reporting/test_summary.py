@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.insight.reporting.summary import BUCKETS, PAUSE, rate_of, summarise, timeline_of
+from mailout.insight.reporting.summary import BUCKETS, IDLE_GAP_SECONDS, rate_of, summarise, timeline_of
 from mailout.outbox.delivery.protocol import Attempt, Result
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.mailout import DeferReason
@@ -110,7 +110,7 @@ def test_the_rate_is_that_of_the_sender_whatever_the_batches() -> None:
 
 def test_a_night_between_two_halves_does_not_count_against_the_rate() -> None:
     evening = [START + second for second in range(100)]
-    morning = [moment + 10 * PAUSE for moment in evening]
+    morning = [moment + 10 * IDLE_GAP_SECONDS for moment in evening]
     assert rate_of(moments(evening + morning)) == 1
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from mailout.letters.audience import people_import
 from mailout.letters.audience.table_file import open_tables
-from mailout.letters.audience.tables import Table, read_tables
+from mailout.letters.audience.tables import FileTable, read_tables
 
 
 def _read_here(
     path: Path, headers: Collection[str], *, encoding: str | None = None, sheet: str | None = None
-) -> Iterator[Table]:
+) -> Iterator[FileTable]:
     if not path.is_file():
         return open_tables(path, headers)
     return iter(read_tables(path.read_bytes(), str(path), headers, encoding=encoding, sheet=sheet))

@@ -93,7 +93,7 @@ def test_short_rows_and_trailing_separators_are_fine(read) -> None:
 
 def test_duplicates_are_one_subscriber_with_the_highest_status(read, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mail to somebody who unsubscribed is the worst an import can cause."""
-    monkeypatch.setattr(people_import, "BATCH", 1)
+    monkeypatch.setattr(people_import, "FRAME_ROWS", 1)
     found = read(
         "email,status,from_name,lists,city\n"
         "a@example.org,gone,,news,\n"
@@ -194,7 +194,7 @@ def test_several_addresses_in_a_cell_are_all_imported_and_it_is_said(read, cell:
     found = read(f'Email,City\n"{quoted}",Lima\n')
     assert emails(found) == ["a@example.org", "b@example.org"]
     assert {row.attributes["City"] for row in people(found)} == {"Lima"}
-    assert "1 more addresses stood in a cell" in "\n".join(found.plan.details())
+    assert "1 more addresses shared a cell" in "\n".join(found.plan.details())
     assert (found.plan.rows, found.people) == (1, 2)
 
 

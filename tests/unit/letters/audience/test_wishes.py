@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mailout.base.errors import UsageError
 from mailout.letters.audience.columns import value_key
 from mailout.letters.audience.people_import import read_people
-from mailout.letters.audience.wishes import ANY, SHOWN_VALUES, Answers, Meaning, Question, only
+from mailout.letters.audience.wishes import ANY, SHOWN_VALUES, Answers, ImportQuestion, Meaning, only
 from tests.unit.letters.audience.test_exports import people, read
 
 NEGATED = """No newsletter; Consent withdrawn; Newsletter abbestellt; Не подписан; Não aceita marketing; Non inscrit;
@@ -155,7 +155,7 @@ def test_of_two_columns_the_one_against_mail_counts(tmp_path: Path) -> None:
 
 
 def test_answers_are_kept_for_the_next_time_and_a_new_value_is_not_a_yes(tmp_path: Path) -> None:
-    question = Question("No newsletter", {"": 340, "x": 12})
+    question = ImportQuestion("No newsletter", {"": 340, "x": 12})
     _, (_, with_x), (words, without_x) = question.choices()
     assert (words, with_x["x"], without_x["x"]) == ("those without x", Meaning.ACTIVE, Meaning.UNSUBSCRIBED)
     kept = tmp_path / "answers.json"
@@ -176,7 +176,7 @@ def test_an_answer_about_a_column_that_is_not_there_is_a_typing_mistake(tmp_path
 
 
 def test_many_values_are_put_as_empty_or_not() -> None:
-    question = Question("Unsubscribed at", {"": 3} | {f"2024-01-{n:02}": 1 for n in range(1, 29)})
+    question = ImportQuestion("Unsubscribed at", {"": 3} | {f"2024-01-{n:02}": 1 for n in range(1, 29)})
     assert len(question.values) > SHOWN_VALUES
     assert question.shown == {ANY: 28, "": 3}
     assert [words for words, _ in question.choices()] == [

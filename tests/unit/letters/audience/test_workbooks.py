@@ -148,7 +148,7 @@ def test_a_small_file_that_unpacks_to_more_than_a_machine_holds_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An upload of a few kilobytes must not end the gateway, whatever the file says of its own size."""
-    monkeypatch.setattr(workbook_size, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(workbook_size, "MAX_UNPACKED_BYTES", 100_000)
     path = write_workbook(tmp_path / "people.xlsx", People=[["email"], ["a@example.org"]])
     assert read_people(path).people == 1
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as book:

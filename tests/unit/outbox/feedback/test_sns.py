@@ -10,7 +10,15 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.outbox.feedback.sns import Kind, Refused, SnsMessage, certificate_url, check, public_key, read
+from mailout.outbox.feedback.sns import (
+    SnsKind,
+    SnsMessage,
+    SnsRefused,
+    certificate_url,
+    check,
+    public_key,
+    read,
+)
 from tests.clocks import NOON
 from tests.sns_messages import CERTIFICATE_URL, TOPIC, Signer, Topic, signer
 
@@ -21,9 +29,9 @@ def key_of(url: str) -> RSAPublicKey | None:
     return public_key(signer().pem, NOON) if url == CERTIFICATE_URL else None
 
 
-def verdict(body: bytes, topics: tuple[str, ...] = (TOPIC,)) -> SnsMessage | Refused:
+def verdict(body: bytes, topics: tuple[str, ...] = (TOPIC,)) -> SnsMessage | SnsRefused:
     message = read(body, topics)
-    return message if isinstance(message, Refused) else check(message, key_of(message.certificate_url))
+    return message if isinstance(message, SnsRefused) else check(message, key_of(message.certificate_url))
 
 
 def believed(body: bytes) -> SnsMessage:
@@ -35,9 +43,9 @@ def believed(body: bytes) -> SnsMessage:
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_all_three_types_are_believed_in_both_versions(version: str) -> None:
     topic = Topic(version=version)
-    assert believed(topic.notification("hello")).kind is Kind.NOTIFICATION
+    assert believed(topic.notification("hello")).kind is SnsKind.NOTIFICATION
     assert believed(topic.confirmation()).token == "a-token"
-    assert believed(topic.confirmation("UnsubscribeConfirmation")).kind is Kind.UNSUBSCRIPTION
+    assert believed(topic.confirmation("UnsubscribeConfirmation")).kind is SnsKind.UNSUBSCRIPTION
 
 
 @pytest.mark.parametrize("subject", ["News", None])
@@ -65,19 +73,19 @@ def test_any_text_survives(text: str) -> None:
 def test_a_change_to_any_signed_field_is_noticed(field: str) -> None:
     body = json.loads(Topic().notification("hello", Subject="News"))
     body[field] = "SubscriptionConfirmation" if field == "Type" else body[field] + "0"
-    assert isinstance(verdict(json.dumps(body).encode(), (TOPIC, TOPIC + "0")), Refused)
+    assert isinstance(verdict(json.dumps(body).encode(), (TOPIC, TOPIC + "0")), SnsRefused)
 
 
 def test_another_key_s_signature_is_refused() -> None:
     forged = Topic(signer=Signer.make()).notification("hello")
-    assert verdict(forged) == Refused("a signature that does not fit")
+    assert verdict(forged) == SnsRefused("a signature that does not fit")
 
 
 def test_a_topic_that_is_not_ours_is_refused_though_its_signature_is_good() -> None:
     """Any AWS account can have SNS sign whatever it likes."""
     foreign = Topic(arn="arn:aws:sns:eu-west-1:999999999999:ses-events").notification("hello")
-    assert verdict(foreign) == Refused("a topic that is not in SNS_TOPIC_ARNS")
-    assert isinstance(verdict(Topic().notification("hello"), ()), Refused)
+    assert verdict(foreign) == SnsRefused("a topic that is not in SNS_TOPIC_ARNS")
+    assert isinstance(verdict(Topic().notification("hello"), ()), SnsRefused)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +122,7 @@ def test_a_topic_that_is_not_ours_is_refused_though_its_signature_is_good() -> N
 def test_a_certificate_from_anywhere_else_is_not_even_asked_for(url: Any) -> None:
     body = json.loads(Topic().notification("hello"))
     body["SigningCertURL"] = url
-    assert read(json.dumps(body).encode(), [TOPIC]) == Refused("a certificate that is not SNS's")
+    assert read(json.dumps(body).encode(), [TOPIC]) == SnsRefused("a certificate that is not SNS's")
 
 
 def test_china_has_a_domain_of_its_own() -> None:
@@ -141,7 +149,7 @@ def test_china_has_a_domain_of_its_own() -> None:
     ],
 )
 def test_what_is_no_sns_message_is_refused_without_falling(body: bytes) -> None:
-    assert isinstance(verdict(body), Refused)
+    assert isinstance(verdict(body), SnsRefused)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +174,7 @@ def test_what_is_no_sns_message_is_refused_without_falling(body: bytes) -> None:
 )
 def test_fields_of_the_wrong_kind_are_refused(changes: dict[str, Any]) -> None:
     body = json.loads(Topic().notification("hello")) | changes
-    assert isinstance(verdict(json.dumps(body).encode()), Refused)
+    assert isinstance(verdict(json.dumps(body).encode()), SnsRefused)
 
 
 @pytest.mark.parametrize("now", [NOON - 10 * 86_400, NOON + 400 * 86_400])

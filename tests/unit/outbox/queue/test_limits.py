@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.base.setting_values import DAY, SendWindow, parse_days
+from mailout.base.setting_values import DAY_MINUTES, SendWindow, parse_days
 from mailout.outbox.delivery.error_codes import remedy_for
 from mailout.outbox.delivery.options import Ended, RunReport
 from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
@@ -162,7 +162,9 @@ def test_outside_its_hours_a_mailout_waits_for_the_opening(
     )
 
 
-windows = st.tuples(st.integers(0, DAY - 1), st.integers(1, DAY)).filter(lambda t: t[0] != t[1])
+windows = st.tuples(st.integers(0, DAY_MINUTES - 1), st.integers(1, DAY_MINUTES)).filter(
+    lambda t: t[0] != t[1]
+)
 some_limits = st.builds(
     Limits,
     st.sampled_from([BERLIN, NEW_YORK, UTC]),
@@ -205,7 +207,7 @@ def test_what_is_open_closes_and_is_shut_then(limits: Limits, now: float) -> Non
 
 
 def test_what_is_always_open_never_closes() -> None:
-    for limits in (Limits(UTC), Limits(UTC, window=SendWindow(0, DAY))):
+    for limits in (Limits(UTC), Limits(UTC, window=SendWindow(0, DAY_MINUTES))):
         assert window_closes(limits, at(UTC, "2026-11-16T12:00")) == float("inf")
 
 

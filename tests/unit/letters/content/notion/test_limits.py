@@ -7,7 +7,7 @@ from functools import reduce
 import pytest
 
 from mailout.letters.content.notion import Block, render
-from mailout.letters.content.notion.blocks import MAX_BLOCKS, MAX_DEPTH, walk, within_limits
+from mailout.letters.content.notion.blocks import MAX_BLOCK_DEPTH, MAX_BLOCKS, walk, within_limits
 
 
 def said(words: str, kind: str = "paragraph", children: tuple[Block, ...] = ()) -> Block:
@@ -31,7 +31,7 @@ def test_every_word_of_a_deep_page_is_in_the_mail_in_order(kind: str, depth: int
 
 def test_a_deep_page_stays_small() -> None:
     """Indentation is what would grow with the square of the depth."""
-    assert len(render([nested(5_000, "bulleted_list_item")]).text_body) < 5_000 * (2 * MAX_DEPTH + 10)
+    assert len(render([nested(5_000, "bulleted_list_item")]).text_body) < 5_000 * (2 * MAX_BLOCK_DEPTH + 10)
 
 
 def test_five_thousand_blocks_become_one_mail() -> None:

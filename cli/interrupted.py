@@ -1,4 +1,4 @@
-"""What `mailout up` finds when it starts again after a crash, and when that goes on."""
+"""Interrupted mailouts that `mailout up` finds after a crash, and when each continues."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.store import Store
 
-START, EVERY = 60.0, 60.0
-"""Seconds until the first worker is there, and between two runs of the queue (see prefect.yaml)."""
+WORKER_START_SECONDS = 60.0
+QUEUE_RUN_SECONDS = 60.0
+"""Between two runs of the queue (see prefect.yaml)."""
 
 
-def found_cut_off(store: Store, machine: str, lock_seconds: float) -> Iterator[str]:
-    """A line for each mailout that somebody was sending who is no more."""
+def interrupted_mailouts(store: Store, machine: str, lock_seconds: float) -> Iterator[str]:
+    """A line for each mailout whose sender died."""
     now = store.now()
     found = [
         mailout
@@ -26,10 +27,12 @@ def found_cut_off(store: Store, machine: str, lock_seconds: float) -> Iterator[s
     ]
     for mailout in found:
         ledger = mailout.ledger
-        said = f"Found “{titled(mailout)}”, cut off when {ledger.sent:,} of {ledger.recipients:,} were sent"
+        said = (
+            f"Found “{titled(mailout)}”, interrupted when {ledger.sent:,} of {ledger.recipients:,} were sent"
+        )
         if ledger.in_flight:
             said += f" and {count(ledger.in_flight, 'message')} on the way"
-        wait = max(START, _lease_ends(mailout, lock_seconds) - now) + EVERY
+        wait = max(WORKER_START_SECONDS, _lease_ends(mailout, lock_seconds) - now) + QUEUE_RUN_SECONDS
         yield f"{said}. It goes on by itself, within {math.ceil(wait / 60)} minutes."
     if found and queue_rows.all_paused(store):
         yield ALL_PAUSED
