@@ -75,7 +75,7 @@ class Mail(Given):
     )
     category: Category = Field(
         Category.TRANSACTIONAL,
-        description="`marketing` gets a link to leave by, and does not go to who has left",
+        description="`marketing` gets a link to leave by, and does not go to who has unsubscribed",
     )
     layout: bool = Field(
         True, description="Around HTML that is no whole document; `false` sends the fragment bare"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html import escape
 
@@ -14,6 +15,8 @@ from mailout.letters.content.slices import Article
 
 NO_FRONT_MATTER = "---\n---\n\n"
 """A slice may begin with a line; it must not be taken for a file's front matter."""
+_PARAGRAPH = re.compile(r"<p\b[^>]*>.*?</p>", re.DOTALL)
+_SOFT_BREAK = re.compile(r"(?<!<br>)(?<!<br />)\n")
 
 
 def document_of(article: Article) -> Document:
@@ -27,6 +30,11 @@ def document_of(article: Article) -> Document:
         body,
         subject=cut(title, MAX_SUBJECT),
         html_body=html,
-        text_body=plain_text(html),
+        text_body=plain_text(_with_lines(html)),
         preheader=dek or body.preheader,
     )
+
+
+def _with_lines(html: str) -> str:
+    """Slices hold contact blocks: a name, an address and a number, each on a line of its own in the text."""
+    return _PARAGRAPH.sub(lambda found: _SOFT_BREAK.sub("<br>", found[0]), html)

@@ -129,7 +129,7 @@ NO_REGION = _stop(
 )
 CLOCK = _stop("SES_CLOCK_SKEWED", "Set this machine's clock, then resume.")
 CLIENT_FAULT = _stop(
-    "SES_CLIENT_FAULT", "Nothing has left. Run `mailout doctor`, and report the message if it finds nothing."
+    "SES_CLIENT_FAULT", "Nothing was sent. Run `mailout doctor`, and report the message if it finds nothing."
 )
 
 

@@ -98,5 +98,5 @@ def test_a_report_of_failures_says_what_to_do_about_them(code: str, told: bool) 
 def test_after_the_last_attempt_nobody_is_told_that_it_is_tried_again() -> None:
     assert "by itself" in remedy_of("SES_SERVICE_UNAVAILABLE")
     for code in ("SES_SERVICE_UNAVAILABLE", "NETWORK_ERROR", "SES_THROTTLING"):
-        assert "`mailout queue retry`" in remedy_of(code, failed=True)
+        assert "`mailout queue retry ID`" in remedy_of(code, failed=True)
     assert remedy_of("SES_MESSAGE_REJECTED", failed=True) == remedy_of("SES_MESSAGE_REJECTED")

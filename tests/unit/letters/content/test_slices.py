@@ -176,3 +176,10 @@ def test_slices_come_together_as_one_block() -> None:
     """A list that goes on in the next slice is one list: they are rendered together, not one by one."""
     slices = [part(1, title="T", body_md="- one"), part(2, body_md="- two")]
     assert document_of(article(slices)).html_body.count("<ul>") == 1
+
+
+def test_a_contact_block_keeps_its_lines_in_the_text_part() -> None:
+    """Joined into one line, a name, an address and a number are hard to read and to call."""
+    contact = "Ida Berg\n[Write to her](https://example.org/ida)\n+1 555 0100"
+    found = document_of(article([part(1, title="Roads", body_md=f"Ask:\n\n{contact}")]))
+    assert "Ida Berg\nWrite to her (https://example.org/ida)\n+1 555 0100" in found.text_body
