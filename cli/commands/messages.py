@@ -85,14 +85,20 @@ NEXT = {
 
 @app.command(epilog="Example: mailout messages retry 0f6a2c1e-…")
 def retry(ids: Ids, json: Json = False) -> None:
-    """Try failed single mails again, with all their attempts before them."""
+    """Try failed single mails again.
+
+    Each has all its attempts before it.
+    """
     engine = open_engine()
     retry_single_mails(engine, [find_message(engine, None, id) for id in ids], json)
 
 
 @app.command(epilog="Example: mailout messages cancel 0f6a2c1e-…")
 def cancel(ids: Ids, yes: Annotated[bool, Yes] = False, json: Json = False) -> None:
-    """Take back single mails that wait. They are not sent, and cannot be resumed."""
+    """Cancel single mails that wait.
+
+    They are not sent, and cannot be resumed.
+    """
     engine = open_engine()
     found = [find_message(engine, None, id) for id in ids]
     confirm(f"Cancel {count(len(found), 'single mail')}?", yes)

@@ -110,7 +110,10 @@ def resume(
 
 @app.command("retry", epilog="Example: mailout queue retry 3f2a")
 def retry(id: Id, json: Json = False) -> None:
-    """Try the failed messages of a mailout again, and no others; or one single mail, by its whole id."""
+    """Try the failed messages of a mailout again, and no others.
+
+    Also one single mail, by its whole id.
+    """
     engine = open_engine()
     try:
         mailout = find_mailout(engine, id)
