@@ -34,7 +34,7 @@ def run(command: Sequence[str]) -> int:
     libc = ctypes.CDLL(None)
     libc.prctl(SUBREAPER, 1)
     folder = tempfile.mkdtemp(prefix="mailout-tests-")
-    Path(folder).chmod(0o1777)  # noqa: S103 (as /tmp: some tests run as nobody)
+    Path(folder).chmod(0o1777)  # as /tmp: some tests run as nobody
     # pytest's own folders stay where they are: what a failed test has written may be looked at.
     env = os.environ | {"TMPDIR": folder, "PYTEST_DEBUG_TEMPROOT": tempfile.gettempdir()}
     process = subprocess.Popen(
