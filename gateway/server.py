@@ -128,6 +128,12 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # Here, and not on the listening socket: a connection may be older than the server that accepts it.
+        # asyncio sets NODELAY only for sockets that name their protocol. Headers and body of an answer are
+        # two writes: the second would wait 40 ms for the client's system to acknowledge the first.
+        one = transport.get_extra_info("socket")
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES_IN_SYSTEM)
         address = self.client[0] if self.client else None
         site, limits = site_of(address), self.limits
         full = limits.held.total() >= limits.connections
@@ -222,11 +228,6 @@ def protocol_with(limits: ServerLimits) -> type[LimitedProtocol]:
 
 class GatewayServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        for one in sockets or ():  # before the first connection: each takes these over when it is accepted
-            # asyncio sets this only for sockets that name their protocol. Headers and body of an answer are
-            # two writes: the second would wait 40 ms for the client's system to acknowledge the first.
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES_IN_SYSTEM)
         await super().startup(sockets)
         for one in sockets or ():
             # uvicorn's setting is both: how many may wait, and how many are taken at once
