@@ -14,11 +14,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mailout.base.addresses import as_written
+from mailout.base.signed_links import TokenData
 from mailout.letters.content.brand import DARK_PAPER, PAPER, Brand
 from mailout.letters.content.colors import SEEN, readable_on, words_on
 from mailout.letters.content.languages import Language, language, preferred
 from mailout.letters.content.layout import PLAIN
-from mailout.letters.content.tokens import TokenData
 
 TEMPLATES = Environment(
     loader=PackageLoader("gateway"), autoescape=True, undefined=StrictUndefined, trim_blocks=True

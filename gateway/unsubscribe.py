@@ -13,8 +13,8 @@ from gateway.answers import Ok, errors, read_body, refusal
 from gateway.pages import HEADERS, Page, Pages
 from mailout.base.addresses import address_of
 from mailout.base.settings import Settings
+from mailout.base.signed_links import TokenData, Tokens
 from mailout.letters.content.from_settings import brand_of
-from mailout.letters.content.tokens import TokenData, Tokens
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.port import FeedbackStore
 

@@ -29,9 +29,11 @@ alter table subscribers add column if not exists attributes jsonb not null defau
 -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
 alter table subscribers add column if not exists hard_status text;
 alter table subscribers add column if not exists hard_status_at timestamptz;
+alter table subscribers add column if not exists snoozed_until timestamptz;
 
 comment on table subscribers is 'Who gets mail: those whose status is active and whose email_norm is set.';
 comment on column subscribers.email_norm is 'Lower-case, punycode, ASCII: the key. Filled by trigger.';
+comment on column subscribers.snoozed_until is 'Their own wish: no letters before.';
 comment on column subscribers.email_problem is 'Why there is no email_norm: invalid, not_ascii or duplicate.';
 
 -- Others write into this table too. Every reader of these two columns goes through these functions: one row that is

@@ -78,7 +78,7 @@ end $$;
 comment on function mailout_finish_migration is 'The last statement of a migration: its version, and nobody but the service role may use what is there.';
 
 select mailout_finish_migration(9, array[
-    'subscribers', 'subscriptions', 'recipients', 'api_tokens', 'contents', 'campaign_queue', 'sender_sessions',
+    'subscribers', 'subscriptions', 'lists', 'consents', 'recipients', 'api_tokens', 'contents', 'campaign_queue', 'sender_sessions',
     'email_outbox', 'pace', 'usage', 'provider_quota', 'switches', 'error_records', 'dead_letters',
     'delivery_events', 'events_inbox', 'campaign_runs', 'content_slices', 'state_transitions', 'page_reports',
     'requests', 'article_batches', 'alerts', 'counters', 'forgotten', 'store_secrets', 'mailout_relations',

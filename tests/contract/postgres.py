@@ -272,6 +272,7 @@ begin
             execute format('delete from %I', t.relname);
         end if;
     end loop;
+    insert into lists (key, name, public) values ('general', 'General', true);  -- as the migrations leave it
     perform setval(seqrelid, seqstart, false) from pg_sequence
         where seqrelid in (select oid from pg_class where relnamespace = 'public'::regnamespace);
 end $$;

@@ -15,9 +15,9 @@ from httpx import Client
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.base.errors import NotFound
+from mailout.base.signed_links import Tokens
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
-from mailout.letters.content.tokens import Tokens
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from tests.clocks import FakeClock

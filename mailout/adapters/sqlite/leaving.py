@@ -39,8 +39,9 @@ class SqliteLeaving:
                 )
             else:
                 tx.execute(
-                    "INSERT INTO subscriptions VALUES (?, ?, ?) ON CONFLICT (email, list_key)"
-                    " DO UPDATE SET unsubscribed_at = coalesce(unsubscribed_at, excluded.unsubscribed_at)",
+                    "INSERT INTO subscriptions (email, list_key, unsubscribed_at) VALUES (?, ?, ?)"
+                    " ON CONFLICT (email, list_key) DO UPDATE"
+                    " SET unsubscribed_at = coalesce(unsubscribed_at, excluded.unsubscribed_at)",
                     (email_norm, list_key, now),
                 )
             message = (

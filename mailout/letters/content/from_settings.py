@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mailout.base.errors import Abort, AbortCode, SettingsError
 from mailout.base.settings import Settings
+from mailout.base.signed_links import Tokens
 from mailout.letters.content.brand import Brand
 from mailout.letters.content.footer import Footer
-from mailout.letters.content.tokens import Tokens
 
 
 def from_email_of(settings: Settings) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from mailout.base.errors import UsageError
+from mailout.base.signed_links import Tokens
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.languages import FALLBACK, language
 from mailout.letters.content.layout import language_asked_for
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
-from mailout.letters.content.tokens import Tokens
 from mailout.letters.content.variables import filled, placeholders, variables_of
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Claimed

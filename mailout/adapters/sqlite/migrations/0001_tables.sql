@@ -24,14 +24,39 @@ CREATE TABLE subscribers (
     complained_at     REAL,
     -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
     hard_status       TEXT CHECK (hard_status IN ('active', 'unsubscribed')),
-    hard_status_at    REAL
+    hard_status_at    REAL,
+    snoozed_until     REAL  -- their own wish: no letters before
 );
 
 CREATE TABLE subscriptions (
     email           TEXT NOT NULL,  -- normalised
     list_key        TEXT NOT NULL,
     unsubscribed_at REAL,
+    joined_at       REAL,  -- by a confirmed sign-up or on the preferences' page; NULL: by an import
     PRIMARY KEY (email, list_key)
+) WITHOUT ROWID;
+
+CREATE TABLE lists (
+    key         TEXT PRIMARY KEY,
+    name        TEXT NOT NULL,
+    description TEXT NOT NULL DEFAULT '',
+    public      INTEGER NOT NULL DEFAULT 0,  -- anybody may join by the sign-up page
+    from_name   TEXT,
+    reply_to    TEXT,
+    footer      TEXT,  -- why readers get it; NULL: as BRAND_FOOTER says
+    brand       TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(brand) AND json_type(brand) = 'object'),
+    archive     INTEGER NOT NULL DEFAULT 0,  -- its letters are public unless one says otherwise
+    welcome_ref TEXT   -- the letter that a new reader gets once
+) WITHOUT ROWID;
+INSERT INTO lists (key, name, public) VALUES ('general', 'General', 1);
+
+CREATE TABLE consents (
+    email    TEXT NOT NULL,  -- normalised
+    list_key TEXT NOT NULL,
+    at       REAL NOT NULL,
+    wording  TEXT NOT NULL,  -- what the reader agreed to
+    source   TEXT NOT NULL,  -- the page where
+    PRIMARY KEY (email, list_key, at)
 ) WITHOUT ROWID;
 
 CREATE TABLE recipients (
