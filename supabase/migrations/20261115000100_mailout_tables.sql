@@ -121,6 +121,8 @@ create table if not exists campaign_queue (
     archived_at       timestamptz,
     archived_to       text,
     retry_plan        jsonb,  -- null: as the process that sends it is set up
+    segment           text,   -- whom of its list it is for: a segment's name,
+    segment_filter    jsonb,  -- and its filter as it was when the audience was frozen
     constraint campaign_queue_ledger_balances
         check (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     constraint campaign_queue_completes_when_settled

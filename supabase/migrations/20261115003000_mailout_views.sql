@@ -183,7 +183,7 @@ create or replace view read_mailouts with (security_invoker = true) as
 select id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, status, outcome, priority,
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
-       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan,
+       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, segment, segment_filter,
        case when is_test then 'test' when is_rehearsal then 'rehearsal' else 'real' end as mode,
        coalesce(completed_at, locked_at, started_at) as active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -330,6 +330,20 @@ create or replace view read_attributes with (security_invoker = true) as
 select s.email_norm as email, had.name from subscribers s cross join lateral jsonb_object_keys(mailout_attributes(s.attributes)) as had (name)
 where s.email_norm is not null;
 comment on view read_attributes is 'Which attributes a subscriber has.';
+
+create or replace view read_attribute_names with (security_invoker = true) as
+select distinct had.name from subscribers s cross join lateral jsonb_object_keys(mailout_attributes(s.attributes)) as had (name);
+comment on view read_attribute_names is 'The attributes that anybody has.';
+
+create or replace view read_list_keys with (security_invoker = true) as
+select key, name from lists
+union select list_key, list_key from subscriptions where list_key not in (select key from lists)
+union select 'general', 'general' where not exists (select 1 from lists where key = 'general');
+comment on view read_list_keys is 'The lists that there are, or that anybody was ever on.';
+
+create or replace view read_segments with (security_invoker = true) as
+select name, filter, tree, updated_at from segments;
+comment on view read_segments is 'Filters over subscribers, by name.';
 
 create or replace view read_imports with (security_invoker = true) as
 select id, at, by, file, decisions, counts, undone_at from imports;

@@ -17,6 +17,7 @@ from mailout.adapters.sqlite.notifications import SqliteNotifications
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
+from mailout.adapters.sqlite.segments import SqliteSegments
 from mailout.adapters.sqlite.select import SqliteReads
 from mailout.adapters.sqlite.single_mails import SqliteSingleMails
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
@@ -34,6 +35,7 @@ class SqliteStore(
     SqliteFreezing,
     SqliteSubscribers,
     SqliteImports,
+    SqliteSegments,
     SqliteRecords,
     SqliteFeedback,
     SqliteLeaving,

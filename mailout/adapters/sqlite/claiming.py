@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.capacity import bucket_key
 from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.segments import segment_lists
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Step
 from mailout.outbox.delivery.states import State
@@ -16,7 +17,7 @@ from mailout.outbox.delivery.states import State
 NOT_ACTIVE = (
     """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
 )
-OFF_LIST = f"NOT ({on_list('o.email')})"
+OFF_LIST = f"NOT ({on_list('o.email', also=':segment_lists')})"
 NEVER_AGAIN = """coalesce(
     (SELECT s.status = 'bounced' OR s.complained_at IS NOT NULL
          OR (s.status <> 'active' AND o.category IS NOT 'transactional')
@@ -62,6 +63,7 @@ def begin(
         {
             "content": mailout["content_hash"] if mailout else None,
             "list_key": mailout["list_key"] if mailout else None,
+            "segment_lists": _segment_lists(mailout),
             "campaign": mailout_id,
             "cursor": step.cursor,
             "now": now,
@@ -84,6 +86,12 @@ def begin(
         hour, day = (bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
         move.begin(ready, step.session, hour, day)
     return ready, len(gone), len(wrong)
+
+
+def _segment_lists(mailout: sqlite3.Row | None) -> str:
+    if mailout is None or mailout["segment_filter"] is None:
+        return "[]"
+    return segment_lists(mailout["list_key"], json.loads(mailout["segment_filter"])["lists"])
 
 
 def full_companies(capacity: Mapping[str, int], others: Sequence[str] = ()) -> str:

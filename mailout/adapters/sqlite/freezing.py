@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from typing import cast
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.queue import get_mailout, only_row
+from mailout.adapters.sqlite.segments import audience, take_filter
 from mailout.base.ids import message_id
+from mailout.letters.audience.segment_tree import Tree
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.port import Freezing, Recipient
-
-_CHUNK = f"""SELECT s.email_norm, s.from_name, s.attributes FROM subscribers s
-    WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began
-      AND {on_list("s.email_norm")}
-    ORDER BY s.email_norm LIMIT :chunk"""  # noqa: S608 (constants)
 
 _VARIABLES = """CASE WHEN :attributes <> '[]' THEN nullif((SELECT json_group_object(a.key, a.value)
     FROM json_each(attributes) a WHERE a.key IN (SELECT value FROM json_each(:attributes))), '{}') END"""
@@ -43,17 +40,22 @@ class SqliteFreezing:
             mailout = only_row([mailout] if mailout else [], id)
             if mailout["frozen_at"] is not None or mailout["status"] == Status.CANCELLED:
                 return None
-            parameters = {
+            tree = self._segment(tx, mailout)
+            where, parameters = audience(mailout["list_key"], tree, in_parts=True)
+            parameters |= {
                 "id": id,
                 "company": mailout["company_id"],
-                "list_key": mailout["list_key"],
                 "cursor": mailout["freeze_cursor"],
                 "began": mailout["freeze_started_at"],
                 "chunk": chunk,
                 "attributes": json.dumps(list(attributes)),
                 "now": now,
             }
-            last = tx.execute(f"SELECT max(email_norm) FROM ({_CHUNK})", parameters).fetchone()[0]  # noqa: S608
+            part = (
+                f"SELECT s.email_norm, s.from_name, s.attributes FROM subscribers s WHERE {where}"  # noqa: S608
+                " AND s.email_norm > :cursor AND s.created_at <= :began ORDER BY s.email_norm LIMIT :chunk"
+            )
+            last = tx.execute(f"SELECT max(email_norm) FROM ({part})", parameters).fetchone()[0]  # noqa: S608
             if last is None:
                 tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
                 return None
@@ -62,11 +64,26 @@ class SqliteFreezing:
                 " (id, campaign_id, company_id, email, from_name, variables, created_at)"
                 " SELECT mailout_uuid(:id, email_norm), :id, :company, email_norm, from_name,"
                 f" {_VARIABLES}, :now"
-                f" FROM ({_CHUNK}) WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
+                f" FROM ({part}) WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
                 parameters,
             ).rowcount
             _add_pending(tx, id, added, cursor=last)
             return added
+
+    def _segment(self, tx: sqlite3.Connection, mailout: sqlite3.Row) -> Tree | None:
+        """The filter of its segment, taken together with the first part of the audience."""
+        if mailout["segment"] is None:
+            return None
+        if mailout["segment_filter"] is not None:
+            return cast(Tree, json.loads(mailout["segment_filter"])["tree"])
+        taken = take_filter(tx, mailout["segment"])
+        where, parameters = audience(mailout["list_key"], None, also=taken["lists"])
+        ((taken["of"],),) = tx.execute(f"SELECT count(*) FROM subscribers s WHERE {where}", parameters)  # noqa: S608
+        tx.execute(
+            "UPDATE campaign_queue SET segment_filter = ? WHERE id = ?",
+            (json.dumps(taken, ensure_ascii=False), mailout["id"]),
+        )
+        return cast(Tree, taken["tree"])
 
     def begin_freezing(self, id: str) -> Freezing | None:
         with self.db.write() as tx:

@@ -157,7 +157,8 @@ class SqliteQueue:
                 tx.execute("DELETE FROM email_outbox WHERE campaign_id = ?", (id,))
                 tx.execute(
                     "UPDATE campaign_queue SET frozen_at = NULL, freeze_started_at = NULL,"
-                    " freeze_cursor = '', recipients = 0, pending = 0, suppressed = 0 WHERE id = ?",
+                    " freeze_cursor = '', segment_filter = NULL, recipients = 0, pending = 0, suppressed = 0"
+                    " WHERE id = ?",
                     (id,),
                 )
             return get_mailout(tx, id)
@@ -203,7 +204,10 @@ def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
     return rows[0]
 
 
+_JSON = ("retry_plan", "metrics", "acknowledged", "segment_filter")
+
+
 def mailout_of(row: sqlite3.Row) -> Mailout:
-    json_read = {name: json.loads(row[name] or "null") for name in ("retry_plan", "metrics", "acknowledged")}
+    json_read = {name: json.loads(row[name] or "null") for name in _JSON}
     bools = {name: bool(row[name]) for name in ("is_test", "is_rehearsal")}
     return Mailout.of(dict(row) | json_read | bools)

@@ -17,6 +17,7 @@ from mailout.letters.audience.port import (
     Undone,
     stronger,
 )
+from mailout.letters.audience.segment_tree import Tree
 
 _PART = 5_000
 
@@ -51,11 +52,12 @@ class SupabaseSubscribers:
             )
         return Undone(**done)
 
-    def audience_size(self, list_key: str | None) -> int:
-        return int(self.rpc("mailout_audience_size", {"list_key": list_key}))
+    def audience_size(self, list_key: str | None, segment: Tree | None = None) -> int:
+        return int(self.rpc("mailout_audience_size", {"list_key": list_key, "segment": segment}))
 
-    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
-        found = self.rpc("mailout_lacking", {"attribute": attribute, "list_key": list_key})
+    def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
+        params = {"attribute": attribute, "list_key": list_key, "segment": segment}
+        found = self.rpc("mailout_lacking", params)
         return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
 
     def normalise_addresses(self) -> int:

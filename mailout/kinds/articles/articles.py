@@ -17,8 +17,9 @@ from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
 from mailout.kinds.articles.variants import Census, Variants, counted, problems
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import segment_names, subscriber_rows
 from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
+from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of
 from mailout.letters.content.layout import render
@@ -64,14 +65,19 @@ class ArticleIntake:
         return self._census(article_key, audience, self.live_slices(article_key), keep=lambda content: None)
 
     def read_filter(self, written: Mapping[str, str]) -> AudienceFilter:
-        audience = read_filter(written, partial(article_rows.anybody_has, self._store))
-        if audience.list_key != GENERAL and not subscriber_rows.anybody_on(self._store, audience.list_key):
+        audience = read_filter(written, partial(article_rows.anybody_has, self._store), self._bound)
+        if audience.list_key not in (None, GENERAL) and not subscriber_rows.anybody_on(
+            self._store, audience.list_key
+        ):
             raise FilterError(
                 "list",
                 f"Nobody is on the list {audience.list_key}.",
                 remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
             )
         return audience
+
+    def _bound(self, tree: Tree) -> Tree:
+        return segment_names.bound(self._store, tree)
 
     def anybody(self, slices: Sequence[Slice], audience: AudienceFilter) -> bool:
         """Whether somebody would get the article: known as soon as the first one is found."""
@@ -139,7 +145,7 @@ class ArticleIntake:
         if freezing is None:
             return
         batch = article_rows.article_batch(self._store, mailout.id)
-        audience = read_filter(batch.audience, lambda attribute: True)
+        audience = read_filter(batch.audience, lambda attribute: True, self._bound)
         variants = Variants(batch.slices)
         contents: dict[str, str | None] = dict(batch.contents)
         self._store.normalise_addresses()
@@ -175,13 +181,11 @@ class ArticleIntake:
             after=after,
             limit=CHUNK,
             list_key=audience.list_key,
-            attributes=audience.attributes,
+            segment=audience.segment,
             existed_at=existed_at,
         ):
             after = page[-1].email
-            members = [one for one in page if audience.admits(one.ocd_ids)] if audience.within else page
-            if members:
-                yield members
+            yield page
 
     def _census(
         self,

@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, field
 from typing import Any, Protocol, TypedDict
 
 from mailout.base.select import Reads
+from mailout.letters.audience.segment_tree import Segment, Tree
 
 PRIORITY: Mapping[str, int] = {"active": 1, "unsubscribed": 2, "bounced": 3}
 """The status of a subscriber: equal or higher wins."""
@@ -122,14 +123,27 @@ class Subscribers(Reads, Protocol):
         """Takes back whom and what it added. Refused once any of these people was mailed."""
         ...
 
-    def audience_size(self, list_key: str | None) -> int:
-        """How many would get a mailout to this list, or (None) to everybody."""
+    def audience_size(self, list_key: str | None, segment: Tree | None = None) -> int:
+        """How many would get a mailout to this list, or (None) to everybody. `segment`: only these; without a
+        list, also who is not on `general` and on a list that it asks for."""
         ...
 
-    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
+    def audience_sample(self, list_key: str | None, segment: Tree | None, limit: int) -> Sequence[str]:
+        """The first addresses of those whom `audience_size` counts."""
+        ...
+
+    def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
         """Of those whom `audience_size` counts, who has no value for it, or a blank one."""
         ...
 
     def normalise_addresses(self) -> int:
         """Bring into our form what others wrote straight into the table; how many can now be written to."""
+        ...
+
+    def save_segment(self, segment: Segment) -> None:
+        """Add it, or change its filter. What is frozen does not change."""
+        ...
+
+    def delete_segment(self, name: str) -> bool:
+        """False: there is none, or a letter waits that has not taken its filter yet."""
         ...

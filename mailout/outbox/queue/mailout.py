@@ -78,6 +78,7 @@ class NewMailout:
     send_batch_id: str | None = None
     actor: str | None = None
     retry_plan: RetryPlan | None = None  # None: as the process that sends it is set up
+    segment: str | None = None  # the name of a filter over the subscribers of its list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,7 @@ class Mailout(NewMailout):
     transient_pauses: int = 0  # after transient errors, and
     transient_sent: int = 0  # how many had been sent by the last of them
     acknowledged: Mapping[str, int] = field(default_factory=dict)  # what a person knew on resuming it
+    segment_filter: Mapping[str, Any] | None = None  # as it was when the audience was frozen
 
     @classmethod
     def columns(cls) -> Mapping[str, Any]:
@@ -123,6 +125,13 @@ class Mailout(NewMailout):
             "ledger": Ledger(row["recipients"], *(row[column.value] for column in Column)),
         }
         return cls(**plain | read)
+
+    @property
+    def reach(self) -> str | None:
+        """Of a frozen one with a segment: to how many of how many it goes."""
+        if self.segment_filter is None or self.frozen_at is None:
+            return None
+        return f"{self.ledger.recipients:,} of {self.segment_filter['of']:,}"
 
     @property
     def place(self) -> int:

@@ -4,7 +4,7 @@ CREATE VIEW read_mailouts AS
 SELECT id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, status, outcome, priority,
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
-       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan,
+       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, segment, segment_filter,
        CASE WHEN is_test THEN 'test' WHEN is_rehearsal THEN 'rehearsal' ELSE 'real' END AS mode,
        coalesce(completed_at, locked_at, started_at) AS active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -121,6 +121,15 @@ CREATE VIEW read_unreachable AS SELECT 'none' AS reason, 0 AS people WHERE false
 
 CREATE VIEW read_attributes AS
 SELECT s.email_norm AS email, had.key AS name FROM subscribers s, json_each(s.attributes) had;
+
+CREATE VIEW read_attribute_names AS SELECT DISTINCT had.key AS name FROM subscribers s, json_each(s.attributes) had;
+
+CREATE VIEW read_list_keys AS
+SELECT key, name FROM lists
+UNION SELECT list_key, list_key FROM subscriptions WHERE list_key NOT IN (SELECT key FROM lists)
+UNION SELECT 'general', 'general' WHERE NOT EXISTS (SELECT 1 FROM lists WHERE key = 'general');
+
+CREATE VIEW read_segments AS SELECT name, filter, tree, updated_at FROM segments;
 
 CREATE VIEW read_imports AS SELECT id, at, by, file, decisions, counts, undone_at FROM imports;
 
