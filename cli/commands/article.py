@@ -38,9 +38,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 Key = Annotated[str, typer.Option("--article-key", help="Which article: the key of its slices.")]
 Filter = Annotated[
     list[str] | None,
-    typer.Option(
-        "--filter", metavar="FILTER", help="state=OH, county=…, place=…, list=…, or a segment's filter."
-    ),
+    typer.Option("--filter", metavar="FILTER", help="state=OH, list=news, or a segment's filter."),
 ]
 SOMEBODY = "reader@example.org"
 

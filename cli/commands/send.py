@@ -19,7 +19,6 @@ from cli.show import show_reports
 from mailout.app import examination, wiring
 from mailout.app.engine import Engine
 from mailout.base.errors import NotFound, UsageError
-from mailout.insight.reporting.phrases import count
 from mailout.kinds.mailouts.reading import Announcement
 from mailout.letters.content.document import problem_line
 from mailout.outbox.queue import queue_rows
@@ -93,8 +92,7 @@ def ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
             raise UsageError(f"{check.name}: {check.message}.", remedy=check.remedy or None)
         note(f"{check.name}: {check.message}. {check.remedy}".rstrip())
     sender = f"{about.from_name} <{about.from_email}>" if about.from_name else about.from_email
-    people = count(about.people, "person", "people")
-    confirm(f"“{about.subject}” goes to {people} through Amazon SES, from {sender}. Send it?", yes)
+    confirm(f"“{about.subject}” goes to {about.reach} through Amazon SES, from {sender}. Send it?", yes)
 
 
 def starting(home: Path, server: str | None = None) -> str:

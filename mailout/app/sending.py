@@ -38,6 +38,7 @@ from mailout.outbox.delivery.recovery import reap
 from mailout.outbox.delivery.sender import Sender
 from mailout.outbox.delivery.store_retry import wait_for_store
 from mailout.outbox.delivery.throttling import Throttling
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.deferrals import Deferrals, defer
 from mailout.outbox.queue.limits import Limits, buckets, window_closes
 from mailout.outbox.queue.mailout import Mailout, Status
@@ -97,6 +98,10 @@ class Sending:
             ArticleIntake(self.settings, self.store, rehearses=self.rehearses).freeze(mailout)
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since it was enqueued, too
+            if mailout.segment is not None and mailout.segment_filter is None:
+                segment_names.usable_segment(
+                    self.store, mailout.segment
+                )  # what became of it meanwhile, in words
             attributes = self._attributes(mailout)
             while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK, attributes=attributes) is not None:
                 log.info("%d recipients are in the outbox", self.store.mailout(id).ledger.recipients)

@@ -126,6 +126,7 @@ class Settings(BaseModel):
     notion_prop_sent_at: str = "sent_at"
     notion_prop_send_at: str = "send_at"
     notion_prop_list: str = "list"
+    notion_prop_segment: str = "segment"
     notion_prop_preheader: str = "preheader"
     notion_prop_from_name: str = "from_name"
     notion_prop_reply_to: str = "reply_to"

@@ -269,7 +269,7 @@ language plpgsql set search_path = public as $$
 begin
     delete from segments g where g.name = $1 and not exists (
         select 1 from campaign_queue q
-        where q.segment = $1 and q.segment_filter is null and q.status in ('PENDING', 'PROCESSING'));
+        where q.segment = $1 and q.segment_filter is null and not q.is_test and q.status in ('PENDING', 'PROCESSING'));
     return found;
 end $$;
 comment on function mailout_delete_segment is 'False: there is none, or a letter waits that has not taken its filter yet.';

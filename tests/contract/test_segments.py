@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from mailout.base.errors import MailoutError, NotFound, StoreError, UsageError
 from mailout.base.ids import mailout_id
-from mailout.letters.audience import segment_names
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.audience.segment_meaning import Person, fold, matches
 from mailout.letters.audience.segment_tree import Segment, SegmentError, Tree, lists_of
 from mailout.letters.audience.segments import read_segment
+from mailout.letters.content.model import Content
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
@@ -30,6 +31,7 @@ from tests.ses_events import ses_event
 SPRING, SUMMER = mailout_id("spring"), mailout_id("summer")
 OHIO = "ocd-division/country:us/state:oh"
 DAY = 86_400.0
+LETTER_2 = Content("Other news", "<p>Hello again</p>", "Hello again")
 NASTY: list[Any] = [
     "Porto",
     "PORTO",
@@ -207,3 +209,186 @@ def test_what_was_counted_is_what_is_frozen(
     assert kept.segment_filter["of"] == sum(
         1 for one in people.values() if {"general", *lists_of(tree)} & set(one.lists)
     )
+
+
+def test_who_unsubscribed_or_bounced_is_out_whatever_the_filter_says(store: Store) -> None:
+    subscribe(store, "ann@example.org", "bob@example.org", "cyd@example.org", attributes={"city": "Porto"})
+    store.unsubscribe("bob@example.org", None)
+    subscribe(store, "cyd@example.org", status="bounced")
+    for text in ('city = "Porto"', 'not city = "Lisboa"', "not has nothing", 'email contains "@"'):
+        assert store.audience_sample(None, read_segment(text).tree, 10) == ["ann@example.org"]
+
+
+def test_several_lists_are_reached_at_once_and_each_person_once(store: Store, factory: StoreFactory) -> None:
+    """Also those who joined one list alone, and never were on `general`."""
+    subscribe(store, "ann@example.org", lists=("a",))
+    subscribe(store, "bob@example.org", lists=("a", "b"))
+    subscribe(store, "cyd@example.org", "dan@example.org", lists=("b",))
+    subscribe(store, "eve@example.org")
+    for email in ("ann@example.org", "bob@example.org", "dan@example.org", "eve@example.org"):
+        store.unsubscribe(email, "general")
+    segment_names.save(store, "both", "in list a or in list b")
+    id = enqueue(store, segment="both")
+    assert freeze(store, id, chunk=2) == 4
+    assert store.mailout(id).reach == "4 of 4"
+    store.start(id, "worker")
+    store.unsubscribe("dan@example.org", "b")
+    begun = {one.email for one in Sender(store, id).begin(10)}
+    assert begun == {"ann@example.org", "bob@example.org", "cyd@example.org"}
+    assert states(store, id)["dan@example.org"] is State.SUPPRESSED
+
+
+def test_a_list_of_the_letter_is_not_widened_by_its_segment(store: Store) -> None:
+    subscribe(store, "ann@example.org", lists=("a",))
+    subscribe(store, "bob@example.org", lists=("a", "b"))
+    tree = read_segment("in list a or in list b").tree
+    assert store.audience_sample("b", tree, 10) == ["bob@example.org"]
+
+
+def test_editing_a_segment_changes_nothing_that_is_being_frozen(store: Store) -> None:
+    subscribe(store, *(f"{n}@example.org" for n in range(6)), attributes={"city": "Porto"})
+    segment_names.save(store, "porto", 'city = "Porto"')
+    id = enqueue(store, segment="porto")
+    store.freeze_subscribers(id, chunk=2)
+    segment_names.save(store, "porto", 'city != "Porto"')
+    freeze(store, id, chunk=2)
+    frozen = store.mailout(id)
+    assert (frozen.ledger.recipients, frozen.reach) == (6, "6 of 6")
+    assert frozen.segment_filter is not None
+    assert frozen.segment_filter["text"] == 'city = "Porto"'
+    assert frozen.segment_filter["hash"] == Segment("", "", read_segment('city = "Porto"').tree).hash
+
+
+def test_another_content_takes_the_filter_anew(store: Store) -> None:
+    subscribe(store, "ann@example.org", "bob@example.org", attributes={"city": "Porto"})
+    segment_names.save(store, "some", 'city = "Porto"')
+    id = enqueue(store, segment="some")
+    freeze(store, id)
+    segment_names.save(store, "some", 'email contains "ann"')
+    other = LETTER_2
+    store.set_content(id, store.put_content(other), other.subject, replace=True)
+    freeze(store, id)
+    assert set(states(store, id)) == {"ann@example.org"}
+
+
+def test_a_segment_that_a_letter_waits_for_is_not_deleted_and_the_letter_is_named(store: Store) -> None:
+    subscribe(store, "ann@example.org", attributes={"city": "Porto"})
+    segment_names.save(store, "porto", 'city = "Porto"')
+    id = enqueue(store, segment="porto")
+    with pytest.raises(UsageError, match=f"“News”.*{id}"):
+        segment_names.delete(store, "porto")
+    freeze(store, id)
+    segment_names.delete(store, "porto")
+    assert segment_names.segments(store) == []
+
+
+def test_a_letter_whose_segment_is_gone_is_not_frozen(store: Store) -> None:
+    subscribe(store, "ann@example.org")
+    id = enqueue(store, segment="gone")
+    with pytest.raises(NotFound, match="no segment gone"):
+        freeze(store, id)
+    assert states(store, id) == {}
+
+
+def test_who_got_a_letter_that_retention_removed_is_refused_in_words(store: Store, people: object) -> None:
+    segment_names.save(store, "readers", 'got "spring"')
+    store.complete(SPRING)
+    assert (state := store.archive_state(SPRING)) is not None
+    assert store.mark_archived(SPRING, state, "here")
+    with pytest.raises(SegmentError, match="retention has removed"):
+        segment_names.usable_segment(store, "readers")
+    with pytest.raises(SegmentError, match="retention has removed"):
+        segment_names.save(store, "others", 'not clicked "spring"')
+    id = enqueue(store, segment="readers")
+    with pytest.raises(StoreError, match="retention has removed"):
+        freeze(store, id)
+
+
+def test_whoever_was_there_for_a_removed_letter_counts_as_mailed(
+    store: Store, factory: StoreFactory, people: object
+) -> None:
+    store.complete(SPRING)
+    assert (state := store.archive_state(SPRING)) is not None
+    assert store.mark_archived(SPRING, state, "here")
+    factory.set_now(NOON + DAY)
+    subscribe(store, "new@example.org")
+    assert store.audience_sample(None, read_segment("never mailed").tree, 10) == ["new@example.org"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ('cty = "Porto"', "Did you mean “city”"),
+        ("has cty", "Did you mean “city”"),
+        ("in list event", "Did you mean “events”"),
+        ('got "sprin"', "Did you mean “spring”"),
+        ('clicked "sumer"', "Did you mean “summer”"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(
+    store: Store, people: object, written: str, said: str
+) -> None:
+    with pytest.raises(SegmentError, match=said):
+        segment_names.save(store, "x", written)
+    with pytest.raises(SegmentError, match="no segment “x”"):
+        segment_names.segment(store, "x")
+
+
+def test_a_value_that_nobody_has_is_warned_about(store: Store, people: object) -> None:
+    made, said = segment_names.save(
+        store, "x", 'city = "Prto" or city = "porto" or in place ocd-division/country:pt'
+    )
+    assert said == [
+        'No subscriber has city = "prto".',
+        "No subscriber is in the place ocd-division/country:pt.",
+    ]
+    assert segment_names.segment(store, "x").tree == made.tree
+
+
+@pytest.mark.parametrize("name", ['o\'hara "x" <b>', "Порту", "100%; drop table", "a\\b", "😀"])
+def test_a_segment_may_have_any_name_that_people_can_read(store: Store, name: str) -> None:
+    subscribe(store, "ann@example.org", attributes={"city": "Porto"})
+    segment_names.save(store, name, 'city = "Porto"')
+    assert [one.name for one in segment_names.segments(store)] == [name]
+    id = enqueue(store, segment=name)
+    assert freeze(store, id) == 1
+    segment_names.delete(store, name)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\0b", "x" * 101, "a\u202eb", "\ud800"])
+def test_a_name_that_nobody_can_read_is_refused(store: Store, name: str) -> None:
+    with pytest.raises(UsageError):
+        segment_names.save(store, name, "has email")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        ["drop", "table"],
+        ["compare", "city", "= 'x' or true --", [["text", "x"]]],
+        ["compare", "city", "<", [["text) or true --", "x"]]],
+        ["compare", "joined", "; drop table subscribers; --", [["day", "2026-01-01"]]],
+        ["compare", "joined", "<", [["day", "'; drop table subscribers; --"]]],
+        ["and", ["nothing"]],
+        [],
+        "true",
+        {"and": []},
+    ],
+)
+def test_a_tree_that_is_none_is_refused_and_never_run(store: Store, tree: Any) -> None:
+    subscribe(store, "ann@example.org", attributes={"city": "Porto"})
+    with pytest.raises((MailoutError, ValueError, KeyError)):
+        store.audience_size(None, tree)
+    assert store.audience_size(None) == 1
+
+
+def test_the_largest_filter_is_still_counted(store: Store) -> None:
+    subscribe(store, "ann@example.org", attributes={"city": "Porto"})
+    wide = " or ".join(f"city = v{n}" for n in range(200))
+    deep = "(has city and (has city or " * 9 + '(city = "Porto" or has city)' + "))" * 9
+    negated = "not (has nothing or " * 8 + "not not not has nothing" + ")" * 8
+    many = f"city in ({', '.join(f'v{n}' for n in range(1200))}, porto)"
+    assert store.audience_size(None, read_segment(wide).tree) == 0
+    assert store.audience_size(None, read_segment(deep).tree) == 1
+    assert store.audience_size(None, read_segment(negated).tree) == 1
+    assert store.audience_size(None, read_segment(many).tree) == 1

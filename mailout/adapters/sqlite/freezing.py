@@ -11,7 +11,7 @@ from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.queue import get_mailout, only_row
 from mailout.adapters.sqlite.segments import audience, take_filter
 from mailout.base.ids import message_id
-from mailout.letters.audience.segment_tree import Tree
+from mailout.letters.audience.segment_tree import Tree, whole
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.port import Freezing, Recipient
 
@@ -77,7 +77,7 @@ class SqliteFreezing:
         if mailout["segment_filter"] is not None:
             return cast(Tree, json.loads(mailout["segment_filter"])["tree"])
         taken = take_filter(tx, mailout["segment"])
-        where, parameters = audience(mailout["list_key"], None, also=taken["lists"])
+        where, parameters = audience(mailout["list_key"], whole(mailout["list_key"], taken["tree"]))
         ((taken["of"],),) = tx.execute(f"SELECT count(*) FROM subscribers s WHERE {where}", parameters)  # noqa: S608
         tx.execute(
             "UPDATE campaign_queue SET segment_filter = ? WHERE id = ?",

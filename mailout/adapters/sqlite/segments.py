@@ -132,18 +132,17 @@ def _begins(day: str) -> float:
 
 
 def audience(
-    list_key: str | None, tree: Tree | None, *, in_parts: bool = False, also: Sequence[str] | None = None
+    list_key: str | None, tree: Tree | None, *, in_parts: bool = False
 ) -> tuple[str, dict[str, Any]]:
     """A condition over `subscribers s`, with its parameters: who would get a mailout.
 
-    Without a list it is for those on `general`, and for those on a list that the segment asks for (`also`).
+    Without a list it is for those on `general`, and for those on a list that the segment asks for.
     """
     where = f"s.status = 'active' AND {on_list('s.email_norm', also=':segment_lists')}"
-    lists = also if also is not None or tree is None else lists_of(tree)
-    parameters = {"list_key": list_key, "segment_lists": segment_lists(list_key, lists or ())}
     if tree is None:
-        return where, parameters
+        return where, {"list_key": list_key, "segment_lists": "[]"}
     condition = Condition(tree, in_parts=in_parts)
+    parameters = {"list_key": list_key, "segment_lists": segment_lists(list_key, lists_of(tree))}
     return f"{where} AND {condition.sql}", parameters | condition.parameters
 
 
@@ -192,7 +191,7 @@ class SqliteSegments:
     def delete_segment(self, name: str) -> bool:
         with self.db.write() as tx:
             waiting = tx.execute(
-                "SELECT 1 FROM campaign_queue WHERE segment = ? AND segment_filter IS NULL"
+                "SELECT 1 FROM campaign_queue WHERE segment = ? AND segment_filter IS NULL AND NOT is_test"
                 " AND status IN ('PENDING', 'PROCESSING')",
                 (name,),
             ).fetchone()

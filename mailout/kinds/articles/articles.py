@@ -17,7 +17,7 @@ from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
 from mailout.kinds.articles.variants import Census, Variants, counted, problems
-from mailout.letters.audience import segment_names, subscriber_rows
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
 from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.article import document_of
@@ -27,6 +27,7 @@ from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.letters.content.slices import Article, Slice, live
 from mailout.outbox.delivery.protocol import ARTICLE_RETRIES
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.mailout import Mailout, NewMailout
 from mailout.outbox.queue.port import Recipient, mailout_or_none
 

@@ -23,6 +23,7 @@ from mailout.kinds.mailouts.readiness import (
     cancelled,
 )
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
+from mailout.letters.audience.segment_tree import whole
 from mailout.letters.content.checks import require_subject
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
@@ -32,7 +33,7 @@ from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.variables import as_written
 from mailout.outbox.delivery.protocol import RetryPlan
-from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue import queue_rows, segment_names
 from mailout.outbox.queue.deferrals import needs_a_test
 from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout, Status
 from mailout.outbox.queue.port import mailout_or_none
@@ -110,12 +111,19 @@ class MailoutIntake:
         if self.rehearses or reading.is_test(test):
             return None
         known = mailout_or_none(self.store, ids.mailout_id(source.ref))
+        subject, name = as_written(source.document.subject), source.from_name or self._settings.from_name
+        sender = from_email_of(self._settings)
         if known is not None and known.frozen_at is not None:
-            people = known.ledger.pending
-        else:
-            people = self.store.audience_size(source.list_key)
-        name = source.from_name or self._settings.from_name
-        return Announcement(as_written(source.document.subject), people, name, from_email_of(self._settings))
+            taken = known.segment_filter or {}
+            return Announcement(
+                subject, known.ledger.pending, name, sender, known.segment, taken.get("of", 0)
+            )
+        if source.segment is None:
+            return Announcement(subject, self.store.audience_size(source.list_key), name, sender)
+        tree = segment_names.usable_segment(self.store, source.segment).tree
+        people = self.store.audience_size(source.list_key, tree)
+        out_of = self.store.audience_size(source.list_key, whole(source.list_key, tree))
+        return Announcement(subject, people, name, sender, source.segment, out_of)
 
     def findings(self, ref: str) -> Sequence[Problem]:
         """What to look at in a mailout that was validated and is not in the queue yet."""
@@ -223,6 +231,7 @@ class MailoutIntake:
                 ref=source_mailout.ref,
                 subject=as_written(content.subject),
                 list_key=source_mailout.list_key,
+                segment=source_mailout.segment,
                 from_name=source_mailout.from_name,
                 reply_to=source_mailout.reply_to,
                 is_test=is_test,
@@ -267,7 +276,9 @@ class MailoutIntake:
         reading = Reading(source_mailout, self._rendered, again=False)
         checks: tuple[Callable[[], object], ...] = (
             lambda: self._known(reading) if not (source_mailout.is_test or self.rehearses) else None,
-            lambda: self._ready.check_setup(source_mailout.is_test, source_mailout.list_key),
+            lambda: self._ready.check_setup(
+                source_mailout.is_test, source_mailout.list_key, source_mailout.segment
+            ),
             lambda: self._ready.check_variables(reading, source_mailout.is_test),
         )
         for check in checks:

@@ -41,6 +41,12 @@ class Segment:
         return hash_of(self.tree)
 
 
+def whole(list_key: str | None, tree: Tree) -> Tree | None:
+    """Of whom a segment takes a part: everybody on the list; without one, on `general` or on a list that the
+    segment asks for."""
+    return None if list_key else ["or", ["list", "general"], *(["list", key] for key in lists_of(tree))]
+
+
 def equal_to(field: str, value: str) -> Tree:
     """`field = "value"`."""
     return ["compare", field, "in", [["text", fold(value)]]]

@@ -21,7 +21,8 @@ from mailout.letters.audience.segment_tree import SegmentError, Tree, leaves, ne
 LONGEST_FILTER = 10_000
 """Characters."""
 MOST_CONDITIONS = 200
-DEEPEST_NESTING = 40
+DEEPEST_NESTING = 20
+"""SQLite reads a condition with a stack of a hundred."""
 
 GRAMMAR = r"""
 start: either

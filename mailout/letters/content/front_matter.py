@@ -23,6 +23,7 @@ class FrontMatter:
     test: bool | None = None
     from_name: str | None = None
     list: str | None = None
+    segment: str | None = None
     preheader: str = ""
     date: date | None = None
     language: str | None = None

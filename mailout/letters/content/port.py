@@ -29,6 +29,7 @@ class SourceMailout:
     document: Document
     is_test: bool = False
     list_key: str | None = None
+    segment: str | None = None  # a filter by name: only these people of its list
     from_name: str | None = None
     reply_to: str | None = None
     already_sent: bool = False  # its source says so (a Notion page with `sent_at`)

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TypedDict
 
-from mailout.base.errors import NotFound, UsageError
+from mailout.base.errors import UsageError
 from mailout.base.ids import mailout_id
 from mailout.base.select import Reads, View, every, first
 from mailout.letters.audience.port import Subscribers
@@ -63,7 +63,9 @@ def segment(store: Reads, name: str) -> Segment:
     found = first(store, SEGMENTS, {"name": name})
     if found is None:
         known = [one.name for one in segments(store)]
-        raise NotFound(f"There is no segment “{name}”.{_nearest(name, known)}", remedy=_known_segments(known))
+        raise SegmentError(
+            f"There is no segment “{name}”.{_nearest(name, known)}", remedy=_known_segments(known)
+        )
     return found
 
 
@@ -100,7 +102,12 @@ def delete(store: Subscribers, name: str) -> None:
 
 def waiting(store: Reads, name: str) -> Sequence[_Letter]:
     """Letters that will take its filter when their audience is frozen."""
-    unfrozen = {"segment": name, "segment_filter": None, "status in": ["PENDING", "PROCESSING"]}
+    unfrozen = {
+        "segment": name,
+        "segment_filter": None,
+        "is_test": False,
+        "status in": ["PENDING", "PROCESSING"],
+    }
     return store.select(LETTERS, unfrozen)
 
 
