@@ -20,6 +20,7 @@ from gateway.dashboard import (
     notifications,
     people,
     problems,
+    segments,
     static,
 )
 from gateway.dashboard.desk import Desk, Tools
@@ -71,6 +72,7 @@ def router(
         letter_acts,
         people,
         imports,
+        segments,
         articles,
         notifications,
         problems,

@@ -1,4 +1,4 @@
-"""Which pages are in the menu only where they are used: articles and notifications."""
+"""Which pages are in the menu only where they are used: segments, articles and notifications."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gateway.dashboard.letter_numbers import modes_shown
 from mailout.base.errors import StoreError
 from mailout.insight.history import history_rows
 from mailout.letters.content.port import Kind
+from mailout.outbox.queue import segment_names
 from mailout.store import Store
 
 MENU_CHECK_SECONDS = 60.0
@@ -29,12 +30,13 @@ class UsedPages:
         self._rehearses = rehearses
         self._monotonic = monotonic
         self._looked: float | None = None
-        self._articles = False
+        self._articles = self._segments = False
         self._notifications = has_producer
 
     def menu(self) -> list[tuple[str, str]]:
         """(address, name) as far as is known; asks nobody."""
-        pages = [("/articles", "Articles")] if self._articles else []
+        pages = [("/segments", "Segments")] if self._segments else []
+        pages += [("/articles", "Articles")] if self._articles else []
         return [*pages, ("/notifications", "Notifications")] if self._notifications else pages
 
     def look(self) -> None:
@@ -48,6 +50,7 @@ class UsedPages:
             self._articles = self._articles or bool(
                 history_rows.letters(self._store, modes=modes, kind=Kind.ARTICLE, limit=1)
             )
+            self._segments = self._segments or bool(segment_names.segments(self._store))
             self._notifications = self._notifications or bool(
                 history_rows.notification_states(self._store, rehearsal=self._rehearses)
             )

@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
@@ -86,7 +86,7 @@ def read_segment(written: str) -> Filter:
     if any(unicodedata.category(one) in ("Cc", "Cs") and one not in WHITE_SPACE for one in text):
         raise SegmentError("The filter holds an invisible control character.", remedy="Write it anew.")
     try:
-        tree: Tree = _parser().parse(text)
+        tree = cast(Tree, _parser().parse(text))
     except UnexpectedInput as error:
         raise _not_understood(text, error) from None
     except VisitError as error:
