@@ -36,9 +36,9 @@ comment on function mailout_day is 'The day of an ISO date, with a time or witho
 create or replace function mailout_value(attributes jsonb, name text) returns text
 language sql immutable parallel safe as $$
     select case when pg_catalog.jsonb_typeof(attributes -> name) in ('string', 'number', 'boolean')
-                     and pg_catalog.btrim(attributes ->> name, E' \t\n\r\f\u000b') <> '' then attributes ->> name end
+                then nullif(pg_catalog.btrim(attributes ->> name, E' \t\n\r\f\u000b'), '') end
 $$;
-comment on function mailout_value is 'An attribute as text; null: blank. Lists and objects are no values.';
+comment on function mailout_value is 'An attribute as text, without white space around it; null: blank. Lists and objects are no values.';
 
 -- ── The condition ──
 

@@ -203,6 +203,31 @@ SUBJECTS = (
         sizes={"rows": 1_000_000},
     ),
     Subject(
+        "segments",
+        (
+            *(
+                Row(
+                    f"segment-count-{store}",
+                    f"a segment over 1,000,000 people counted, {name}",
+                    f"{store}_count",
+                    most(2),
+                    "s",
+                )
+                for store, name in (("sqlite", "SQLite"), ("postgres", "Postgres"))
+            ),
+            *(
+                Row(
+                    f"segment-freeze-{store}",
+                    f"freezing 1,000,000 with a segment ÷ without, {name}",
+                    f"{store}_freeze",
+                    most(1.2),
+                )
+                for store, name in (("sqlite", "SQLite"), ("postgres", "Postgres"))
+            ),
+        ),
+        quick={"rows": 100_000},
+    ),
+    Subject(
         "dashboard",
         (
             Row(

@@ -38,14 +38,14 @@ def day_of(text: str) -> str | None:
 
 
 def text_of(value: Any) -> str | None:
-    """An attribute as text; None: blank. Lists and objects are no values."""
+    """An attribute as text, without white space around it; None: blank. Lists and objects are no values."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
         value = format(Decimal(repr(value)), "f")
     if not isinstance(value, str | int):
         return None
-    return str(value) if str(value).strip(WHITE_SPACE) else None
+    return str(value).strip(WHITE_SPACE) or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,7 +177,7 @@ def _compare(field: Token, operator: str, values: Any) -> Tree:
 
 def _value(token: Token) -> Tree:
     """In quotes it is text; else a number or a day if it looks like one."""
-    written = _text(token)
+    written = _text(token).strip(WHITE_SPACE)
     if token.type == "QUOTED":
         return ["text", fold(written)]
     if number_of(written) is not None:
