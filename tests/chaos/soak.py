@@ -326,9 +326,8 @@ def section(soak: Soak, problems: Sequence[str], minutes: float) -> str:
         f" {soak.letters} letters to {PEOPLE} people, {soak.singles:,} single mails, {soak.sign_ups}"
         f" sign-ups and {soak.events:,} delivery reports; a worker, a run, the gateway or Prefect's"
         f" server killed every {KILL_SECONDS / 60:.0f} minutes ({soak.kills} kills)."
-        f" {record['accepted']:,} mails accepted, {len(record['messages_twice'])} twice, {unknown} unknown: {told}.\n\n"
-        + "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        + "\n"
+        f" {record['accepted']:,} mails accepted, {len(record['messages_twice'])} twice,"
+        f" {unknown} unknown: {told}.\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
     )
 
 
