@@ -51,19 +51,19 @@ def preview(
     to, values = SOMEBODY, placeholders(variables_of(content))
     if reader is not None:
         to, values, from_name = _as_reader(engine, content, reader, from_name)
-    link = footer_of(settings).url(tokens_of(settings).make(to, source_mailout.list_key))
+    links = footer_of(settings).urls(tokens_of(settings).make(to, source_mailout.list_key))
     values |= {"email": to, "from_name": from_name or settings.from_email or ""}
     try:
         about = write_preview(
             document,
             content,
             out,
-            {UNSUBSCRIBE_URL: link, **filled(variables_of(content), values)},
+            {**links, **filled(variables_of(content), values)},
             to=to,
             from_email=settings.from_email or "nobody@example.org",
             from_name=from_name,
             reply_to=source_mailout.reply_to or settings.reply_to,
-            unsubscribe_url=link,
+            unsubscribe_url=links[UNSUBSCRIBE_URL],
             unsubscribe_mailbox=settings.unsubscribe_mailbox,
             list_key=source_mailout.list_key,
             org_name=settings.org_name or "",

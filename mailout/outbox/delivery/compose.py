@@ -46,9 +46,9 @@ class Composer:
 
     def __call__(self, row: Claimed) -> Mail:
         token = self.tokens.make(row.email, self.list_key)
-        url = self.footer.url(token, self.tokens.make_message(row.attempt.id))
+        links = self.footer.urls(token, self.tokens.make_message(row.attempt.id))
         content, from_name = self._content(row.content_hash), row.from_name or self.from_name
-        values = {**row.variables, UNSUBSCRIBE_URL: url}
+        values = {**row.variables, **links}
         if variables := variables_of(content):
             shown = placeholders(variables) if self.is_test else row.variables
             own = {**shown, "email": row.email, "from_name": from_name or self.from_email}
@@ -62,7 +62,7 @@ class Composer:
             reply_to=self.reply_to,
             content=content,
             values=values,
-            unsubscribe_url=url,
+            unsubscribe_url=links[UNSUBSCRIBE_URL],
             unsubscribe_mailbox=self.unsubscribe_mailbox,
             list_id=self._list_id,
             list_name=self._list_name,
