@@ -142,6 +142,7 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         "request": row["request_id"],
         "id at the provider": row["ses_message_id"],
         "company": row["company_id"],
+        "next attempt": iso(row["next_attempt_at"]) if row["state"] in WAITING else None,
     }
     for name, value in known.items():
         if value:
