@@ -169,7 +169,12 @@ class ArticleIntake:
         return render(document, footer_of(self._settings))
 
     def _members(
-        self, audience: AudienceFilter, *, after: str = "", existed_at: float | None = None
+        self,
+        audience: AudienceFilter,
+        *,
+        after: str = "",
+        existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Iterator[Sequence[Member]]:
         while page := self._store.members(
             after=after,
@@ -177,6 +182,7 @@ class ArticleIntake:
             list_key=audience.list_key,
             attributes=audience.attributes,
             existed_at=existed_at,
+            snoozed=snoozed,
         ):
             after = page[-1].email
             members = [one for one in page if audience.admits(one.ocd_ids)] if audience.within else page
@@ -214,6 +220,7 @@ class ArticleIntake:
             sorted(found, key=lambda one: (-one.recipients, one.key)),
             no_slices,
             variants.nearest(places) if no_slices else {},
+            sum(len(members) for members in self._members(audience, snoozed=True)),
         )
 
     def _new(self, id: str, order: ArticleOrder, audience: AudienceFilter, census: Census) -> NewMailout:

@@ -111,11 +111,14 @@ class MailoutIntake:
             return None
         known = mailout_or_none(self.store, ids.mailout_id(source.ref))
         if known is not None and known.frozen_at is not None:
-            people = known.ledger.pending
+            people, snoozed = known.ledger.pending, known.snoozed
         else:
-            people = self.store.audience_size(source.list_key)
+            people, snoozed = (
+                self.store.audience_size(source.list_key, snoozed=asked) for asked in (False, True)
+            )
         name = source.from_name or self._settings.from_name
-        return Announcement(as_written(source.document.subject), people, name, from_email_of(self._settings))
+        subject = as_written(source.document.subject)
+        return Announcement(subject, people, name, from_email_of(self._settings), snoozed)
 
     def findings(self, ref: str) -> Sequence[Problem]:
         """What to look at in a mailout that was validated and is not in the queue yet."""
