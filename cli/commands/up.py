@@ -195,7 +195,7 @@ def _show(settings: Settings, supervisor: Supervisor, plan: ProcessPlan) -> None
     mail = "Amazon SES" if settings.mailout_transport == "ses" else folder
     say("mailout is up.", style="bold")
     if not plan.only_workers:
-        closed = "" if settings.admin_password else "   closed: set ADMIN_PASSWORD"
+        closed = "" if settings.has_dashboard else "   closed: set ADMIN_PASSWORD"
         say(f"  dashboard {plan.gateway}/{closed}")
     say(f"  Prefect   {prefect}   runs and schedules; start a flow by hand there")
     if plan.own_server:

@@ -417,7 +417,7 @@ comment on view read_acts is 'What people did on the dashboard.';
 
 create or replace view read_ended_logins with (security_invoker = true) as
 select id, ends_at from ended_logins;
-comment on view read_ended_logins is 'Sessions of the dashboard that were signed out of.';
+comment on view read_ended_logins is 'Sessions of the dashboard that were signed out of, and links to sign in that were used.';
 
 create or replace view read_notes with (security_invoker = true) as
 select name, at, value from dashboard_notes;

@@ -495,7 +495,7 @@ CREATE TABLE dashboard_acts (
 );
 
 CREATE TABLE ended_logins (
-    id      TEXT PRIMARY KEY,  -- a hash of the cookie's text
+    id      TEXT PRIMARY KEY,  -- a hash: of the cookie's text, or of the token of a link to sign in that was used
     ends_at REAL NOT NULL
 ) WITHOUT ROWID;
 
