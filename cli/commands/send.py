@@ -99,6 +99,8 @@ def ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
         note(f"{check.name}: {check.message}. {check.remedy}".rstrip())
     sender = f"{about.from_name} <{about.from_email}>" if about.from_name else about.from_email
     people = count(about.people, "person", "people")
+    if about.snoozed:
+        note(f"{count(about.snoozed, 'person', 'people')} asked for a pause and will not get it.")
     confirm(f"“{about.subject}” goes to {people} through Amazon SES, from {sender}. Send it?", yes)
 
 

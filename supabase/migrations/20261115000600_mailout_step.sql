@@ -442,17 +442,14 @@ begin
                    -- Without a mailout the recipient need not be a subscriber, but must not have left. Of who is
                    -- none, what came back is known from the events alone.
                    when sender.campaign_id is null and coalesce(
-                       (select s.status = 'bounced' or s.complained_at is not null
-                            or (s.status <> 'active' and o.category is distinct from 'transactional')
-                        from subscribers s where s.email_norm = o.email),
+                       case when s.email_norm is not null then s.status = 'bounced' or s.complained_at is not null
+                            or (s.status <> 'active' and o.category is distinct from 'transactional') end,
                        exists (
                            select 1 from delivery_events e
                            where e.email = o.email and (e.event_type = 'spamreport'
                                or (e.event_type = 'bounce' and e.detail ->> 'bounceType' = 'Permanent'))))
                        then 'SUPPRESSED'
-                   when not mailout.is_test and not exists (
-                       select 1 from subscribers s where s.email_norm = o.email and s.status = 'active')
-                       then 'SUPPRESSED'
+                   when not mailout.is_test and s.status is distinct from 'active' then 'SUPPRESSED'
                    -- `general` is everybody's, and what has no list is general: only who has left it is not on it.
                    when not mailout.is_test and coalesce(mailout.list_key, 'general') = 'general' and exists (
                        select 1 from subscriptions l
@@ -462,6 +459,7 @@ begin
                        select 1 from subscriptions l
                        where l.email = o.email and l.list_key = mailout.list_key and l.unsubscribed_at is null)
                        then 'SUPPRESSED'
+                   when not mailout.is_test and s.snoozed_until > at then 'SNOOZED'
                    when o.recipient_id is not null and not exists (
                        select 1 from recipients r
                        where r.company_id = o.company_id and r.id = o.recipient_id
@@ -469,7 +467,7 @@ begin
                        then case o.state when 'RETRY_SCHEDULED' then 'SUPPRESSED' else 'VALIDATION_FAILED' end
                    else 'SENT_ATTEMPT'
                end as verdict
-        from email_outbox o
+        from email_outbox o left join subscribers s on s.email_norm = o.email
         where o.seq = any(due) and o.state in ('PENDING', 'RETRY_SCHEDULED')
         for update of o skip locked
     ), within as (  -- of each company, as many as it has left
@@ -480,8 +478,9 @@ begin
         where p.most is null or p.nth <= p.most
     ), left_out as (
         update email_outbox o
-        set state = 'SUPPRESSED', error_message = 'no longer subscribed', next_attempt_at = null
-        from picked p where o.seq = p.seq and p.verdict = 'SUPPRESSED'
+        set state = 'SUPPRESSED', next_attempt_at = null,
+            error_message = case p.verdict when 'SNOOZED' then 'asked for a pause' else 'no longer subscribed' end
+        from picked p where o.seq = p.seq and p.verdict in ('SUPPRESSED', 'SNOOZED')
     ), turned_down as (
         update email_outbox o
         set state = 'VALIDATION_FAILED', attempts = o.attempts + 1, attempt_at = at,
@@ -512,12 +511,12 @@ begin
                  from (select company_id, count(*) as n from begun group by company_id) by_company,
                       mailout_charges(company_id, at, hour, day) c
                  group by c.scope, c.kind, c.key),
-           (select count(*) from picked p where p.verdict = 'SUPPRESSED'),
+           (select count(*) from picked p where p.verdict in ('SUPPRESSED', 'SNOOZED')),
            (select count(*) from picked p where p.verdict = 'VALIDATION_FAILED')
     into rows, charges, suppressed, refused
     from placed b;
 end $$;
-comment on function mailout_claim is 'Due messages in order: who left is suppressed, who is wrong is refused, the others are begun.';
+comment on function mailout_claim is 'Due messages in order: who unsubscribed or paused is suppressed, who is wrong is refused, the others are begun.';
 
 create or replace function mailout_bucket(step jsonb, kind text, at timestamptz) returns text
 language sql immutable set search_path = public as $$

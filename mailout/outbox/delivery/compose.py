@@ -35,6 +35,7 @@ class Composer:
     from_name: str
     reply_to: str | None
     list_key: str | None
+    list_name: str | None = None  # None: its key
     is_test: bool = False
     unsubscribe_mailbox: str | None = None
 
@@ -42,7 +43,7 @@ class Composer:
         read = partial(_as_test, self.contents) if self.is_test else self.contents
         self._content = lru_cache(CONTENTS_KEPT)(read)
         self._list_id = list_id(self.list_key, self.from_email)
-        self._list_name = list_name(self.list_key, self.footer.org_name)
+        self._list_name = list_name(self.list_key, self.footer.org_name, self.list_name)
 
     def __call__(self, row: Claimed) -> Mail:
         token = self.tokens.make(row.email, self.list_key)
@@ -132,9 +133,9 @@ def list_id(list_key: str | None, from_email: str) -> str:
     return f"{label[:60]}.{domain if domain.isascii() else domain.encode('idna').decode()}"
 
 
-def list_name(list_key: str | None, org_name: str) -> str:
+def list_name(list_key: str | None, org_name: str, name: str | None = None) -> str:
     """What mail programs show of it."""
-    return org_name if list_key in (None, GENERAL) else f"{org_name}: {list_key}"
+    return org_name if list_key in (None, GENERAL) else f"{org_name}: {name or list_key}"
 
 
 def _as_test(contents: Callable[[str], Content], hash: str) -> Content:
