@@ -123,6 +123,7 @@ create table if not exists campaign_queue (
     retry_plan        jsonb,  -- null: as the process that sends it is set up
     segment           text,   -- whom of its list it is for: a segment's name,
     segment_filter    jsonb,  -- and its filter as it was when the audience was frozen
+    snoozed           integer not null default 0,  -- not written to when it was frozen: they asked for a pause
     constraint campaign_queue_ledger_balances
         check (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     constraint campaign_queue_completes_when_settled

@@ -173,6 +173,7 @@ begin
     end if;
     if mailout.segment is not null then  -- taken together with the first part of the audience
         filter := coalesce(mailout.segment_filter, mailout_take_segment(mailout));
+        mailout.segment_filter := filter;
     end if;
     -- Everybody (`general`), whoever is on the list, or a segment: two of the three are empty at no cost.
     with part as materialized (
@@ -180,6 +181,7 @@ begin
          where filter is null and coalesce(mailout.list_key, 'general') = 'general' and s.status = 'active'
            and s.email_norm > mailout.freeze_cursor
            and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+           and (s.snoozed_until is null or s.snoozed_until <= mailout.freeze_started_at)
            and not exists (select 1 from subscriptions l where l.email = s.email_norm and l.list_key = 'general'
                            and l.unsubscribed_at is not null)
          order by s.email_norm limit chunk)
@@ -188,6 +190,7 @@ begin
          from subscriptions l join subscribers s on s.email_norm = l.email
          where filter is null and mailout.list_key <> 'general' and l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
            and s.status = 'active' and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+           and (s.snoozed_until is null or s.snoozed_until <= mailout.freeze_started_at)
          order by l.email limit chunk)
         union all
         (select * from mailout_segment_part(mailout, filter, chunk) where filter is not null)
@@ -205,7 +208,8 @@ begin
     select (select max(part.email_norm) from part), (select count(*) from written) into last_email, added;
     update campaign_queue q
     set freeze_cursor = coalesce(last_email, q.freeze_cursor),
-        frozen_at = case when last_email is null then at end
+        frozen_at = case when last_email is null then at end,
+        snoozed = case when last_email is null then mailout_snoozed(mailout) else 0 end
     where q.id = mailout.id;
     return case when last_email is not null then added end;
 end $$;

@@ -386,6 +386,7 @@ begin
     delete from subscribers s where s.email_norm = address;
     get diagnostics people = row_count;
     delete from subscriptions l where l.email = address;
+    delete from consents c where c.email = address;
     delete from recipients r where r.email = address;
     delete from import_people i where i.email = address;
     insert into forgotten values (mailout_forgotten_hash(address)) on conflict do nothing;

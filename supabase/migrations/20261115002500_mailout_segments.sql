@@ -159,26 +159,41 @@ $$;
 comment on function mailout_segment_lists is 'The lists whose readers a segment asks for: those that do not stand below a not.';
 
 create or replace function mailout_audience(
-    list_key text, segment jsonb, in_parts boolean default false, also jsonb default null) returns text
+    list_key text, segment jsonb, at timestamptz, in_parts boolean default false, snoozed boolean default false) returns text
 language sql immutable set search_path = public as $$
-    select 's.status = ''active'' and s.email_norm > '''' and (' || mailout_on_list('s.email_norm', coalesce($1, 'general'))
+    select 's.status = ''active'' and s.email_norm > '''' and '
+        || format(case when snoozed then 's.snoozed_until > %1$L::timestamptz'
+                       else '(s.snoozed_until is null or s.snoozed_until <= %1$L::timestamptz)' end, at)
+        || ' and (' || mailout_on_list('s.email_norm', coalesce($1, 'general'))
         || coalesce((select string_agg(' or ' || mailout_on_list('s.email_norm', l.key), '' order by l.key)
-                     from jsonb_array_elements_text(coalesce(also, mailout_segment_lists(segment), '[]')) as l (key) where $1 is null), '')
+                     from jsonb_array_elements_text(mailout_segment_lists(segment)) as l (key) where $1 is null), '')
         || ')' || case when coalesce(segment, 'null') = 'null' then '' else ' and ' || mailout_segment_condition(segment, in_parts) end
 $$;
-comment on function mailout_audience is 'The condition over `subscribers s`: who would get a mailout. Without a list it is for those on general, and for those on a list that the segment asks for.';
+comment on function mailout_audience is 'The condition over `subscribers s`: who would get a mailout, or (snoozed) who would not because of a pause. Without a list it is for those on general, and for those on a list that the segment asks for.';
 
 -- ── What is asked with it ──
 
-create or replace function mailout_audience_size(list_key text, segment jsonb default null, also jsonb default null) returns bigint
+create or replace function mailout_audience_size(list_key text, segment jsonb default null, snoozed boolean default false) returns bigint
 language plpgsql stable set search_path = public set work_mem = '128MB' as $$
 declare
     n bigint;
 begin
-    execute 'select count(*) from subscribers s where ' || mailout_audience($1, $2, false, $3) into n;
+    execute 'select count(*) from subscribers s where ' || mailout_audience($1, $2, mailout_now(), false, $3) into n;
     return n;
 end $$;
-comment on function mailout_audience_size is 'How many would get a mailout to this list, or (null) to everybody; of a segment, if one is given.';
+comment on function mailout_audience_size is 'How many would get a mailout to this list, or (null) to everybody; of a segment, if one is given; snoozed: who would not, because of a pause.';
+
+create or replace function mailout_snoozed(mailout campaign_queue) returns bigint
+language plpgsql stable set search_path = public as $$
+declare
+    n bigint;
+begin
+    execute 'select count(*) from subscribers s where (s.created_at is null or s.created_at <= $1) and '
+        || mailout_audience(mailout.list_key, mailout.segment_filter -> 'tree', mailout.freeze_started_at, true, true)
+        into n using mailout.freeze_started_at;
+    return n;
+end $$;
+comment on function mailout_snoozed is 'How many would be in the audience, had they not asked for a pause.';
 
 create or replace function mailout_audience_sample(list_key text, segment jsonb, most integer) returns jsonb
 language plpgsql stable set search_path = public as $$
@@ -186,7 +201,7 @@ declare
     found_people jsonb;
 begin
     execute 'select coalesce(jsonb_agg(e.email_norm order by e.email_norm), ''[]'') from (select s.email_norm from subscribers s where '
-        || mailout_audience($1, $2, true) || ' order by s.email_norm limit $1) e' into found_people using most;
+        || mailout_audience($1, $2, mailout_now(), true) || ' order by s.email_norm limit $1) e' into found_people using most;
     return found_people;
 end $$;
 comment on function mailout_audience_sample is 'The first addresses of an audience.';
@@ -197,7 +212,7 @@ declare
     answer jsonb;
 begin
     execute 'with lacking as materialized (select s.email_norm from subscribers s where coalesce(s.attributes ->> $1, '''') !~ ''\S'' and '
-        || mailout_audience($2, $3)
+        || mailout_audience($2, $3, mailout_now())
         || ') select jsonb_build_object(''people'', (select count(*) from lacking), ''examples'', coalesce('
            '(select jsonb_agg(e.email_norm order by e.email_norm collate "C")'
            ' from (select * from lacking order by email_norm collate "C" limit 3) e), ''[]''))' into answer using attribute;
@@ -206,7 +221,8 @@ end $$;
 comment on function mailout_lacking is 'How many of an audience have no value for an attribute, and the first three.';
 
 create or replace function mailout_members(
-    after text, most integer, list_key text, segment jsonb, existed_at double precision) returns jsonb
+    after text, most integer, list_key text, segment jsonb, existed_at double precision,
+    snoozed boolean default false) returns jsonb
 language plpgsql stable set search_path = public as $$
 declare
     answer jsonb;
@@ -214,7 +230,7 @@ begin
     execute 'select coalesce(jsonb_agg(jsonb_build_array(page.email_norm, page.from_name, mailout_places(page.ocd_ids))'
         ' order by page.email_norm), ''[]'') from (select s.email_norm, s.from_name, s.ocd_ids from subscribers s'
         ' where s.email_norm > $1 and ($3 is null or s.created_at is null or s.created_at <= to_timestamp($3)) and '
-        || mailout_audience($3, $4, true) || ' order by s.email_norm limit $2) page' into answer using after, most, existed_at;
+        || mailout_audience($3, $4, coalesce(to_timestamp(existed_at), mailout_now()), true, snoozed) || ' order by s.email_norm limit $2) page' into answer using after, most, existed_at;
     return answer;
 end $$;
 comment on function mailout_members is 'One page of an audience, with the places that each belongs to.';
@@ -239,7 +255,10 @@ begin
         raise exception 'Nobody knows any more who got “%”: retention has removed its messages.', removed
             using errcode = 'PT400', hint = 'Take this condition out of the filter.';
     end if;
-    taken := taken || jsonb_build_object('of', mailout_audience_size(mailout.list_key, null, taken -> 'lists'));
+    -- Of whom it takes a part: everybody on the list; without one, on general or on a list that the segment asks for.
+    taken := taken || jsonb_build_object('of', mailout_audience_size(mailout.list_key, case when mailout.list_key is null then (
+        select jsonb_build_array('or', jsonb_build_array('list', 'general')) || coalesce(jsonb_agg(jsonb_build_array('list', l.key)), '[]')
+        from jsonb_array_elements_text(taken -> 'lists') as l (key)) end));
     update campaign_queue q set segment_filter = taken where q.id = mailout.id;
     return taken;
 end $$;
@@ -250,7 +269,7 @@ returns table (email_norm text, from_name text, attributes jsonb)
 language plpgsql set search_path = public as $$
 begin
     return query execute 'select s.email_norm, s.from_name, s.attributes from subscribers s where s.email_norm > $1'
-        ' and (s.created_at is null or s.created_at <= $2) and ' || mailout_audience(mailout.list_key, filter -> 'tree', true)
+        ' and (s.created_at is null or s.created_at <= $2) and ' || mailout_audience(mailout.list_key, filter -> 'tree', mailout.freeze_started_at, true)
         || ' order by s.email_norm limit $3' using mailout.freeze_cursor, mailout.freeze_started_at, chunk;
 end $$;
 comment on function mailout_segment_part is 'The next part of a segment''s audience.';

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mailout.base.errors import MailoutError, NotFound, StoreError, UsageError
 from mailout.base.ids import mailout_id
-from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.audience.port import Choice, SubscriberRow
 from mailout.letters.audience.segment_meaning import Person, fold, matches
 from mailout.letters.audience.segment_tree import Segment, SegmentError, Tree, lists_of
 from mailout.letters.audience.segments import read_segment
@@ -211,12 +211,22 @@ def test_what_was_counted_is_what_is_frozen(
     )
 
 
-def test_who_unsubscribed_or_bounced_is_out_whatever_the_filter_says(store: Store) -> None:
-    subscribe(store, "ann@example.org", "bob@example.org", "cyd@example.org", attributes={"city": "Porto"})
+def test_who_unsubscribed_bounced_or_paused_is_out_whatever_the_filter_says(store: Store) -> None:
+    people = ("ann@example.org", "bob@example.org", "cyd@example.org", "dan@example.org")
+    subscribe(store, *people, attributes={"city": "Porto"})
     store.unsubscribe("bob@example.org", None)
     subscribe(store, "cyd@example.org", status="bounced")
+    assert store.choose("dan@example.org", Choice(snooze_seconds=DAY))
     for text in ('city = "Porto"', 'not city = "Lisboa"', "not has nothing", 'email contains "@"'):
-        assert store.audience_sample(None, read_segment(text).tree, 10) == ["ann@example.org"]
+        tree = read_segment(text).tree
+        assert store.audience_sample(None, tree, 10) == ["ann@example.org"]
+        assert (store.audience_size(None, tree), store.audience_size(None, tree, snoozed=True)) == (1, 1)
+    segment_names.save(store, "porto", 'city = "Porto"')
+    segment_names.save(store, "nobody", "not has email")
+    for name, counts in (("porto", (1, 1)), ("nobody", (0, 0))):
+        id = enqueue(store, ref=name, segment=name)
+        freeze(store, id)
+        assert (store.mailout(id).ledger.recipients, store.mailout(id).snoozed) == counts
 
 
 def test_several_lists_are_reached_at_once_and_each_person_once(store: Store, factory: StoreFactory) -> None:

@@ -81,11 +81,13 @@ class SqliteArticles:
         *,
         after: str = "",
         limit: int,
-        list_key: str | None,
+        list_key: str,
         segment: Tree | None = None,
         existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Sequence[Member]:
-        where, parameters = audience(list_key, segment, in_parts=True)
+        awake_at = existed_at or self.db.clock.now()
+        where, parameters = audience(list_key, segment, awake_at, in_parts=True, snoozed=snoozed)
         rows = self.db.read(
             f"SELECT s.email_norm, s.from_name, s.ocd_ids FROM subscribers s WHERE {where}"  # noqa: S608
             " AND s.email_norm > :after AND (:existed_at IS NULL OR s.created_at <= :existed_at)"

@@ -44,15 +44,16 @@ class SqliteFreezing:
             if mailout["frozen_at"] is not None or mailout["status"] == Status.CANCELLED:
                 return None
             tree = self._segment(tx, mailout)
-            where, parameters = audience(mailout["list_key"], tree, in_parts=True)
+            list_key, began = mailout["list_key"], mailout["freeze_started_at"]
+            where, parameters = audience(list_key, tree, began, in_parts=True)
             parameters |= {
                 "id": id,
                 "company": mailout["company_id"],
                 "cursor": mailout["freeze_cursor"],
-                "began": mailout["freeze_started_at"],
+                "began": began,
                 "chunk": chunk,
                 "attributes": json.dumps(list(attributes)),
-                "now": now,
+                "written": now,
             }
             tx.execute(_PART)
             tx.execute("DELETE FROM frozen_part")
@@ -64,13 +65,19 @@ class SqliteFreezing:
             )
             last = tx.execute("SELECT max(email_norm) FROM frozen_part").fetchone()[0]
             if last is None:
-                tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
+                snoozed, _ = audience(list_key, tree, began, in_parts=True, snoozed=True)
+                tx.execute(
+                    "UPDATE campaign_queue SET frozen_at = :written, snoozed = (SELECT count(*)"  # noqa: S608
+                    f" FROM subscribers s INDEXED BY subscribers_snoozed WHERE {snoozed}"
+                    " AND s.created_at <= :began) WHERE id = :id",
+                    parameters,
+                )
                 return None
             added = tx.execute(
                 "INSERT INTO email_outbox"  # noqa: S608
                 " (id, campaign_id, company_id, email, from_name, variables, created_at)"
                 " SELECT mailout_uuid(:id, email_norm), :id, :company, email_norm, from_name,"
-                f" {_VARIABLES}, :now"
+                f" {_VARIABLES}, :written"
                 f" FROM frozen_part WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
                 parameters,
             ).rowcount
@@ -84,7 +91,9 @@ class SqliteFreezing:
         if mailout["segment_filter"] is not None:
             return cast(Tree, json.loads(mailout["segment_filter"])["tree"])
         taken = take_filter(tx, mailout["segment"])
-        where, parameters = audience(mailout["list_key"], whole(mailout["list_key"], taken["tree"]))
+        where, parameters = audience(
+            mailout["list_key"], whole(mailout["list_key"], taken["tree"]), mailout["freeze_started_at"]
+        )
         ((taken["of"],),) = tx.execute(f"SELECT count(*) FROM subscribers s WHERE {where}", parameters)  # noqa: S608
         tx.execute(
             "UPDATE campaign_queue SET segment_filter = ? WHERE id = ?",

@@ -99,6 +99,7 @@ class SqliteLeaving:
             )
             people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
             tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
+            tx.execute("DELETE FROM consents WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM recipients WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM import_people WHERE email = ?", (email_norm,))
             forgotten.remember(tx, email_norm)

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.lists import awake, on_list
 from mailout.base.errors import NotFound, StoreError
 from mailout.letters.audience.segment_meaning import EMAIL, JOINED, WHITE_SPACE, number_of
 from mailout.letters.audience.segment_tree import Segment, Tree, leaves, lists_of, removed_letter
@@ -144,17 +144,20 @@ def _begins(day: str) -> float:
 
 
 def audience(
-    list_key: str | None, tree: Tree | None, *, in_parts: bool = False
+    list_key: str | None, tree: Tree | None, now: float, *, in_parts: bool = False, snoozed: bool = False
 ) -> tuple[str, dict[str, Any]]:
     """A condition over `subscribers s`, with its parameters: who would get a mailout.
 
-    Without a list it is for those on `general`, and for those on a list that the segment asks for.
+    Without a list it is for those on `general`, and for those on a list that the segment asks for. `snoozed`:
+    those who do not get it, because of a pause.
     """
-    where = f"s.status = 'active' AND {on_list('s.email_norm', also=':segment_lists')}"
+    on = on_list("s.email_norm", also=":segment_lists")
+    where = f"s.status = 'active' AND {awake('s', snoozed=snoozed)} AND {on}"
+    parameters = {"list_key": list_key, "now": now, "segment_lists": "[]"}
     if tree is None:
-        return where, {"list_key": list_key, "segment_lists": "[]"}
+        return where, parameters
     condition = Condition(tree, in_parts=in_parts)
-    parameters = {"list_key": list_key, "segment_lists": segment_lists(list_key, lists_of(tree))}
+    parameters["segment_lists"] = segment_lists(list_key, lists_of(tree))
     return f"{where} AND {condition.sql}", parameters | condition.parameters
 
 
@@ -212,7 +215,7 @@ class SqliteSegments:
             )
 
     def audience_sample(self, list_key: str | None, segment: Tree | None, limit: int) -> Sequence[str]:
-        where, parameters = audience(list_key, segment, in_parts=limit == 1)
+        where, parameters = audience(list_key, segment, self.db.clock.now(), in_parts=limit == 1)
         rows = self.db.read(
             f"SELECT s.email_norm FROM subscribers s WHERE {where} ORDER BY s.email_norm LIMIT :limit",  # noqa: S608
             parameters | {"limit": limit},

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.sqlite import forgotten, imports
 from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.lists import JOIN_LIST, SAVE_LIST
 from mailout.adapters.sqlite.segments import audience
 from mailout.base.ids import uuid_of
-from mailout.letters.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
+from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.port import Choice, ImportCounts, Lacking, SubscriberRow, stronger
 from mailout.letters.audience.segment_tree import Tree
 
 _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type, bounce_subtype,
@@ -30,6 +33,10 @@ _RAISE_HARD_STATUS = """UPDATE subscribers SET hard_status = nullif(?2, 'bounced
     WHERE email_norm = ?1 AND ?2 <> 'active' AND hard_status IS NOT NULL
       AND (hard_status = 'active' OR ?2 = 'bounced')"""
 """Soft bounces may be taken back; what a file or a person says besides is not lost with them."""
+
+
+_MAY_CHOOSE = """SELECT attributes FROM subscribers
+    WHERE email_norm = ? AND status = 'active' AND complained_at IS NULL"""
 
 
 class SqliteSubscribers:
@@ -76,13 +83,15 @@ class SqliteSubscribers:
                 imports.count_changes(tx, import_id, counts)
             return counts
 
-    def audience_size(self, list_key: str | None, segment: Tree | None = None) -> int:
-        where, parameters = audience(list_key, segment)
+    def audience_size(
+        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
+    ) -> int:
+        where, parameters = audience(list_key, segment, self.db.clock.now(), snoozed=snoozed)
         rows = self.db.read(f"SELECT count(*) AS n FROM subscribers s WHERE {where}", parameters)  # noqa: S608
         return int(rows[0]["n"])
 
     def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
-        where, parameters = audience(list_key, segment)
+        where, parameters = audience(list_key, segment, self.db.clock.now())
         lacking = (
             f"FROM subscribers s WHERE {where}"  # noqa: S608 (constants)
             " AND trim(coalesce("
@@ -93,6 +102,36 @@ class SqliteSubscribers:
         examples = self.db.read(f"SELECT s.email_norm {lacking} ORDER BY s.email_norm LIMIT 3", asked)
         people = self.db.read(f"SELECT count(*) AS n {lacking}", asked) if examples else [{"n": 0}]
         return Lacking(attribute, int(people[0]["n"]), tuple(row["email_norm"] for row in examples))
+
+    def choose(self, email_norm: str, choice: Choice) -> bool:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            row = tx.execute(_MAY_CHOOSE, (email_norm,)).fetchone()
+            if row is None:
+                return False
+            if choice.snooze_seconds is not None:
+                until = now + choice.snooze_seconds if choice.snooze_seconds else None
+                tx.execute(
+                    "UPDATE subscribers SET snoozed_until = ? WHERE email_norm = ?", (until, email_norm)
+                )
+            if choice.language is not None:
+                known = {**json.loads(row["attributes"]), "language": choice.language}
+                kept = {name: value for name, value in known.items() if name != "language" or value}
+                tx.execute(
+                    "UPDATE subscribers SET attributes = ? WHERE email_norm = ?", (_json(kept), email_norm)
+                )
+            for key, wording in sorted(choice.joins.items()):
+                joined = tx.execute(JOIN_LIST, (email_norm, key, now)).rowcount
+                if joined:
+                    consent = (email_norm, key, now, wording, choice.source)
+                    tx.execute("INSERT OR REPLACE INTO consents VALUES (?, ?, ?, ?, ?)", consent)
+            # They have spoken for themselves: no import has them to take back any more.
+            tx.execute("DELETE FROM import_people WHERE email = ?", (email_norm,))
+            return True
+
+    def save_list(self, one: List) -> None:
+        with self.db.write() as tx:
+            tx.execute(SAVE_LIST, {**asdict(one), "brand": _json(one.brand)})
 
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""

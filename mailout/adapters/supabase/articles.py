@@ -44,11 +44,12 @@ class SupabaseArticles:
         *,
         after: str = "",
         limit: int,
-        list_key: str | None,
+        list_key: str,
         segment: Tree | None = None,
         existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Sequence[Member]:
-        params = {"list_key": list_key, "segment": segment, "existed_at": existed_at}
+        params = {"list_key": list_key, "segment": segment, "existed_at": existed_at, "snoozed": snoozed}
         rows = by_pages(self.rpc, "mailout_members", params, after=after, limit=limit, page=_PART, key=0)
         return [Member(*row) for row in rows]
 

@@ -9,7 +9,9 @@ from typing import Any
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import NotFound
+from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import (
+    Choice,
     ImportCounts,
     ImportRecord,
     Lacking,
@@ -52,13 +54,22 @@ class SupabaseSubscribers:
             )
         return Undone(**done)
 
-    def audience_size(self, list_key: str | None, segment: Tree | None = None) -> int:
-        return int(self.rpc("mailout_audience_size", {"list_key": list_key, "segment": segment}))
+    def audience_size(
+        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
+    ) -> int:
+        params = {"list_key": list_key, "segment": segment, "snoozed": snoozed}
+        return int(self.rpc("mailout_audience_size", params))
 
     def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
         params = {"attribute": attribute, "list_key": list_key, "segment": segment}
         found = self.rpc("mailout_lacking", params)
         return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
+
+    def choose(self, email_norm: str, choice: Choice) -> bool:
+        return bool(self.rpc("mailout_choose", {"address": email_norm, "choice": asdict(choice)}))
+
+    def save_list(self, one: List) -> None:
+        self.rpc("mailout_save_list", {"given": asdict(one)})
 
     def normalise_addresses(self) -> int:
         """A trigger has normalised most of them; the rest needs punycode, which SQL cannot make."""

@@ -79,11 +79,13 @@ class Articles(Reads, Protocol):
         *,
         after: str = "",
         limit: int,
-        list_key: str | None,
+        list_key: str,
         segment: Tree | None = None,
         existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Sequence[Member]:
-        """Active subscribers on a list whom a segment means, by address, one page."""
+        """Active subscribers on a list whom a segment means, by address, one page; who asked for a pause is
+        not among them. `snoozed`: those alone."""
         ...
 
 

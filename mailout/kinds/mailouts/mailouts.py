@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 
 from mailout.base import ids
@@ -23,7 +24,10 @@ from mailout.kinds.mailouts.readiness import (
     cancelled,
 )
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
-from mailout.letters.audience.segment_tree import whole
+from mailout.letters.audience import list_rows
+from mailout.letters.audience.list_changes import own_look
+from mailout.letters.audience.segment_tree import Tree, whole
+from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import require_subject
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
@@ -115,15 +119,17 @@ class MailoutIntake:
         sender = from_email_of(self._settings)
         if known is not None and known.frozen_at is not None:
             taken = known.segment_filter or {}
-            return Announcement(
-                subject, known.ledger.pending, name, sender, known.segment, taken.get("of", 0)
+            people, snoozed, out_of = known.ledger.pending, known.snoozed, taken.get("of", 0)
+        else:
+            tree: Tree | None = None
+            if source.segment is not None:
+                tree = segment_names.usable_segment(self.store, source.segment).tree
+            people, snoozed = (
+                self.store.audience_size(source.list_key, tree, snoozed=asked) for asked in (False, True)
             )
-        if source.segment is None:
-            return Announcement(subject, self.store.audience_size(source.list_key), name, sender)
-        tree = segment_names.usable_segment(self.store, source.segment).tree
-        people = self.store.audience_size(source.list_key, tree)
-        out_of = self.store.audience_size(source.list_key, whole(source.list_key, tree))
-        return Announcement(subject, people, name, sender, source.segment, out_of)
+            everybody = whole(source.list_key, tree) if tree else None
+            out_of = self.store.audience_size(source.list_key, everybody) if tree else 0
+        return Announcement(subject, people, name, sender, snoozed, source.segment, out_of)
 
     def findings(self, ref: str) -> Sequence[Problem]:
         """What to look at in a mailout that was validated and is not in the queue yet."""
@@ -261,7 +267,17 @@ class MailoutIntake:
         return ids.test_run_id(source_mailout.ref, queue_rows.next_test_run(self.store, source_mailout.ref))
 
     def source_mailout(self, ref: str) -> SourceMailout:
-        return self._source_of(ref).load(ref)
+        """As it is written, and what it does not say, as its list says. An unknown list is refused later."""
+        source = self._source_of(ref).load(ref)
+        of = list_rows.named_list(self.store, source.list_key)
+        if of is None:
+            return source
+        return replace(
+            source,
+            list_key=source.list_key and of.key,
+            from_name=source.from_name or of.from_name,
+            reply_to=source.reply_to or of.reply_to,
+        )
 
     def _rendered(self, source_mailout: SourceMailout, *, public: bool | None = None) -> Rendered:
         """Its pictures and files stored, its layout and footer around it."""
@@ -269,7 +285,11 @@ class MailoutIntake:
         footer = footer_of(self._settings)
         public = not self.rehearses if public is None else public
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
-        return document, render(document, footer, brand_of(self._settings))
+        return document, render(document, footer, self._brand(source_mailout.list_key))
+
+    def _brand(self, list_key: str | None) -> Brand:
+        brand, of = brand_of(self._settings), list_rows.list_or_none(self.store, list_key)
+        return brand if of is None else brand.with_own(own_look(of), of.footer)
 
     def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""

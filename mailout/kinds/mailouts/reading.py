@@ -23,6 +23,7 @@ class Announcement:
     people: int
     from_name: str | None
     from_email: str
+    snoozed: int = 0  # not among them: they asked for a pause
     segment: str | None = None  # of a letter for a part of its list: its name,
     out_of: int = 0  # and how many the whole list are
 

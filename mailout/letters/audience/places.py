@@ -35,7 +35,7 @@ class AudienceFilter:
     """Who is meant: on this list, and in this segment."""
 
     written: Mapping[str, str] = field(default_factory=dict)
-    list_key: str | None = GENERAL  # None: on `general`, or on a list that the segment asks for
+    list_key: str = GENERAL
     segment: Tree | None = None  # None: everybody
 
 
@@ -71,7 +71,7 @@ def read_filter(
         parts.append(_segment(values[FILTER], bound))
     return AudienceFilter(
         written=dict(sorted(values.items())),
-        list_key=values.get("list", None if FILTER in values else GENERAL),
+        list_key=values.get("list", GENERAL),
         segment=["and", *parts] if parts else None,
     )
 

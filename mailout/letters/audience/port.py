@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, field
 from typing import Any, Protocol, TypedDict
 
 from mailout.base.select import Reads
+from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.segment_tree import Segment, Tree
 
 PRIORITY: Mapping[str, int] = {"active": 1, "unsubscribed": 2, "bounced": 3}
@@ -78,9 +79,20 @@ class Lacking:
     examples: Sequence[str]  # the first three addresses
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a reader chose on the page of their preferences. What they unsubscribe from is no part of it."""
+
+    joins: Mapping[str, str] = field(default_factory=dict)  # list → the words they agreed to
+    source: str = ""  # the page where
+    snooze_seconds: float | None = None  # None: as it was; 0: the pause ends
+    language: str | None = None  # None: as it was; "": as their browser wishes
+
+
 class Subscription(TypedDict):
     list_key: str
     unsubscribed_at: float | None
+    joined_at: float | None  # by their own act; None: by an import
 
 
 class SubscriberColumns(TypedDict):
@@ -99,6 +111,7 @@ class SubscriberColumns(TypedDict):
     created_at: float
     left_at: float | None  # by themselves, having been active
     complained_at: float | None
+    snoozed_until: float | None  # their own wish: no letters before
 
 
 class Subscriber(SubscriberColumns):
@@ -123,9 +136,14 @@ class Subscribers(Reads, Protocol):
         """Takes back whom and what it added. Refused once any of these people was mailed."""
         ...
 
-    def audience_size(self, list_key: str | None, segment: Tree | None = None) -> int:
-        """How many would get a mailout to this list, or (None) to everybody. `segment`: only these; without a
-        list, also who is not on `general` and on a list that it asks for."""
+    def audience_size(
+        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
+    ) -> int:
+        """How many would get a mailout to this list, or (None) to everybody.
+
+        `segment`: only these; without a list, also who is not on `general` and on a list that it asks for.
+        `snoozed`: how many would not, because they asked for a pause.
+        """
         ...
 
     def audience_sample(self, list_key: str | None, segment: Tree | None, limit: int) -> Sequence[str]:
@@ -138,6 +156,14 @@ class Subscribers(Reads, Protocol):
 
     def normalise_addresses(self) -> int:
         """Bring into our form what others wrote straight into the table; how many can now be written to."""
+        ...
+
+    def choose(self, email_norm: str, choice: Choice) -> bool:
+        """A reader's own act. False, and nothing changes: they are not active, so they get no letters."""
+        ...
+
+    def save_list(self, one: List) -> None:
+        """Add it, or write all of it anew: its key is its identity."""
         ...
 
     def save_segment(self, segment: Segment) -> None:

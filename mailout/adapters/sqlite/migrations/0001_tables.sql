@@ -36,6 +36,8 @@ CREATE TABLE subscriptions (
     PRIMARY KEY (email, list_key)
 ) WITHOUT ROWID;
 
+CREATE INDEX subscriptions_list ON subscriptions (list_key, email) WHERE unsubscribed_at IS NULL;
+
 CREATE TABLE lists (
     key         TEXT PRIMARY KEY,
     name        TEXT NOT NULL,
@@ -141,6 +143,7 @@ CREATE TABLE campaign_queue (
     -- Whom of its list it is for: a segment's name, and its filter as it was when the audience was frozen.
     segment           TEXT,
     segment_filter    TEXT,
+    snoozed           INTEGER NOT NULL DEFAULT 0,  -- not written to when it was frozen: they asked for a pause
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0),
@@ -480,6 +483,7 @@ CREATE TABLE segments (
 CREATE INDEX campaign_queue_created ON campaign_queue (created_at, id);
 CREATE INDEX email_outbox_single_to ON email_outbox (email, seq) WHERE campaign_id IS NULL;
 CREATE INDEX notifications_noted ON notifications (noted_at);
+CREATE INDEX subscribers_snoozed ON subscribers (email_norm) WHERE snoozed_until IS NOT NULL;
 CREATE INDEX subscribers_gone ON subscribers (email_norm) WHERE status <> 'active';
 
 CREATE TABLE people_counts (
@@ -503,7 +507,7 @@ CREATE TABLE dashboard_acts (
 );
 
 CREATE TABLE ended_logins (
-    id      TEXT PRIMARY KEY,  -- a hash of the cookie's text
+    id      TEXT PRIMARY KEY,  -- a hash: of the cookie's text, or of the token of a link to sign in that was used
     ends_at REAL NOT NULL
 ) WITHOUT ROWID;
 

@@ -70,7 +70,7 @@ def test_a_filter_of_an_article_speaks_the_language_of_segments_beside_the_old_f
     found = read_filter(
         {"state": "OH", "filter": "in list a or in list b"}, lambda attribute: False, lambda tree: tree
     )
-    assert found.list_key is None
+    assert found.list_key == "general"
     assert found.segment == ["and", ["place", OHIO, ""], ["or", ["list", "a"], ["list", "b"]]]
 
 
