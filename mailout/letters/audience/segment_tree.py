@@ -21,6 +21,8 @@ from mailout.base.errors import MailoutError, UsageError
 from mailout.letters.audience.segment_meaning import fold
 
 Tree = list[Any]
+LONGEST_FILTER = 10_000
+"""Characters."""
 
 
 class SegmentError(UsageError):

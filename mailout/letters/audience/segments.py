@@ -16,10 +16,8 @@ from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_a
 from lark.exceptions import VisitError
 
 from mailout.letters.audience.segment_meaning import JOINED, WHITE_SPACE, day_of, fold, number_of
-from mailout.letters.audience.segment_tree import SegmentError, Tree, leaves, nesting
+from mailout.letters.audience.segment_tree import LONGEST_FILTER, SegmentError, Tree, leaves, nesting
 
-LONGEST_FILTER = 10_000
-"""Characters."""
 MOST_CONDITIONS = 200
 DEEPEST_NESTING = 20
 """SQLite reads a condition with a stack of a hundred."""
