@@ -144,7 +144,8 @@ def test_an_attribute_is_text_a_number_or_a_truth_value_and_else_blank(value: An
     "written", ["city = Porto", "city != Porto", "not city = Porto", "city > a", "city < z"]
 )
 def test_a_blank_matches_nothing_but_not_has(written: str) -> None:
-    for city in ("", " ", None, []):
+    blanks: tuple[Any, ...] = ("", " ", None, [])
+    for city in blanks:
         nobody = Person(email="a@example.org", joined="2026-01-01", attributes={"city": city})
         assert not matches(read_segment(written).tree, nobody)
         assert matches(read_segment("not has city").tree, nobody)
