@@ -174,13 +174,15 @@ def known_of(store: Store, email: str) -> dict[str, Any]:
     except NotFound:
         person = {}
     lists = [_with_times(dict(one)) for one in person.pop("lists", ())]
-    values = _with_times({**person, **{f"“{k}”": v for k, v in person.pop("attributes", {}).items()}})
+    attributes = person.pop("attributes", {})
+    values = _with_times(person)
     letters = [
         *history_rows.messages_to(store, email, limit=MOST_ROWS),
         *history_rows.single_mails_to(store, email, limit=MOST_ROWS),
     ]
     return {
         "values": {name: value for name, value in values.items() if value not in (None, "", [], {})},
+        "attributes": attributes,
         "lists": lists,
         "letters": [
             {
