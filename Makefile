@@ -17,7 +17,7 @@ $(VENV)/.run: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mailout needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing mailout's packages into $(VENV): about two minutes, once."
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/python deployments/install.py requirements.lock
 	@touch $@
 
 $(VENV)/.command: $(VENV)/.run pyproject.toml
@@ -26,7 +26,7 @@ $(VENV)/.command: $(VENV)/.run pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.command requirements-dev.lock
 	@echo "Installing what the tests need into $(VENV)."
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-dev.lock
+	@$(BIN)/python deployments/install.py requirements-dev.lock
 	@touch $@
 
 install: $(VENV)/.command  ## build .venv with the command mailout and what it needs

@@ -214,7 +214,7 @@ class Sending:
         return self._rate()
 
     def _rate(self) -> float:
-        self.queue_forecast.rate = self.provider.rate(self.settings.send_rate_per_sec)
+        self.queue_forecast.rate = self.provider.rate(self.settings.send_rate(rehearses=self.rehearses))
         return self.queue_forecast.rate
 
     def _release(self, id: str) -> None:

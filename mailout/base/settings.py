@@ -212,6 +212,11 @@ class Settings(BaseModel):
         """None: as many as the rate and the latency need."""
         return None if self.send_concurrency == "auto" else self.send_concurrency
 
+    def send_rate(self, *, rehearses: bool) -> float:
+        """Messages a second; 0: no limit. A rehearsal is held to a rate only if one was set."""
+        unheld = rehearses and "send_rate_per_sec" not in self.model_fields_set
+        return 0.0 if unheld else self.send_rate_per_sec
+
     @property
     def region(self) -> str | None:
         """Both names are in use; boto3 itself reads only the second."""

@@ -179,7 +179,8 @@ begin
         error_code = case when r.withdrawn then o.error_code else r.code end,
         error_category = case when r.withdrawn then o.error_category else r.category end,
         error_message = case when r.withdrawn then o.error_message else r.message end,
-        original_code = case when r.withdrawn then o.original_code else r.original_code end
+        original_code = case when r.withdrawn then o.original_code else r.original_code end,
+        history = case when r.code is null then o.history else mailout_given_back_history(o, r, at) end
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and r.give_back;
     update email_outbox o
@@ -199,12 +200,7 @@ begin
             at + make_interval(secs => coalesce(r.retry_in, 0))
             else greatest(o.attempt_at, at - make_interval(secs => r.age)) + make_interval(secs => r.retry_in) end,
         history = case when r.state = 'RETRY_SCHEDULED' then
-            mailout_remember(o, at, o.epoch, jsonb_build_object(
-                'type', r.state, 'errorCode', r.code, 'errorCategory', r.category, 'errorMessage', r.message,
-                'originalCode', r.original_code, 'willRetry', true, 'nextAttemptNumber', o.attempts + 1,
-                'backoffDelay', round(coalesce(r.retry_in, 0) * 1000),
-                'durationMs', mailout_took(o.attempt_at, at, r.age)))
-            else o.history end
+            mailout_remember(o, at, o.epoch, mailout_try_again_entry(o, r, at, o.attempts + 1)) else o.history end
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and not r.give_back
       and r.state in ('FAILED', 'VALIDATION_FAILED', 'RETRY_SCHEDULED');
@@ -238,6 +234,31 @@ language sql immutable set search_path = public as $$
                            then mailout_seconds(o.attempt_at) end) || entry)
 $$;
 comment on function mailout_remember is 'The history with one more line. The first line of an epoch also tells when it began.';
+
+create or replace function mailout_try_again_entry(
+    o email_outbox, r mailout_report, at timestamptz, next_attempt integer) returns jsonb
+language sql immutable set search_path = public as $$
+    select jsonb_build_object(
+        'type', r.state, 'errorCode', r.code, 'errorCategory', r.category, 'errorMessage', r.message,
+        'originalCode', r.original_code, 'willRetry', true, 'nextAttemptNumber', next_attempt,
+        'backoffDelay', round(r.retry_in * 1000), 'durationMs', mailout_took(o.attempt_at, at, r.age))
+$$;
+comment on function mailout_try_again_entry is 'What went wrong, and when the message is tried again.';
+
+create or replace function mailout_given_back_history(o email_outbox, r mailout_report, at timestamptz) returns jsonb
+language plpgsql immutable set search_path = public as $$
+declare
+    last_entry jsonb := o.history -> -1;
+    told jsonb := mailout_remember(
+        o, at, o.epoch, mailout_try_again_entry(o, r, at, o.attempts) || '{"type": "PENDING", "count": 1}'::jsonb);
+begin
+    if last_entry ->> 'type' = 'PENDING' and last_entry ->> 'errorCode' = r.code then
+        return (o.history - -1) || ((told -> -1) || jsonb_build_object(
+            'count', (last_entry ->> 'count')::integer + 1, 'attempt_at', last_entry -> 'attempt_at'));
+    end if;
+    return told;
+end $$;
+comment on function mailout_given_back_history is 'The history with an attempt that was given back. The same answer again counts in the last line: hours of throttling are one.';
 
 create or replace function mailout_unknown_history(
     o email_outbox, code text, category text, why text, original_code text, at timestamptz) returns jsonb
