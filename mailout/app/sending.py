@@ -252,6 +252,8 @@ class Sending:
             from_name=self.settings.from_name or "",
             reply_to=self.settings.reply_to,
             transactional_from_email=self.settings.transactional_from_email,
+            link_secrets=self.settings.unsubscribe_keys,
+            public_url=self.settings.public_url,
         )
 
     def _options(self) -> SenderOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from mailout.adapters.sqlite.database import Database
@@ -219,16 +219,20 @@ def _accept(tx: sqlite3.Connection, mail: SingleMail, now: float) -> Acceptance:
     )
     tx.execute(
         "INSERT INTO email_outbox (id, company_id, request_id, recipient_id, email, from_name, content_id,"
-        " next_attempt_at, dedupe_key, created_at, category, reply_to, headers, fingerprint, is_rehearsal)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " next_attempt_at, dedupe_key, created_at, category, reply_to, headers, variables, fingerprint,"
+        " is_rehearsal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(mail.id, mail.company_id, mail.request_id, recipient, mail.email, mail.from_name),
             *(content.hash, mail.send_at if mail.send_at and mail.send_at > now else None),
             *(mail.idempotency_key, now, mail.category, mail.reply_to),
-            *(json.dumps(dict(mail.headers)) if mail.headers else None, mail.fingerprint, mail.is_rehearsal),
+            *(_json(mail.headers), _json(mail.variables), mail.fingerprint, mail.is_rehearsal),
         ),
     )
     return Acceptance(Verdict.ACCEPTED, mail.id, State.PENDING, mail.request_id)
+
+
+def _json(values: Mapping[str, str] | None) -> str | None:
+    return json.dumps(dict(values)) if values else None
 
 
 def _recipient(tx: sqlite3.Connection, mail: SingleMail, now: float) -> tuple[bool, str | None]:

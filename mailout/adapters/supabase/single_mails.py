@@ -95,7 +95,8 @@ class SupabaseSingleMails:
 def _params(mail: SingleMail) -> dict[str, Any]:
     content = mail.content
     return {
-        **{one.name: getattr(mail, one.name) for one in fields(mail) if one.name != "content"},
+        **{one.name: getattr(mail, one.name) for one in fields(mail) if one.name not in ("content", "link")},
+        "variables": mail.variables,
         "hash": content.hash,
         "subject": content.subject,
         "html": content.html,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from mailout.base.errors import UsageError
-from mailout.base.signed_links import Tokens
+from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.languages import FALLBACK, language
 from mailout.letters.content.layout import language_asked_for
@@ -16,7 +16,7 @@ from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
 from mailout.letters.content.variables import filled, placeholders, variables_of
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Claimed
-from mailout.outbox.delivery.single_mails import Category
+from mailout.outbox.delivery.single_mails import SIGNED_LINK, Category, SignedLink
 
 CONTENTS_KEPT = 256
 GENERAL = "general"
@@ -80,6 +80,8 @@ class SingleComposer:
     from_name: str
     reply_to: str | None
     transactional_from_email: str | None = None  # None: the same
+    link_secrets: Sequence[str] = ()
+    public_url: str | None = None
 
     def __post_init__(self) -> None:
         self._content = lru_cache(SINGLE_CONTENTS_KEPT)(self.contents)
@@ -88,6 +90,9 @@ class SingleComposer:
         is_transactional = row.category == Category.TRANSACTIONAL
         given = row.variables.get(UNSUBSCRIBE_URL)  # somebody else's link: it may not understand a POST
         own = None if is_transactional else self._leave(row)
+        values = row.variables if own is None else {**row.variables, UNSUBSCRIBE_URL: own}
+        if described := row.variables.get(SIGNED_LINK):
+            values = {**values, SIGNED_LINK: self._secret_link(SignedLink.read(described))}
         return Mail(
             attempt=row.attempt,
             mailout_id=None,
@@ -96,7 +101,7 @@ class SingleComposer:
             from_name=row.from_name or self.from_name,
             reply_to=row.reply_to or self.reply_to,
             content=self._content(row.content_hash),
-            values=row.variables if own is None else {**row.variables, UNSUBSCRIBE_URL: own},
+            values=values,
             unsubscribe_url=own or given,
             one_click=own is not None,
             list_id=None if is_transactional else list_id(None, self.from_email),
@@ -111,6 +116,13 @@ class SingleComposer:
             raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
         token = self.tokens.make(row.email, None)
         return self.footer().url(token, self.tokens.make_message(row.attempt.id))
+
+    def _secret_link(self, link: SignedLink) -> str:
+        """Signed here and nowhere before. The address is the setting's: a request could name a stranger's."""
+        if not self.public_url or not self.link_secrets:
+            raise UsageError("a mail with a secret link needs PUBLIC_URL and UNSUBSCRIBE_SECRET.")
+        token = SignedLinks(self.link_secrets, link.purpose).make(link.payload)
+        return f"{self.public_url.rstrip('/')}{link.path}?token={token}"
 
 
 def list_id(list_key: str | None, from_email: str) -> str:
