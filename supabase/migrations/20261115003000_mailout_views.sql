@@ -317,6 +317,19 @@ create or replace view read_subscriptions with (security_invoker = true) as
 select email, list_key, unsubscribed_at from subscriptions;
 comment on view read_subscriptions is 'Who is on which list, and who unsubscribed from it.';
 
+create or replace view read_lists with (security_invoker = true) as
+select key, name, description, public, from_name, reply_to, footer, brand, archive, welcome_ref, true as is_saved from lists
+union all
+select used.key, used.key, '', false, null, null, null, '{}', false, null, false from (
+    with recursive walk (key) as (
+        select min(list_key) from subscriptions where unsubscribed_at is null
+        union all
+        select (select min(s.list_key) from subscriptions s where s.list_key > walk.key and s.unsubscribed_at is null)
+        from walk where walk.key is not null)
+    select key from walk where key is not null) used
+where not exists (select 1 from lists l where l.key = used.key);
+comment on view read_lists is 'Lists. A key that people are on is one, also if nobody has described it.';
+
 create or replace view read_subscriber_counts with (security_invoker = true) as
 select status, count(*) as people from subscribers where email_norm is not null and status is not null group by status;
 comment on view read_subscriber_counts is 'How many subscribers have which status.';

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+SAVE_LIST = """INSERT INTO lists (key, name, description, public, from_name, reply_to, footer, brand, archive,
+        welcome_ref)
+    VALUES (:key, :name, :description, :public, :from_name, :reply_to, :footer, :brand, :archive,
+        :welcome_ref)
+    ON CONFLICT (key) DO UPDATE SET name = excluded.name, description = excluded.description,
+        public = excluded.public, from_name = excluded.from_name, reply_to = excluded.reply_to,
+        footer = excluded.footer, brand = excluded.brand, archive = excluded.archive,
+        welcome_ref = excluded.welcome_ref"""
+
 
 def on_list(person: str) -> str:
     """A condition: the address in this column is on `:list_key`. No list at all is `general`."""

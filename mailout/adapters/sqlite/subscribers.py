@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.sqlite import forgotten, imports
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.lists import SAVE_LIST, on_list
 from mailout.base.ids import uuid_of
+from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
 
 _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type, bounce_subtype,
@@ -95,6 +97,10 @@ class SqliteSubscribers:
         examples = self.db.read(f"SELECT s.email_norm {lacking} ORDER BY s.email_norm LIMIT 3", asked)
         people = self.db.read(f"SELECT count(*) AS n {lacking}", asked) if examples else [{"n": 0}]
         return Lacking(attribute, int(people[0]["n"]), tuple(row["email_norm"] for row in examples))
+
+    def save_list(self, one: List) -> None:
+        with self.db.write() as tx:
+            tx.execute(SAVE_LIST, {**asdict(one), "brand": _json(one.brand)})
 
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""

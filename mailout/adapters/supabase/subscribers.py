@@ -9,6 +9,7 @@ from typing import Any
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import NotFound
+from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import (
     ImportCounts,
     ImportRecord,
@@ -57,6 +58,9 @@ class SupabaseSubscribers:
     def lacking(self, attribute: str, list_key: str | None) -> Lacking:
         found = self.rpc("mailout_lacking", {"attribute": attribute, "list_key": list_key})
         return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
+
+    def save_list(self, one: List) -> None:
+        self.rpc("mailout_save_list", {"given": asdict(one)})
 
     def normalise_addresses(self) -> int:
         """A trigger has normalised most of them; the rest needs punycode, which SQL cannot make."""

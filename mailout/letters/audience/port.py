@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, field
 from typing import Any, Protocol, TypedDict
 
 from mailout.base.select import Reads
+from mailout.letters.audience.list_rows import List
 
 PRIORITY: Mapping[str, int] = {"active": 1, "unsubscribed": 2, "bounced": 3}
 """The status of a subscriber: equal or higher wins."""
@@ -132,4 +133,8 @@ class Subscribers(Reads, Protocol):
 
     def normalise_addresses(self) -> int:
         """Bring into our form what others wrote straight into the table; how many can now be written to."""
+        ...
+
+    def save_list(self, one: List) -> None:
+        """Add it, or write all of it anew: its key is its identity."""
         ...

@@ -36,6 +36,8 @@ CREATE TABLE subscriptions (
     PRIMARY KEY (email, list_key)
 ) WITHOUT ROWID;
 
+CREATE INDEX subscriptions_list ON subscriptions (list_key, email) WHERE unsubscribed_at IS NULL;
+
 CREATE TABLE lists (
     key         TEXT PRIMARY KEY,
     name        TEXT NOT NULL,
