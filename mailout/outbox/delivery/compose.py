@@ -87,7 +87,7 @@ class SingleComposer:
         self._content = lru_cache(SINGLE_CONTENTS_KEPT)(self.contents)
 
     def __call__(self, row: Claimed) -> Mail:
-        is_transactional = row.category == Category.TRANSACTIONAL
+        is_transactional = row.category in (Category.TRANSACTIONAL, Category.CONFIRMATION)
         given = row.variables.get(UNSUBSCRIBE_URL)  # somebody else's link: it may not understand a POST
         own = None if is_transactional else self._leave(row)
         values = row.variables if own is None else {**row.variables, UNSUBSCRIBE_URL: own}
@@ -104,8 +104,8 @@ class SingleComposer:
             values=values,
             unsubscribe_url=own or given,
             one_click=own is not None,
-            list_id=None if is_transactional else list_id(None, self.from_email),
-            list_name="" if is_transactional else self.footer().org_name,
+            list_id=None if is_transactional else list_id(row.list_key, self.from_email),
+            list_name="" if is_transactional else list_name(row.list_key, self.footer().org_name),
             tags=row.tags,
             headers=row.headers or {},
         )
@@ -114,7 +114,7 @@ class SingleComposer:
         """Marketing never goes without a link to leave by: without its settings, the message fails."""
         if self.tokens is None:
             raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
-        token = self.tokens.make(row.email, None)
+        token = self.tokens.make(row.email, row.list_key)
         return self.footer().url(token, self.tokens.make_message(row.attempt.id))
 
     def _secret_link(self, link: SignedLink) -> str:
