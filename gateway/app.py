@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import api, articles, media, metrics, progress, requests, ses_events, unsubscribe
+from gateway import api, articles, join, media, metrics, progress, requests, ses_events, unsubscribe
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Health, Held, ShortBodies, errors, refusal, what_is_wrong
 from gateway.api.problems import Problem, answer_problem
@@ -101,6 +101,8 @@ def create_app(
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
     app.include_router(articles.router(settings, store, emitter, wrong_passwords))
     app.include_router(unsubscribe.router(settings, store))
+    if settings.signup:
+        app.include_router(join.router(settings, store))
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))

@@ -39,6 +39,11 @@ class Page(StrEnum):
     KEPT = "kept"  # and undone
     GONE = "gone"  # cannot be undone here
     BAD = "bad"  # the link is damaged or not ours
+    JOIN = "join"  # the form
+    ASKED = "asked"  # whatever was posted
+    CONFIRM = "confirm"  # was it you?
+    JOINED = "joined"  # it was
+    OVER = "over"  # the link has had its time
 
 
 class Pages:
@@ -56,10 +61,13 @@ class Pages:
         self._look = {"logo": brand.logo, "logo_dark": brand.logo_dark, "style": _style(brand)}
         self._headers = HEADERS | {"Content-Security-Policy": _policy(brand, self._look["style"] or "")}
 
+    def words(self, accept_language: str) -> Language:
+        return language(self._language) if self._language else preferred(accept_language)
+
     def show(
         self, page: Page, status: int = 200, *, accept_language: str = "", **values: Any
     ) -> HTMLResponse:
-        spoken = language(self._language) if self._language else preferred(accept_language)
+        spoken = self.words(accept_language)
         html = TEMPLATES.get_template(f"{page}.html.j2").render(
             **self._org,
             **self._look,

@@ -63,6 +63,9 @@ class Settings(BaseModel):
 
     unsubscribe_mailbox: Address | None = Field(None, examples=["unsubscribe@example.org"])
 
+    # Joining
+    signup: bool = False
+
     # How letters look
     brand_logo: Url | None = Field(None, examples=["https://example.org/logo.png"])
     brand_logo_dark: Url | None = Field(None, examples=["https://example.org/logo-light.png"])
@@ -228,6 +231,15 @@ class Settings(BaseModel):
             yield "SUPABASE_URL: is missing. SUPABASE_SERVICE_ROLE_KEY is of no use without it."
         if self.mailout_transport == "ses" and not self.from_email:
             yield "FROM_EMAIL: is missing. MAILOUT_TRANSPORT=ses needs an address that SES has verified."
+        if self.signup:
+            needed = {
+                "PUBLIC_URL": (self.public_url, "the confirmation's link leads there"),
+                "UNSUBSCRIBE_SECRET": (self.unsubscribe_secret, "it signs that link"),
+                "FROM_EMAIL": (self.from_email, "the confirmation comes from there"),
+            }
+            for name, (value, why) in needed.items():
+                if not value:
+                    yield f"{name}: is missing. SIGNUP=true needs it: {why}."
         if self.editor_password is not None and self.editor_password == self.admin_password:
             yield "EDITOR_PASSWORD: is the same as ADMIN_PASSWORD. Choose another one, or remove it."
         if self.media_bucket and self.media_supabase_bucket:

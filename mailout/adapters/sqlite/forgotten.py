@@ -37,7 +37,8 @@ def keep_feedback(tx: sqlite3.Connection, email: str, *kinds: str) -> None:
     tx.execute(
         "INSERT INTO erased_feedback SELECT DISTINCT :hash, what FROM ("
         " SELECT e.event_type AS what FROM delivery_events e WHERE e.email = :email AND"
-        "  (e.event_type = 'spamreport' OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent'))"
+        "  (e.event_type = 'spamreport'"
+        "   OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent'))"
         " UNION SELECT 'spamreport' FROM subscribers s"
         "  WHERE s.email_norm = :email AND s.complained_at IS NOT NULL)"
         " WHERE what IN (SELECT value FROM json_each(:kinds)) ON CONFLICT DO NOTHING",

@@ -1,4 +1,4 @@
-"""The words of sign-ups (what was asked, what became of it), their limits, and what they need of the store."""
+"""Sign-ups: what was asked, what became of it, their limits, and what they need of the store."""
 
 from __future__ import annotations
 
