@@ -20,10 +20,10 @@ from gateway.pages import HEADERS, Page, Pages
 from gateway.server import network_of
 from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, TokenData
+from mailout.insight.metrics.port import Counter
 from mailout.kinds.sign_ups.confirmations import PURPOSE, ConfirmationMails
 from mailout.kinds.sign_ups.port import (
     CONFIRM_SECONDS,
-    SIGN_UPS_COUNTER,
     Asked,
     Confirmation,
     Confirmed,
@@ -143,7 +143,7 @@ class _Joining:
             wrong = "join_bad_email" if sign_up is None else "join_no_list"
             return self._refuse(request, open_to_all, wrong, chosen=keys, email=email, name=name)
         if self._is_bot(form, now):
-            self._store.add_counts({(SIGN_UPS_COUNTER, Asked.BOT): 1})
+            self._store.add_counts({(Counter.SIGN_UPS, Asked.BOT): 1})
         else:
             self._store.ask_sign_up(sign_up)
         return self._done(request, Page.ASKED)

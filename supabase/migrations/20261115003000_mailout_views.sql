@@ -467,7 +467,8 @@ select day, list_key, asked, confirmed from sign_up_days;
 comment on view read_sign_up_days is 'How many asked to join a list on a day, and how many of these confirmed it.';
 
 create or replace view read_welcomes with (security_invoker = true) as
-select l.email, l.list_key collate "C" as list_key, l.joined_at, c.welcome_ref, mailout_attributes(s.attributes) as attributes, s.from_name,
+select l.email, l.list_key collate "C" as list_key, said.at as joined_at, c.welcome_ref,
+       mailout_attributes(s.attributes) as attributes, s.from_name as own_from_name, c.from_name, c.reply_to,
        exists (select 1 from email_outbox o where o.id = mailout_uuid('welcome', l.list_key, l.email)) as is_written,
        exists (select 1 from email_outbox o where o.id = mailout_uuid('welcome', l.list_key, l.email, 'rehearsal')) as is_rehearsed
 from consents said
@@ -478,8 +479,7 @@ comment on view read_welcomes is 'Who joined a list that has a welcome letter, a
 
 create or replace view read_confirmations with (security_invoker = true) as
 select count(*) as sent, count(*) filter (where exists (
-           select 1 from delivery_events e where e.message_id = o.id and e.event_type = 'bounce')) as bounced,
-       max(o.created_at) as latest_at
+           select 1 from delivery_events e where e.message_id = o.id and e.event_type = 'bounce')) as bounced
 from email_outbox o
 where o.category = 'confirmation' and o.state = 'SENT' and not o.is_rehearsal and o.email not like '%@simulator.amazonses.com'
   and o.created_at > (select max(l.created_at) from email_outbox l where l.category = 'confirmation') - interval '7 days';

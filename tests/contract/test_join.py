@@ -12,11 +12,11 @@ import pytest
 
 from mailout.base.ids import sign_up_key, transactional_id, uuid_of, welcome_id
 from mailout.insight.metrics import metric_rows
+from mailout.insight.metrics.port import Counter
 from mailout.kinds.sign_ups import sign_up_rows
 from mailout.kinds.sign_ups.port import (
     CONFIRM_SECONDS,
     DAY_SECONDS,
-    SIGN_UPS_COUNTER,
     Asked,
     Confirmation,
     Confirmed,
@@ -150,7 +150,7 @@ def test_a_flood_is_stopped_first_by_the_limit_of_all(store: Store, factory: Sto
     assert [ask(store, f"reader{n}@example.org", network=f"{n}") for n in range(20)] == [Asked.ALL] * 20
     assert outbox(factory) == before
     assert factory.raw("select count(*) as n from sign_up_marks")[0]["n"] == 1000, "a refused post has a row"
-    assert metric_rows.counts(store)[SIGN_UPS_COUNTER, "all"] == 20
+    assert metric_rows.counts(store)[Counter.SIGN_UPS, "all"] == 20
     factory.set_now(NOON + 3600)
     assert ask(store) is Asked.SENT
 
@@ -175,7 +175,7 @@ def test_posts_at_once_cause_one_mail(factory: StoreFactory) -> None:
         verdicts = sorted(pool.map(ask, stores))
     assert verdicts == ["address", "address", "address", "sent"]
     assert outbox(factory) == 1
-    assert metric_rows.counts(store)[SIGN_UPS_COUNTER, "sent"] == 1
+    assert metric_rows.counts(store)[Counter.SIGN_UPS, "sent"] == 1
 
 
 def test_a_post_neither_reads_nor_writes_who_is_subscribed(store: Store, factory: StoreFactory) -> None:

@@ -17,7 +17,8 @@ from mailout.base.errors import NotFound, SettingsError
 from mailout.base.settings import Settings, load_settings
 from mailout.base.signed_links import SignedLinks
 from mailout.insight.metrics import metric_rows
-from mailout.kinds.sign_ups.port import CONFIRM_SECONDS, SIGN_UPS_COUNTER
+from mailout.insight.metrics.port import Counter
+from mailout.kinds.sign_ups.port import CONFIRM_SECONDS
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import SubscriberRow
@@ -97,7 +98,7 @@ def is_known(store: SqliteStore, email: str = ANN) -> bool:
 
 
 def counted(store: SqliteStore, result: str) -> float:
-    return metric_rows.counts(store).get((SIGN_UPS_COUNTER, result), 0.0)
+    return metric_rows.counts(store).get((Counter.SIGN_UPS, result), 0.0)
 
 
 # ── The whole way ──

@@ -11,11 +11,11 @@ from mailout.adapters.sqlite.claiming import complained
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.single_mails import accept
 from mailout.base.ids import uuid_of
+from mailout.insight.alerts.port import SIGN_UP_BRAKE
+from mailout.insight.metrics.port import Counter
 from mailout.kinds.sign_ups.port import (
-    BRAKE_NOTE,
     DAY_SECONDS,
     LIMITS,
-    SIGN_UPS_COUNTER,
     Asked,
     Confirmation,
     Confirmed,
@@ -62,7 +62,7 @@ class SqliteSignUps:
                 tx.execute(
                     "INSERT INTO dashboard_notes VALUES (?, ?, '{}') ON CONFLICT (name)"
                     " DO UPDATE SET at = excluded.at",
-                    (BRAKE_NOTE, now),
+                    (SIGN_UP_BRAKE, now),
                 )
             _count(tx, verdict)
             return verdict
@@ -156,7 +156,7 @@ def _count(tx: sqlite3.Connection, result: str) -> None:
     tx.execute(
         "INSERT INTO counters (name, labels, value) VALUES (?, ?, 1)"
         " ON CONFLICT (name, labels) DO UPDATE SET value = value + 1",
-        (SIGN_UPS_COUNTER, result),
+        (Counter.SIGN_UPS, result),
     )
 
 

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.adapters.supabase.single_mails import params
-from mailout.kinds.sign_ups.port import BRAKE_NOTE, LIMITS, Asked, Confirmation, Confirmed, SignUp
+from mailout.insight.alerts.port import SIGN_UP_BRAKE
+from mailout.kinds.sign_ups.port import LIMITS, Asked, Confirmation, Confirmed, SignUp
 
 
 class SupabaseSignUps:
@@ -21,7 +22,7 @@ class SupabaseSignUps:
             "lists": list(asked.lists),
             "day": asked.day,
             "limits": [asdict(limit) for limit in LIMITS],
-            "brake_note": BRAKE_NOTE,
+            "brake_note": SIGN_UP_BRAKE,
         }
         return Asked(self.rpc("mailout_ask_sign_up", given))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 
 from mailout.base import ids
@@ -28,6 +29,7 @@ from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
 from mailout.letters.content.layout import render
 from mailout.letters.content.media import keep_media
+from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.variables import as_written
@@ -261,6 +263,11 @@ class MailoutIntake:
         public = not self.rehearses if public is None else public
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
         return document, render(document, footer, brand_of(self._settings))
+
+    def letter(self, ref: str, list_key: str) -> tuple[SourceMailout, Content]:
+        """A letter of a list that goes to one reader at a time: rendered as a mailout is, never queued."""
+        source_mailout = replace(self.source_mailout(ref), list_key=list_key)
+        return source_mailout, self._rendered(source_mailout)[1]
 
     def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""

@@ -15,10 +15,8 @@ DAY_SECONDS = 86_400.0
 CONFIRM_SECONDS = 7 * DAY_SECONDS
 """For so long a confirmation's link works; then the row of one that nobody has confirmed is erased."""
 
-SIGN_UPS_COUNTER = "mailout_sign_ups_total"
-
-BRAKE_NOTE = "sign-up brake"
-"""Among the store's notes: when the limit of all sign-ups last refused one."""
+WELCOME_SECONDS = CONFIRM_SECONDS
+"""Who joined longer ago gets no welcome letter any more, e.g. when their list is given one later."""
 
 
 class Asked(StrEnum):
@@ -106,7 +104,9 @@ class OwedWelcome:
     joined_at: float
     welcome_ref: str
     attributes: Mapping[str, Any]
-    from_name: str | None
+    own_from_name: str | None  # the reader's own
+    from_name: str | None  # the list's
+    reply_to: str | None
 
 
 class SignUps(Reads, Protocol):
