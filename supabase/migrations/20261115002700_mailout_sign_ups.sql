@@ -148,7 +148,8 @@ begin
         where l.email = address and l.unsubscribed_at is null and l.list_key <> all(chosen);
     end if;
     insert into consents (email, list_key, at, wording, source)
-    select address, key, now, given ->> 'wording', given ->> 'page' from unnest(fresh) as list (key);
+    select address, key, now, given ->> 'wording', given ->> 'page' from unnest(fresh) as list (key)
+    on conflict do nothing;
     insert into sign_up_days as d (day, list_key, confirmed)
     select given ->> 'day', key, 1 from unnest(fresh) as list (key)
     on conflict on constraint sign_up_days_pkey do update set confirmed = d.confirmed + 1;

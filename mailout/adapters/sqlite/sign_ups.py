@@ -97,7 +97,7 @@ class SqliteSignUps:
             if not was_active:
                 _leave_others(tx, email, confirmation.lists, now)
             tx.executemany(
-                "INSERT INTO consents VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO consents VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 [(email, key, now, confirmation.wording, confirmation.page) for key in new],
             )
             _count_days(tx, confirmation.day, new, "confirmed")
