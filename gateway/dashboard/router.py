@@ -20,6 +20,7 @@ from gateway.dashboard import (
     notifications,
     people,
     problems,
+    sign_ups,
     static,
 )
 from gateway.dashboard.desk import Desk, Tools
@@ -47,7 +48,9 @@ def router(
 ) -> APIRouter:
     zone = ZoneInfo(settings.send_timezone)
     has_producer = settings.notify_db is not None
-    used = UsedPages(store, has_producer=has_producer, rehearses=queue_forecast.rehearses)
+    used = UsedPages(
+        store, has_producer=has_producer, has_sign_ups=settings.signup, rehearses=queue_forecast.rehearses
+    )
     desk = Desk(
         settings=settings,
         store=store,
@@ -73,6 +76,7 @@ def router(
         imports,
         articles,
         notifications,
+        sign_ups,
         problems,
         health,
     ):
