@@ -74,7 +74,8 @@ def _welcomes(settings: Settings, store: Store) -> Found:
 def _slow(settings: Settings, store: Store) -> Found:
     now, rehearses = store.now(), _rehearses(settings)
     speed = rate_of(outbox_rows.begun_since(store, now - SPEED_SECONDS, rehearsal=rehearses), now)
-    return slow_or_tested(store, rehearses=rehearses, speed=speed, rate=settings.send_rate_per_sec)
+    rate = settings.send_rate(rehearses=rehearses)
+    return slow_or_tested(store, rehearses=rehearses, speed=speed, rate=rate)
 
 
 def _rehearses(settings: Settings) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from fastapi.responses import HTMLResponse
 
 from gateway.dashboard.desk import Desk
+from gateway.dashboard.letter_numbers import is_counted
 from mailout.base import error_log
 from mailout.base.errors import Abort, NotFound
 from mailout.insight.reporting.phrases import count
@@ -99,4 +100,6 @@ def findings(desk: Desk, mailout: Mailout, size: int) -> Sequence[tuple[str, str
         )
     whom = f" on the list {mailout.list_key}" if mailout.list_key else ""
     found.append(("ok" if size else "fail", f"{count(size, 'person', 'people')}{whom} would get it."))
+    if is_counted(mailout) and (snoozed := desk.store.audience_size(mailout.list_key, snoozed=True)):
+        found.append(("ok", f"{count(snoozed, 'person', 'people')} asked for a pause and would not get it."))
     return found

@@ -141,7 +141,7 @@ def queue_forecast(settings: Settings, store: Store) -> QueueForecast:
 
 
 def _queue_forecast(settings: Settings, store: Store, scope: str, *, rehearses: bool) -> QueueForecast:
-    rate = settings.send_rate_per_sec
+    rate = settings.send_rate(rehearses=rehearses)
     return QueueForecast(store, limits_of(settings), rate=rate, scope=scope, rehearses=rehearses)
 
 

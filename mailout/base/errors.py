@@ -5,6 +5,7 @@ MailoutError
 ├── UsageError           what was asked for cannot be           exit 2
 ├── Abort                a mailout stops before its first send  exit 1
 ├── CheckSkipped         `doctor` may not look, or cannot: it may be well
+├── ProviderUnreachable  no connection to Amazon: the network, a proxy, a wrong region
 ├── SourceError          the place where mail is written could not do what was asked
 │   ├── SourceUnavailable    worth waiting for
 │   ├── SourceRefused        a wrong token, or not allowed          exit 2
@@ -81,6 +82,15 @@ class Abort(MailoutError):
 
 class CheckSkipped(MailoutError, code="check_skipped"):
     """It may be well: we cannot look."""
+
+
+class ProviderUnreachable(MailoutError, code="provider_unreachable"):
+    """Amazon cannot be reached."""
+
+    @classmethod
+    def named(cls, service: str, why: str) -> ProviderUnreachable:
+        remedy = "Check this machine's network and its proxy, then AWS_REGION."
+        return cls(f"Amazon {service} cannot be reached: {why.rstrip('.')}.", remedy=remedy)
 
 
 class SourceError(MailoutError, code="source_error"):

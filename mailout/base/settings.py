@@ -14,6 +14,7 @@ from mailout.base.dotenv_file import DOTENV, read_file
 from mailout.base.errors import SettingsError
 from mailout.base.setting_values import (
     Address,
+    Addresses,
     ApiToken,
     BareUrl,
     Ceilings,
@@ -165,6 +166,8 @@ class Settings(BaseModel):
     trusted_proxies: Proxies = Field((), examples=["127.0.0.1,10.0.0.0/8"])
     admin_password: Password | None = None
     editor_password: Password | None = None
+    sign_in_admins: Addresses = Field((), examples=["ana@example.org"])
+    sign_in_editors: Addresses = Field((), examples=["ben@example.org, cleo@example.org"])
     admin_email: Address | None = Field(None, examples=["admin@example.org"])
     public_url: Url | None = Field(None, examples=["https://mail.example.org"])
     log_redact: bool = True
@@ -203,9 +206,19 @@ class Settings(BaseModel):
         return tuple(key.get_secret_value() for key in keys)
 
     @property
+    def has_dashboard(self) -> bool:
+        """Whether anybody can sign in there."""
+        return bool(self.admin_password or self.sign_in_admins or self.sign_in_editors)
+
+    @property
     def calls_in_flight(self) -> int | None:
         """None: as many as the rate and the latency need."""
         return None if self.send_concurrency == "auto" else self.send_concurrency
+
+    def send_rate(self, *, rehearses: bool) -> float:
+        """Messages a second; 0: no limit. A rehearsal is held to a rate only if one was set."""
+        unheld = rehearses and "send_rate_per_sec" not in self.model_fields_set
+        return 0.0 if unheld else self.send_rate_per_sec
 
     @property
     def region(self) -> str | None:
@@ -229,6 +242,11 @@ class Settings(BaseModel):
             yield "SUPABASE_SERVICE_ROLE_KEY: is missing. SUPABASE_URL needs it: Supabase, API keys."
         if self.supabase_service_role_key and not self.supabase_url:
             yield "SUPABASE_URL: is missing. SUPABASE_SERVICE_ROLE_KEY is of no use without it."
+        if self.sign_in_admins or self.sign_in_editors:
+            needed = (self.public_url, self.unsubscribe_secret, self.from_email)
+            for name, value in zip(("PUBLIC_URL", "UNSUBSCRIBE_SECRET", "FROM_EMAIL"), needed, strict=True):
+                if not value:
+                    yield f"{name}: is missing. SIGN_IN_ADMINS and SIGN_IN_EDITORS need it: a link is mailed."
         if self.mailout_transport == "ses" and not self.from_email:
             yield "FROM_EMAIL: is missing. MAILOUT_TRANSPORT=ses needs an address that SES has verified."
         if self.signup:

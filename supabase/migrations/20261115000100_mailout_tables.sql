@@ -121,6 +121,7 @@ create table if not exists campaign_queue (
     archived_at       timestamptz,
     archived_to       text,
     retry_plan        jsonb,  -- null: as the process that sends it is set up
+    snoozed           integer not null default 0,  -- not written to when it was frozen: they asked for a pause
     constraint campaign_queue_ledger_balances
         check (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     constraint campaign_queue_completes_when_settled

@@ -183,7 +183,7 @@ create or replace view read_mailouts with (security_invoker = true) as
 select id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, status, outcome, priority,
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
-       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan,
+       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, snoozed,
        case when is_test then 'test' when is_rehearsal then 'rehearsal' else 'real' end as mode,
        coalesce(completed_at, locked_at, started_at) as active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -295,7 +295,7 @@ comment on view read_quotas is 'What the provider allows in 24 hours, and what i
 
 create or replace view read_subscribers with (security_invoker = true) as
 select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name,
-       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at,
+       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (select coalesce(jsonb_agg(l.list_key order by l.list_key), '[]') from subscriptions l
         where l.email = s.email_norm and l.unsubscribed_at is null) as lists,
        concat_ws(E'\n', s.email_norm, lower(s.email), lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
@@ -305,7 +305,7 @@ comment on view read_subscribers is 'Subscribers with an address, the lists they
 
 create or replace view read_inactive_subscribers with (security_invoker = true) as
 select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name,
-       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at,
+       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (select coalesce(jsonb_agg(l.list_key order by l.list_key), '[]') from subscriptions l
         where l.email = s.email_norm and l.unsubscribed_at is null) as lists,
        concat_ws(E'\n', s.email_norm, lower(s.email), lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
@@ -314,7 +314,7 @@ from subscribers s where s.email_norm is not null and s.status <> 'active';
 comment on view read_inactive_subscribers is 'Subscribers who unsubscribed or bounced: they have an index of their own.';
 
 create or replace view read_subscriptions with (security_invoker = true) as
-select email, list_key, unsubscribed_at from subscriptions;
+select email, list_key, unsubscribed_at, joined_at from subscriptions;
 comment on view read_subscriptions is 'Who is on which list, and who unsubscribed from it.';
 
 create or replace view read_lists with (security_invoker = true) as
@@ -417,7 +417,7 @@ comment on view read_acts is 'What people did on the dashboard.';
 
 create or replace view read_ended_logins with (security_invoker = true) as
 select id, ends_at from ended_logins;
-comment on view read_ended_logins is 'Sessions of the dashboard that were signed out of.';
+comment on view read_ended_logins is 'Sessions of the dashboard that were signed out of, and links to sign in that were used.';
 
 create or replace view read_notes with (security_invoker = true) as
 select name, at, value from dashboard_notes;

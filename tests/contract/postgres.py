@@ -86,9 +86,9 @@ def database(name: str, on: str | None = None) -> str:
     return address
 
 
-def migrate(address: str) -> None:
+def migrate(address: str, scripts: Sequence[Path] = MIGRATIONS) -> None:
     """As `supabase db push` does: each file in a transaction of its own."""
-    for script in MIGRATIONS:
+    for script in scripts:
         with psycopg.connect(address) as connection:
             connection.execute(script.read_text(encoding="utf-8"))
 

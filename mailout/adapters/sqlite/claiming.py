@@ -13,10 +13,12 @@ from mailout.adapters.sqlite.transitions import Transitions
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Step
 from mailout.outbox.delivery.states import State
 
-NOT_ACTIVE = (
-    """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
-)
-OFF_LIST = f"NOT ({on_list('o.email')})"
+GONE, SNOOZED = 1, 2
+SUPPRESSED = {GONE: "no longer subscribed", SNOOZED: "asked for a pause"}
+NOT_NOW = f"""CASE WHEN NOT ({on_list("o.email")}) THEN {GONE} ELSE coalesce(
+    (SELECT iif(s.status <> 'active', {GONE}, iif(s.snoozed_until > :now, {SNOOZED}, 0))
+     FROM subscribers s WHERE s.email_norm = o.email), {GONE}) END"""  # noqa: S608 (constants)
+"""Why somebody in a mailout's audience does not get it any more; 0: they do."""
 _ERASED = """EXISTS (SELECT 1 FROM erased_feedback f WHERE f.hash = mailout_keyed_hash(
         (SELECT value FROM store_secrets WHERE name = 'forgotten'), {email}){what})"""
 
@@ -71,7 +73,7 @@ def begin(
     if mailout_id is None:
         unsubscribed = NEVER_AGAIN
     elif mailout is not None and not mailout["is_test"]:
-        unsubscribed = f"({NOT_ACTIVE} OR {OFF_LIST})"
+        unsubscribed = NOT_NOW
     rows = tx.execute(
         f"SELECT {DUE}, {unsubscribed} AS unsubscribed, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
         f" FROM {DUE_OF_MAILOUT if turns is None else DUE_SINGLE}",
@@ -90,8 +92,9 @@ def begin(
         for row in rows
         if row["unsubscribed"] or (row["no_recipient"] and row["state"] == State.RETRY_SCHEDULED)
     ]
-    if gone:
-        move.suppress(gone, "no longer subscribed")
+    for why, said in SUPPRESSED.items():
+        if passed_over := [row for row in gone if (row["unsubscribed"] or GONE) == why]:
+            move.suppress(passed_over, said)
     wrong = [row for row in rows if row["no_recipient"] and row not in gone]
     for row in wrong:
         move.refuse(row, "RECIPIENT_NOT_FOUND", "The recipient is not there, or not this company's.")

@@ -24,6 +24,9 @@ from mailout.kinds.mailouts.readiness import (
     cancelled,
 )
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
+from mailout.letters.audience import list_rows
+from mailout.letters.audience.list_changes import own_look
+from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import require_subject
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
@@ -113,11 +116,14 @@ class MailoutIntake:
             return None
         known = mailout_or_none(self.store, ids.mailout_id(source.ref))
         if known is not None and known.frozen_at is not None:
-            people = known.ledger.pending
+            people, snoozed = known.ledger.pending, known.snoozed
         else:
-            people = self.store.audience_size(source.list_key)
+            people, snoozed = (
+                self.store.audience_size(source.list_key, snoozed=asked) for asked in (False, True)
+            )
         name = source.from_name or self._settings.from_name
-        return Announcement(as_written(source.document.subject), people, name, from_email_of(self._settings))
+        subject = as_written(source.document.subject)
+        return Announcement(subject, people, name, from_email_of(self._settings), snoozed)
 
     def findings(self, ref: str) -> Sequence[Problem]:
         """What to look at in a mailout that was validated and is not in the queue yet."""
@@ -254,7 +260,17 @@ class MailoutIntake:
         return ids.test_run_id(source_mailout.ref, queue_rows.next_test_run(self.store, source_mailout.ref))
 
     def source_mailout(self, ref: str) -> SourceMailout:
-        return self._source_of(ref).load(ref)
+        """As it is written, and what it does not say, as its list says. An unknown list is refused later."""
+        source = self._source_of(ref).load(ref)
+        of = list_rows.named_list(self.store, source.list_key)
+        if of is None:
+            return source
+        return replace(
+            source,
+            list_key=source.list_key and of.key,
+            from_name=source.from_name or of.from_name,
+            reply_to=source.reply_to or of.reply_to,
+        )
 
     def _rendered(self, source_mailout: SourceMailout, *, public: bool | None = None) -> Rendered:
         """Its pictures and files stored, its layout and footer around it."""
@@ -262,7 +278,11 @@ class MailoutIntake:
         footer = footer_of(self._settings)
         public = not self.rehearses if public is None else public
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
-        return document, render(document, footer, brand_of(self._settings))
+        return document, render(document, footer, self._brand(source_mailout.list_key))
+
+    def _brand(self, list_key: str | None) -> Brand:
+        brand, of = brand_of(self._settings), list_rows.list_or_none(self.store, list_key)
+        return brand if of is None else brand.with_own(own_look(of), of.footer)
 
     def letter(self, ref: str, list_key: str) -> tuple[SourceMailout, Content]:
         """A letter of a list that goes to one reader at a time: rendered as a mailout is, never queued."""

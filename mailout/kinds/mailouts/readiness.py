@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from mailout.base.addresses import parse_address_list
-from mailout.base.errors import Abort, AbortCode, UsageError
+from mailout.base.errors import Abort, AbortCode, NotFound, UsageError
 from mailout.base.redact import redact
 from mailout.base.setting_values import is_of_this_machine
 from mailout.base.settings import Settings
 from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.reading import Reading
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import Lacking
 from mailout.letters.content.from_settings import from_email_of
 from mailout.letters.content.variables import required_of, variables_of
@@ -74,10 +74,7 @@ class Readiness:
                 remedy="Import some first: mailout subscribers import FILE.csv",
             )
         if list_key is not None and not subscriber_rows.anybody_on(self._store, list_key):
-            raise UsageError(
-                f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
-                remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
-            )
+            raise self._nobody_on(list_key)
 
     def check_variables(self, reading: Reading, is_test: bool = False) -> None:
         """Everybody has what the content's variables need. A test shows their names instead."""
@@ -87,6 +84,18 @@ class Readiness:
             if lacking.people:
                 known = subscriber_rows.subscriber(self._store, lacking.examples[0])["attributes"]
                 raise _variable_missing(lacking, tuple(known))
+
+    def _nobody_on(self, list_key: str) -> UsageError:
+        try:
+            list_rows.by_key_or_name(self._store, list_key)
+        except NotFound as mistyped:
+            return UsageError(
+                f"There is nobody to send it to: no list is called {list_key}.", remedy=mistyped.remedy
+            )
+        return UsageError(
+            f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
+            remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
+        )
 
     def _require_way_out(self) -> None:
         """People must be able to leave: an address of this machine is for trying things out."""

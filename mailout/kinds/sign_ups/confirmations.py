@@ -15,6 +15,7 @@ from typing import Any
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.ids import sign_up_key, transactional_id
 from mailout.kinds.sign_ups.port import Confirmation, SignUp
+from mailout.letters.audience.list_changes import own_look
 from mailout.letters.audience.list_rows import List
 from mailout.letters.content.brand import BUTTON, Brand
 from mailout.letters.content.document import Document, cut, one_line
@@ -109,7 +110,8 @@ class ConfirmationMails:
         )
         text = "\n\n".join([*paragraphs, f"{said['confirm_button']}:\n{link}", *ending]) + "\n"
         document = Document(cut(subject, 150), html, text, lang=words.code, language=words.code)
-        brand = replace(self.brand, language=words.code)
+        brand = self.brand.with_own(own_look(lists[0])) if len(lists) == 1 else self.brand
+        brand = replace(brand, language=words.code)
         return Content(one_line(document.subject), framed(document, clean(self.org_name), brand), text)
 
     def _day(self, at: float) -> str:

@@ -48,6 +48,17 @@ def edit_list(store: Subscribers, key_or_name: str, changes: Mapping[str, Any]) 
     return _save(store, by_key_or_name(store, key_or_name), changes)
 
 
+def own_look(one: List) -> Mapping[str, Any]:
+    """What of its brand can be used. Others may write into the table, too: no letter may fail by it."""
+    found = {}
+    for name in BRAND.keys() & one.brand.keys():
+        try:
+            found[name] = BRAND[name].validate_python(one.brand[name])
+        except ValidationError:
+            continue
+    return found
+
+
 def _save(store: Subscribers, old: List, changes: Mapping[str, Any]) -> List:
     plain = {name: _checked(name, value) for name, value in changes.items() if name not in BRAND}
     own = dict(old.brand)

@@ -61,6 +61,14 @@ def by_key_or_name(store: Reads, written: str) -> List:
     raise NotFound(f"There is no list {wanted}.", remedy=_remedy(wanted, known))
 
 
+def named_list(store: Reads, written: str | None) -> List | None:
+    """The one that a letter names; a letter without a list is `general`'s. None: there is none."""
+    try:
+        return by_key_or_name(store, written or GENERAL)
+    except NotFound:
+        return None
+
+
 def require_own_name(one: List, known: Iterable[List]) -> None:
     """A letter names a list by key or name: no two may answer to the same one."""
     name = one.name.casefold()

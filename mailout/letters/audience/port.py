@@ -78,9 +78,20 @@ class Lacking:
     examples: Sequence[str]  # the first three addresses
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a reader chose on the page of their preferences. What they unsubscribe from is no part of it."""
+
+    joins: Mapping[str, str] = field(default_factory=dict)  # list → the words they agreed to
+    source: str = ""  # the page where
+    snooze_seconds: float | None = None  # None: as it was; 0: the pause ends
+    language: str | None = None  # None: as it was; "": as their browser wishes
+
+
 class Subscription(TypedDict):
     list_key: str
     unsubscribed_at: float | None
+    joined_at: float | None  # by their own act; None: by an import
 
 
 class SubscriberColumns(TypedDict):
@@ -99,6 +110,7 @@ class SubscriberColumns(TypedDict):
     created_at: float
     left_at: float | None  # by themselves, having been active
     complained_at: float | None
+    snoozed_until: float | None  # their own wish: no letters before
 
 
 class Subscriber(SubscriberColumns):
@@ -123,8 +135,11 @@ class Subscribers(Reads, Protocol):
         """Takes back whom and what it added. Refused once any of these people was mailed."""
         ...
 
-    def audience_size(self, list_key: str | None) -> int:
-        """How many would get a mailout to this list, or (None) to everybody."""
+    def audience_size(self, list_key: str | None, *, snoozed: bool = False) -> int:
+        """How many would get a mailout to this list, or (None) to everybody.
+
+        `snoozed`: how many would not, because they asked for a pause.
+        """
         ...
 
     def lacking(self, attribute: str, list_key: str | None) -> Lacking:
@@ -133,6 +148,10 @@ class Subscribers(Reads, Protocol):
 
     def normalise_addresses(self) -> int:
         """Bring into our form what others wrote straight into the table; how many can now be written to."""
+        ...
+
+    def choose(self, email_norm: str, choice: Choice) -> bool:
+        """A reader's own act. False, and nothing changes: they are not active, so they get no letters."""
         ...
 
     def save_list(self, one: List) -> None:

@@ -33,7 +33,9 @@ def footer_of(settings: Settings) -> Footer:
             " not set.",
             remedy="Set what is missing in the environment or in .env, then send again.",
         )
-    return Footer(values["ORG_NAME"], values["ORG_ADDRESS"], values["UNSUBSCRIBE_BASE_URL"])
+    return Footer(
+        values["ORG_NAME"], values["ORG_ADDRESS"], values["UNSUBSCRIBE_BASE_URL"], settings.public_url
+    )
 
 
 def brand_of(settings: Settings) -> Brand:

@@ -141,6 +141,7 @@ CREATE TABLE campaign_queue (
     archived_to       TEXT,
     -- How its messages are tried again; NULL: as the process that sends it is set up.
     retry_plan        TEXT,
+    snoozed           INTEGER NOT NULL DEFAULT 0,  -- not written to when it was frozen: they asked for a pause
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0),
@@ -472,6 +473,7 @@ CREATE TABLE notifications (
 CREATE INDEX campaign_queue_created ON campaign_queue (created_at, id);
 CREATE INDEX email_outbox_single_to ON email_outbox (email, seq) WHERE campaign_id IS NULL;
 CREATE INDEX notifications_noted ON notifications (noted_at);
+CREATE INDEX subscribers_snoozed ON subscribers (email_norm) WHERE snoozed_until IS NOT NULL;
 CREATE INDEX subscribers_gone ON subscribers (email_norm) WHERE status <> 'active';
 
 CREATE TABLE people_counts (
@@ -495,7 +497,7 @@ CREATE TABLE dashboard_acts (
 );
 
 CREATE TABLE ended_logins (
-    id      TEXT PRIMARY KEY,  -- a hash of the cookie's text
+    id      TEXT PRIMARY KEY,  -- a hash: of the cookie's text, or of the token of a link to sign in that was used
     ends_at REAL NOT NULL
 ) WITHOUT ROWID;
 

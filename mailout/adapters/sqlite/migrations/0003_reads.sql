@@ -4,7 +4,7 @@ CREATE VIEW read_mailouts AS
 SELECT id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, status, outcome, priority,
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
-       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan,
+       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, snoozed,
        CASE WHEN is_test THEN 'test' WHEN is_rehearsal THEN 'rehearsal' ELSE 'real' END AS mode,
        coalesce(completed_at, locked_at, started_at) AS active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -98,7 +98,7 @@ FROM provider_quota q;
 
 CREATE VIEW read_subscribers AS
 SELECT s.id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name, s.ocd_ids,
-       s.attributes, s.created_at, s.left_at, s.complained_at,
+       s.attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (SELECT json_group_array(l.list_key) FROM subscriptions l
         WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists,
        mailout_searched(s.email_norm, s.email, s.attributes) AS searched
@@ -107,13 +107,13 @@ FROM subscribers s;
 -- Whoever unsubscribed or bounced has an index of their own.
 CREATE VIEW read_inactive_subscribers AS
 SELECT s.id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name, s.ocd_ids,
-       s.attributes, s.created_at, s.left_at, s.complained_at,
+       s.attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (SELECT json_group_array(l.list_key) FROM subscriptions l
         WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists,
        mailout_searched(s.email_norm, s.email, s.attributes) AS searched
 FROM subscribers s INDEXED BY subscribers_gone WHERE s.status <> 'active';
 
-CREATE VIEW read_subscriptions AS SELECT email, list_key, unsubscribed_at FROM subscriptions;
+CREATE VIEW read_subscriptions AS SELECT email, list_key, unsubscribed_at, joined_at FROM subscriptions;
 
 -- A key that people are on is a list, also if nobody has described it. Each step of the walk is one look into the index.
 CREATE VIEW read_lists AS
