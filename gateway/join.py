@@ -119,7 +119,7 @@ class _Joining:
     def show_form(self, request: Request, key: str | None) -> Response:
         open_to_all = public_lists(self._store)
         shown = [one for one in open_to_all if one.key == key] or open_to_all
-        return self._form(request, shown, chosen=[one.key for one in shown] if len(shown) == 1 else [])
+        return self._form(request, shown, ticked=[one.key for one in shown] if len(shown) == 1 else [])
 
     def ask(self, request: Request, form: Mapping[str, Sequence[str]]) -> Response:
         """Reads the lists and the time, then writes once, whatever was posted and by whom."""
@@ -136,12 +136,12 @@ class _Joining:
             name=name,
             page=_page(request) or self._own_page,
             network=network_of(request.client.host if request.client else None),
-            words=self._pages.words(request.headers.get("accept-language", "")),
+            words=self._pages.spoken(request.headers.get("accept-language", "")),
             now=now,
         )
         if sign_up is None or not 0 < len(chosen) <= MAX_LISTS:
             wrong = "join_bad_email" if sign_up is None else "join_no_list"
-            return self._refuse(request, open_to_all, wrong, chosen=keys, email=email, name=name)
+            return self._refuse(request, open_to_all, wrong, ticked=keys, email=email, name=name)
         if self._is_bot(form, now):
             self._store.add_counts({(Counter.SIGN_UPS, Asked.BOT): 1})
         else:
@@ -192,13 +192,13 @@ class _Joining:
 
     def _form(self, request: Request, shown: Sequence[List], status: int = 200, **values: Any) -> Response:
         started = self._started.make({"at": self._store.now()})
-        empty = {"wrong": "", "email": "", "name": "", "chosen": ()}
+        empty = {"wrong": "", "email": "", "name": "", "ticked": ()}
         return self._show(request, Page.JOIN, status, lists=shown, started=started, **empty | values)
 
     def _refuse(self, request: Request, open_to_all: Sequence[List], wrong: str, **given: Any) -> Response:
         request.state.why = "a sign-up without an address or a list"
         if wants_json(request):
-            words = self._pages.words(request.headers.get("accept-language", ""))
+            words = self._pages.spoken(request.headers.get("accept-language", ""))
             return JSONResponse({"error": words.pages[wrong]}, 400, headers=HEADERS | FROM_ANYWHERE)
         return self._form(request, open_to_all, 400, wrong=wrong, **given)
 

@@ -219,7 +219,7 @@ def show(
     say(f"  {'status':<14}  {person['status']}{since}")
     facts: dict[str, object] = {name: person.get(name) for name in FACTS}
     times = {"known since": person["created_at"], "unsubscribed": person["left_at"]}
-    times |= {"complained": person["complained_at"]}
+    times |= {"complained": person["complained_at"], "pause until": person["snoozed_until"]}
     facts |= {words: spoken(at, zone) for words, at in times.items() if at}
     if person["email_norm"] != person["email"]:
         facts["written to"] = person["email_norm"]
@@ -227,9 +227,9 @@ def show(
         if value:
             say(f"  {name:<14}  {value}")
     for entry in person["lists"]:
-        since = (
-            f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})" if entry["unsubscribed_at"] else ""
-        )
+        since = f" (joined {spoken(entry['joined_at'], zone)})" if entry["joined_at"] else ""
+        if entry["unsubscribed_at"]:
+            since = f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})"
         say(f"  {'list':<14}  {entry['list_key']}{since}")
     for one in consents:
         said = f"{one['list_key']}, {spoken(one['at'], zone)}, on {one['source']}: {one['wording']}"
@@ -241,7 +241,7 @@ def show(
 
 
 FACTS = ("from_name", "bounce_type", "bounce_subtype")
-TIMES = ("created_at", "status_updated_at", "left_at", "complained_at")
+TIMES = ("created_at", "status_updated_at", "left_at", "complained_at", "snoozed_until")
 
 
 def _with_times(person: Mapping[str, Any]) -> dict[str, Any]:
