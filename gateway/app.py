@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from gateway import (
     api,
     articles,
+    join,
     media,
     metrics,
     own_data,
@@ -113,6 +114,8 @@ def create_app(
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
     app.include_router(articles.router(settings, store, emitter, wrong_passwords))
     app.include_router(unsubscribe.router(settings, store))
+    if settings.signup:
+        app.include_router(join.router(settings, store))
     own = OwnData.of(settings, store, rehearses=queue_forecast.rehearses, emitter=emitter)
     app.include_router(preferences.router(settings, store, own))
     if own is not None:

@@ -39,6 +39,11 @@ class Page(StrEnum):
     KEPT = "kept"  # and undone
     GONE = "gone"  # cannot be undone here
     BAD = "bad"  # the link is damaged or not ours
+    JOIN = "join"  # the form
+    ASKED = "asked"  # whatever was posted
+    CONFIRM = "confirm"  # was it you?
+    JOINED = "joined"  # it was
+    OVER = "over"  # the link has had its time
     CHOOSE = "choose"  # lists, pause, language
     NO_CHOICE = "no_choice"  # they get no letters
     MAILED = "mailed"  # confirm it by a mail

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from gateway.answers import Ok, errors, read_body, refusal
+from gateway.answers import Ok, errors, read_body, refusal, wants_json
 from gateway.pages import HEADERS, Page, Pages
 from mailout.base.addresses import address_of
 from mailout.base.select import first
@@ -110,7 +110,7 @@ class _Answers:
 
     async def bad(self, request: Request) -> Response:
         request.state.why = "a token that is not ours"
-        if _wants_json(request):
+        if wants_json(request):
             return refusal(400, headers=HEADERS)
         return await self._show(request, Page.BAD, 400)
 
@@ -118,25 +118,25 @@ class _Answers:
         """`auto`: where mail went out within a day, since a scanner may read it; it wants no JSON."""
         if self._confirm != "auto":
             return self._confirm == "true"
-        if _wants_json(request):
+        if wants_json(request):
             return False
         since = await run_in_threadpool(self._store.now) - FRESH
         return await run_in_threadpool(feedback_rows.mailed_since, self._store, who.email, since)
 
     async def ask(self, request: Request, who: TokenData) -> Response:
-        if _wants_json(request):
+        if wants_json(request):
             return JSONResponse({"ok": False, "confirm": "POST"}, headers=HEADERS)
         return await self._show(request, Page.ASK, who=who)
 
     async def leave(self, request: Request, who: TokenData, message: str | None) -> Response:
         may_return = await run_in_threadpool(self._store.unsubscribe, who.email, who.list_key, message)
-        if _wants_json(request):
+        if wants_json(request):
             return JSONResponse({"ok": True}, headers=HEADERS)
         return await self._show(request, Page.LEFT, who=who, may_return=may_return)
 
     async def keep(self, request: Request, who: TokenData) -> Response:
         kept = await run_in_threadpool(self._store.resubscribe, who.email, who.list_key)
-        if _wants_json(request):
+        if wants_json(request):
             return JSONResponse({"ok": True}, headers=HEADERS) if kept else refusal(409, headers=HEADERS)
         page, status = (Page.KEPT, 200) if kept else (Page.GONE, 409)
         return await self._show(request, page, status, who=who)
@@ -173,8 +173,3 @@ def _is_prefetch(request: Request) -> bool:
     """A browser that fetches what nobody has clicked on yet."""
     words = (request.headers.get(name, "") for name in ("sec-purpose", "purpose", "x-purpose", "x-moz"))
     return any("prefetch" in word.lower() or "preview" in word.lower() for word in words)
-
-
-def _wants_json(request: Request) -> bool:
-    accept = request.headers.get("accept", "")
-    return "application/json" in accept and "text/html" not in accept

@@ -35,6 +35,7 @@ app = typer.Typer(
 )
 
 STYLES = {"active": "green", "unsubscribed": "yellow", "bounced": "red"}
+CONSENT_COLUMNS = ("email", "list_key", "at", "wording", "source")
 COLUMNS = (
     "email",
     "status",
@@ -52,10 +53,17 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", help="The file to write; without it, to the terminal.")
     ] = None,
+    consents: Annotated[
+        bool,
+        typer.Option("--consents", help="Instead: who agreed to which list, when, to which words and where."),
+    ] = False,
 ) -> None:
     """Write everybody as CSV, in the form that `import` reads."""
     engine = open_engine()
     written = 0
+    if consents:
+        _export_consents(engine, out)
+        return
     attributes = sorted({name for row in _everybody(engine) for name in row["attributes"]})
     with writing(out) as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -67,6 +75,19 @@ def export(
             written += 1
     if out is not None:
         note(f"{count(written, 'person', 'people')} written to {out}.")
+
+
+def _export_consents(engine: Engine, out: Path | None) -> None:
+    written = 0
+    with writing(out) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(CONSENT_COLUMNS)
+        for row in every(engine.store, subscriber_rows.CONSENTS):
+            shown = {**row, "at": iso(row["at"])}
+            writer.writerow(_cell(shown[name]) for name in CONSENT_COLUMNS)
+            written += 1
+    if out is not None:
+        note(f"{count(written, 'consent')} written to {out}.")
 
 
 def _everybody(engine: Engine) -> Iterator[Subscriber]:
@@ -197,8 +218,10 @@ def show(
     engine = open_engine()
     engine.store.normalise_addresses()
     person = subscriber_rows.subscriber(engine.store, norm)
+    consents = subscriber_rows.consents(engine.store, norm)
     if json:
-        print_json(_with_times(person))
+        told = [{**one, "at": iso(one["at"])} for one in consents]
+        print_json(_with_times(person) | {"consents": told})
         return
     zone = engine.limits.timezone
     say(person["email"], style="bold")
@@ -218,6 +241,9 @@ def show(
         if entry["unsubscribed_at"]:
             since = f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})"
         say(f"  {'list':<14}  {entry['list_key']}{since}")
+    for one in consents:
+        said = f"{one['list_key']}, {spoken(one['at'], zone)}, on {one['source']}: {one['wording']}"
+        say(f"  {'agreed to':<14}  {said}")
     for ocd_id in person["ocd_ids"]:
         say(f"  {'ocd_id':<14}  {ocd_id}")
     for name, value in person["attributes"].items():

@@ -21,6 +21,7 @@ from gateway.dashboard import (
     notifications,
     people,
     problems,
+    sign_ups,
     static,
 )
 from gateway.dashboard.desk import Desk, Tools
@@ -49,7 +50,9 @@ def router(
 ) -> APIRouter:
     zone = ZoneInfo(settings.send_timezone)
     has_producer = settings.notify_db is not None
-    used = UsedPages(store, has_producer=has_producer, rehearses=queue_forecast.rehearses)
+    used = UsedPages(
+        store, has_producer=has_producer, has_sign_ups=settings.signup, rehearses=queue_forecast.rehearses
+    )
     links = SignInLinks.of(settings, store, rehearses=queue_forecast.rehearses, emitter=emitter, now=now)
     desk = Desk(
         settings=settings,
@@ -84,6 +87,7 @@ def router(
         imports,
         articles,
         notifications,
+        sign_ups,
         problems,
         health,
     ):
