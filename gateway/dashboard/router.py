@@ -15,12 +15,14 @@ from gateway.dashboard import (
     imports,
     letter_acts,
     letters,
+    lists,
     live,
     login,
     notifications,
     people,
     problems,
     segments,
+    sign_ups,
     static,
 )
 from gateway.dashboard.desk import Desk, Tools
@@ -49,7 +51,9 @@ def router(
 ) -> APIRouter:
     zone = ZoneInfo(settings.send_timezone)
     has_producer = settings.notify_db is not None
-    used = UsedPages(store, has_producer=has_producer, rehearses=queue_forecast.rehearses)
+    used = UsedPages(
+        store, has_producer=has_producer, has_sign_ups=settings.signup, rehearses=queue_forecast.rehearses
+    )
     links = SignInLinks.of(settings, store, rehearses=queue_forecast.rehearses, emitter=emitter, now=now)
     desk = Desk(
         settings=settings,
@@ -80,10 +84,12 @@ def router(
         letters,
         letter_acts,
         people,
+        lists,
         imports,
         segments,
         articles,
         notifications,
+        sign_ups,
         problems,
         health,
     ):

@@ -41,7 +41,7 @@ _IN_PLACE = """EXISTS (SELECT 1 FROM json_each(s.ocd_ids) p WHERE (p.value = {pl
         OR instr(p.value, {ending} || '/')))"""
 
 
-class Condition:
+class SegmentCondition:
     """One tree, as SQL over `subscribers s` and the parameters it needs.
 
     `in_parts`: for a few people at a time, where a look at each one's message is less work than to collect
@@ -156,7 +156,7 @@ def audience(
     parameters = {"list_key": list_key, "now": now, "segment_lists": "[]"}
     if tree is None:
         return where, parameters
-    condition = Condition(tree, in_parts=in_parts)
+    condition = SegmentCondition(tree, in_parts=in_parts)
     parameters["segment_lists"] = segment_lists(list_key, lists_of(tree))
     return f"{where} AND {condition.sql}", parameters | condition.parameters
 
