@@ -64,6 +64,9 @@ class Settings(BaseModel):
 
     unsubscribe_mailbox: Address | None = Field(None, examples=["unsubscribe@example.org"])
 
+    # Joining
+    signup: bool = False
+
     # How letters look
     brand_logo: Url | None = Field(None, examples=["https://example.org/logo.png"])
     brand_logo_dark: Url | None = Field(None, examples=["https://example.org/logo-light.png"])
@@ -246,6 +249,15 @@ class Settings(BaseModel):
                     yield f"{name}: is missing. SIGN_IN_ADMINS and SIGN_IN_EDITORS need it: a link is mailed."
         if self.mailout_transport == "ses" and not self.from_email:
             yield "FROM_EMAIL: is missing. MAILOUT_TRANSPORT=ses needs an address that SES has verified."
+        if self.signup:
+            needed = {
+                "PUBLIC_URL": (self.public_url, "the confirmation's link leads there"),
+                "UNSUBSCRIBE_SECRET": (self.unsubscribe_secret, "it signs that link"),
+                "FROM_EMAIL": (self.from_email, "the confirmation comes from there"),
+            }
+            for name, (value, why) in needed.items():
+                if not value:
+                    yield f"{name}: is missing. SIGNUP=true needs it: {why}."
         if self.editor_password is not None and self.editor_password == self.admin_password:
             yield "EDITOR_PASSWORD: is the same as ADMIN_PASSWORD. Choose another one, or remove it."
         if self.media_bucket and self.media_supabase_bucket:

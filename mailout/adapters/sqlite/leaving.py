@@ -97,6 +97,7 @@ class SqliteLeaving:
                 "INSERT INTO counters (name, labels, value) VALUES ('forgotten', '', 1)"
                 " ON CONFLICT (name, labels) DO UPDATE SET value = value + 1"
             )
+            forgotten.keep_feedback(tx, email_norm, "spamreport")  # nobody asks them again
             people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
             tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM consents WHERE email = ?", (email_norm,))

@@ -32,6 +32,7 @@ from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
 from mailout.letters.content.layout import render
 from mailout.letters.content.media import keep_media
+from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.variables import as_written
@@ -124,6 +125,12 @@ class MailoutIntake:
         subject = as_written(source.document.subject)
         return Announcement(subject, people, name, from_email_of(self._settings), snoozed)
 
+    @property
+    def done_by_hand(self) -> str:
+        """For the page of somebody who set it to done and means to send it."""
+        settings = self._settings
+        return f"{settings.notion_status_send} means done; to send, set {settings.notion_status_ready}."
+
     def findings(self, ref: str) -> Sequence[Problem]:
         """What to look at in a mailout that was validated and is not in the queue yet."""
         reading = self._validated[_name(ref)]
@@ -166,9 +173,7 @@ class MailoutIntake:
             if source_mailout.kind is Kind.NOTION:
                 already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)
-                self.pages.refuse(
-                    source_mailout.ref, str(abort), already_sent=already_sent, rehearsed=rehearsed
-                )
+                self.pages.refuse(source_mailout.ref, abort, already_sent=already_sent, rehearsed=rehearsed)
             else:
                 self.pages.report_errors()
             raise
@@ -282,6 +287,11 @@ class MailoutIntake:
     def _brand(self, list_key: str | None) -> Brand:
         brand, of = brand_of(self._settings), list_rows.list_or_none(self.store, list_key)
         return brand if of is None else brand.with_own(own_look(of), of.footer)
+
+    def letter(self, ref: str, list_key: str) -> tuple[SourceMailout, Content]:
+        """A letter of a list that goes to one reader at a time: rendered as a mailout is, never queued."""
+        source_mailout = replace(self.source_mailout(ref), list_key=list_key)
+        return source_mailout, self._rendered(source_mailout)[1]
 
     def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""
