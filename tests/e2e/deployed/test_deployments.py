@@ -14,7 +14,6 @@ import yaml
 from prefect.client.schemas.objects import StateType
 from prefect.events.schemas.automations import AutomationCore
 from prefect.flows import Flow, load_flow_from_entrypoint
-from prefect.server.events.schemas.automations import EventTrigger
 
 from cli.deploy import Deploying, deploy
 from cli.processes.prefect_api import ask, client
@@ -77,6 +76,8 @@ def test_whoever_starts_it_by_hand_reads_what_each_parameter_means(deployment: M
 
 def test_a_run_that_ended_is_not_taken_for_a_dead_one_and_no_other_event_is_written_down() -> None:
     """On every event of every flow run, Prefect's SQLite answers "database is locked" under load."""
+    from prefect.server.events.schemas.automations import EventTrigger
+
     automation = AutomationCore.model_validate(yaml.safe_load(AUTOMATION.read_text(encoding="utf-8")))
     trigger = EventTrigger.model_validate(automation.trigger.model_dump())
     assert trigger.expects(ENDED)
