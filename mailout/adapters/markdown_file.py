@@ -38,6 +38,7 @@ class MarkdownFiles:
             list_key=front.list,
             from_name=front.from_name,
             reply_to=front.reply_to,
+            public=front.public,
             read_media=partial(self._read, {one.source for one in document.media if one.fallback}),
         )
 

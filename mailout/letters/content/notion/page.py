@@ -32,6 +32,7 @@ class PropertyNames:
     sent_at: str = "sent_at"
     send_at: str = "send_at"
     list: str = "list"
+    public: str = "public"
     preheader: str = "preheader"
     from_name: str = "from_name"
     reply_to: str = "reply_to"
@@ -58,7 +59,7 @@ class StatusNames:
     draft: str = "Draft"  # to which a test run returns
 
 
-_OPTIONAL = "send_at list preheader from_name reply_to language headline excerpt byline date"
+_OPTIONAL = "send_at list public preheader from_name reply_to language headline excerpt byline date"
 OPTIONAL = frozenset(_OPTIONAL.split())
 """Properties that a database may do without."""
 
@@ -69,6 +70,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "sent_at": ("date",),
     "send_at": ("date",),
     "list": ("select", "rich_text"),
+    "public": ("checkbox",),
     "preheader": ("rich_text",),
     "from_name": ("rich_text", "select"),
     "reply_to": ("email", "rich_text", "select"),
@@ -97,6 +99,7 @@ class NotionPage:
     sent_at: float | None
     send_at: float | None
     list: str | None
+    public: bool = False
     preheader: str = ""
     from_name: str | None = None
     reply_to: str | None = None
@@ -120,6 +123,7 @@ def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC)
         sent_at=_date(found["sent_at"], zone),
         send_at=_date(found["send_at"], zone),
         list=text_of(found["list"]).strip() or None,
+        public=(found["public"] or {}).get("checkbox") is True,
         preheader=_line(found["preheader"]),
         from_name=_line(found["from_name"]) or None,
         reply_to=_line(found["reply_to"]) or None,
