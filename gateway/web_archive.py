@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache, partial
+from threading import Lock
 from typing import Annotated, Any
 from urllib.parse import urlencode, urlsplit
 from zoneinfo import ZoneInfo
@@ -37,10 +38,10 @@ from mailout.outbox.queue.port import Queue
 
 PAGE_LETTERS = 20
 FEED_LETTERS = 20
-LISTING_SECONDS = 5.0
-"""So long the list of letters is not read again."""
+LISTING_SECONDS = 20.0
+"""So long the list of letters is not read again: of a thousand it takes some 40 ms."""
 CACHE_SECONDS = 30
-"""With the listing: what is unpublished is gone within a minute."""
+"""With the listing: what is unpublished is gone within a minute, its own page sooner."""
 TEST_DAYS = 30
 """For which a test can be seen in a browser."""
 CONTENTS_KEPT = 128
@@ -118,6 +119,7 @@ class _Archive:
         self._pages = Pages(settings.org_name, settings.org_address, write_to, brand_of(settings))
         self._view_links = view_links_of(settings) if settings.unsubscribe_keys else None
         self._content = lru_cache(CONTENTS_KEPT)(partial(content_rows.content, store))
+        self._reading = Lock()
         self._known: Sequence[ArchivedLetter] = ()
         self._known_at = float("-inf")
 
@@ -222,9 +224,10 @@ class _Archive:
 
     def _letters(self) -> list[ArchivedLetter]:
         """The public ones; `_known` are also those that were."""
-        if time.monotonic() > self._known_at + LISTING_SECONDS:
-            self._known = web_archive.web_letters(self._store)
-            self._known_at = time.monotonic()
+        with self._reading:  # who comes meanwhile waits, instead of reading it as well
+            if time.monotonic() > self._known_at + LISTING_SECONDS:
+                self._known = web_archive.web_letters(self._store)
+                self._known_at = time.monotonic()
         return [one for one in self._known if one.public]
 
     def _mailout(self, id: str) -> Mailout | None:

@@ -27,6 +27,8 @@ _PREHEADER = re.compile(r'<div class="preheader"[^>]*>(.*?)</div>', re.DOTALL)
 _PADDING = re.compile("[\u00a0\u200c]+$")
 _BODY = re.compile(r"(.*?)</head>\s*(<body\b[^>]*>)(.*)</body>", re.DOTALL)
 _CARD = re.compile(r'<td class="card"[^>]*>(.*)</td>\s*</tr>\s*<tr>\s*<td class="footer"', re.DOTALL)
+_SCROLLS = re.compile(r'<div class="scroll"')
+"""A wide table: in a browser the keyboard must reach it."""
 _LANG = re.compile(r'<html\b[^>]*? lang="([A-Za-z-]+)"')
 _PICTURE = re.compile(r'<img\b[^>]*? src="(https?://[^"]+)"')
 
@@ -73,7 +75,7 @@ def web_page(content: Content) -> WebPage:
         picture=unescape(picture[1]) if picture else None,
         head=head,
         body_tag=body_tag,
-        body=_PREHEADER.sub("", body, count=1),
+        body=_SCROLLS.sub(r'\g<0> tabindex="0"', _PREHEADER.sub("", body, count=1)),
         letter=letter,
     )
 
