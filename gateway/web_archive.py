@@ -127,12 +127,17 @@ class _Archive:
 
     def view(self, request: Request, token: str) -> Response:
         payload = self._view_links.read(token) if self._view_links and self._public_url else None
-        mailout = self._mailout(payload["mailout"]) if payload else None
-        if payload is None or mailout is None or mailout.is_rehearsal:
+        if payload is None:
             return self._none(request)
-        if mailout.is_test and self._store.now() > mailout.created_at + TEST_DAYS * 86_400:
-            return self._none(request, was_here=True)
-        page = self._page(payload.get("variant") or mailout.content_hash)
+        content_hash = payload.get("variant")
+        if "mailout" in payload:  # else a letter to one reader at a time
+            mailout = self._mailout(payload["mailout"])
+            if mailout is None or mailout.is_rehearsal:
+                return self._none(request)
+            if mailout.is_test and self._store.now() > mailout.created_at + TEST_DAYS * 86_400:
+                return self._none(request, was_here=True)
+            content_hash = content_hash or mailout.content_hash
+        page = self._page(content_hash)
         return self._none(request) if page is None else _kept(request, page.html(), POLICY, NO_INDEX)
 
     def index(self, request: Request, key: str, number: int) -> Response:

@@ -6,6 +6,7 @@ import email
 import email.policy
 import re
 from email.message import EmailMessage
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,23 +16,30 @@ import pytest
 from httpx import Client, Response
 
 import gateway.web_archive
+from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.base import ids
 from mailout.base.error_log import errors
 from mailout.base.settings import Settings
-from mailout.base.signed_links import SignedLinks
+from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.insight import web_archive
+from mailout.insight.retention.archiving import Archiving
 from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content import content_rows
+from mailout.letters.content.from_settings import view_url
+from mailout.letters.content.model import VIEW_URL
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.compose import SingleComposer
+from mailout.outbox.delivery.protocol import Attempt, Claimed
 from mailout.outbox.queue.mailout import NewMailout
 from mailout.outbox.queue.port import Recipient
 from tests.clocks import NOON, FakeClock
 from tests.gateway.conftest import SECRET, Open
-from tests.gateway.letters import HOST, content_of, letter
+from tests.gateway.letters import FOOTER, HOST, content_of, letter
 from tests.transports import delivering
 
 SCRIPT = "<script>alert(1)</script>"
@@ -269,6 +277,47 @@ def test_a_token_that_was_signed_with_an_older_secret_still_works(
         public_url=HOST, unsubscribe_secret="the next secret", unsubscribe_secrets_old=(SECRET,)
     )
     assert gateway.get(f"/view/{token_of(letter(store, 'News'))}").status_code == 200
+
+
+def test_a_letter_to_one_reader_at_a_time_can_be_seen_too(store: SqliteStore, site: Client) -> None:
+    """A list's welcome belongs to no mailout."""
+    compose = SingleComposer(
+        lambda _: content_of("Welcome"),
+        footer=lambda: FOOTER,
+        tokens=Tokens([SECRET]),
+        from_email="news@example.org",
+        from_name="",
+        reply_to=None,
+        view_url=partial(view_url, Settings(public_url=HOST, unsubscribe_secret=SECRET), None),
+    )
+    hash = store.put_content(content_of("Welcome"))
+    attempt = Attempt(ids.message_id("welcome", "ann@example.org"), 1)
+    claimed = Claimed(attempt, 1, 1, "ann@example.org", hash, None, "x", None, {}, 0.0, category="marketing")
+    link = compose(claimed).values[VIEW_URL]
+    assert "The ferry runs again" in site.get(link.removeprefix(HOST)).text
+
+
+def test_letters_stay_on_the_web_with_their_pictures_when_retention_has_removed_their_messages(
+    store: SqliteStore, site: Client, clock: FakeClock, tmp_path: Path
+) -> None:
+    media = tmp_path / "media"
+    media.mkdir()
+    name = f"{'0a' * 32}.png"
+    (media / name).write_bytes(b"picture")
+    body = f"Sail on, with a boat in the picture.\n\n![A boat]({HOST}/media/{name})"
+    id = letter(store, "Boats", content=content_of("Boats", body))
+    clock.wall += 100 * 86_400
+    archiving = Archiving(store, ParquetArchive(tmp_path / "archive"), lambda id: None, set)
+    assert [type(one).__name__ for one in archiving.run(90)] == ["Archived"]
+    assert outbox_rows.messages(store, id) == []
+    for path in (f"/view/{token_of(id)}", f"/archive/{slug(store, id)}"):
+        page = site.get(path)
+        assert page.status_code == 200
+        assert f"/media/{name}" in page.text
+    assert "Boats" in site.get("/archive").text
+    assert site.get(f"/media/{name}").content == b"picture"
+    web_archive.unpublish(store, id)  # what was archived can still be taken off the web
+    assert site.get(f"/archive/{slug(store, id)}").status_code == 410
 
 
 # ── the archive ──

@@ -61,12 +61,14 @@ def view_links_of(settings: Settings) -> SignedLinks:
     return SignedLinks(settings.unsubscribe_keys, "view")
 
 
-def view_url(settings: Settings, mailout_id: str, variant: str | None) -> str:
-    """Where a mailout is seen in a browser: the same for all its readers. `variant`: a content of its own.
+def view_url(settings: Settings, mailout_id: str | None, variant: str | None) -> str:
+    """Where a mailout is seen in a browser: the same for all its readers. `variant`: a content of its own; a
+    letter that belongs to no mailout (a list's welcome) has nothing else.
 
     A letter that was rendered while PUBLIC_URL was set is sent without it, too: its link leads nowhere then.
     """
     if not settings.public_url:
         return "#"
-    payload = {"mailout": mailout_id} | ({} if variant is None else {"variant": variant})
+    named = {"mailout": mailout_id, "variant": variant}
+    payload = {key: value for key, value in named.items() if value is not None}
     return f"{settings.public_url.rstrip('/')}/view/{view_links_of(settings).make(payload)}"

@@ -85,6 +85,7 @@ class SingleComposer:
     transactional_from_email: str | None = None  # None: the same
     link_secrets: Sequence[str] = ()
     public_url: str | None = None
+    view_url: Callable[[str], str] = lambda content: "#"  # of a letter to one reader at a time
 
     def __post_init__(self) -> None:
         self._content = lru_cache(SINGLE_CONTENTS_KEPT)(self.contents)
@@ -96,6 +97,9 @@ class SingleComposer:
         values = {**row.variables, **own}
         if described := row.variables.get(SIGNED_LINK):
             values[SIGNED_LINK] = self._secret_link(SignedLink.read(described))
+        content = self._content(row.content_hash)
+        if VIEW_URL in content.html_segments.names:
+            values[VIEW_URL] = self.view_url(row.content_hash)
         return Mail(
             attempt=row.attempt,
             mailout_id=None,
@@ -103,7 +107,7 @@ class SingleComposer:
             from_email=(is_transactional and self.transactional_from_email) or self.from_email,
             from_name=row.from_name or self.from_name,
             reply_to=row.reply_to or self.reply_to,
-            content=self._content(row.content_hash),
+            content=content,
             values=values,
             unsubscribe_url=own.get(UNSUBSCRIBE_URL) or given,
             one_click=bool(own),
