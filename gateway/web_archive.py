@@ -114,7 +114,7 @@ class _Archive:
         self._public_url = (settings.public_url or "").rstrip("/")
         self._root = urlsplit(self._public_url).path  # links inside: the same host, whatever it is called
         self._org = settings.org_name or ""
-        self._signs_up = bool(getattr(settings, "signup", False))
+        self._signs_up = settings.signup
         write_to = settings.reply_to or settings.from_email
         self._pages = Pages(settings.org_name, settings.org_address, write_to, brand_of(settings))
         self._view_links = view_links_of(settings) if settings.unsubscribe_keys else None

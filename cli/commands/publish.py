@@ -9,9 +9,9 @@ import typer
 from cli.engine import open_engine
 from cli.names import find_mailout
 from cli.output import Json, print_json, say
-from cli.show import titled
 from mailout.base.errors import SettingsError
 from mailout.insight import web_archive
+from mailout.insight.reporting.phrases import titled
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -495,6 +495,22 @@ def test_the_pages_speak_the_letters_language(store: SqliteStore, open_gateway: 
     assert "Cartas de Harbour Association" in gateway.get("/archive").text
 
 
+def test_where_sign_up_is_on_the_form_stands_below_a_letter_of_a_list_that_anybody_may_join(
+    store: SqliteStore, open_gateway: Open
+) -> None:
+    store.save_list(List("closed", "Closed", archive=True))
+    store.save_list(List("open", "Open", public=True, archive=True))
+    closed, opened = (letter(store, f"Of {key}", list_key=key) for key in ("closed", "open"))
+    on = open_gateway(public_url=HOST, signup=True)
+    form = on.get(f"/archive/{slug(store, opened)}").text
+    assert f'<form action="{HOST}/join" method="post"' in form
+    assert '<input type="hidden" name="list" value="open">' in form
+    off = open_gateway(public_url=HOST)
+    for page in (on.get(f"/archive/{slug(store, closed)}"), off.get(f"/archive/{slug(store, opened)}")):
+        assert page.status_code == 200
+        assert "<form" not in page.text
+
+
 # ── the feed ──
 
 

@@ -62,7 +62,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def site(open_gateway: Open, store: SqliteStore, clock: FakeClock) -> Client:
-    store.save_list(List("weekly", "Weekly <news> & more", archive=True))
+    store.save_list(List("weekly", "Weekly <news> & more", public=True, archive=True))
     for n in range(22):
         clock.wall += 86_400
         letter(store, f"Letter {n} about something that happened", content=content_of(f"Letter {n}"))
@@ -70,7 +70,7 @@ def site(open_gateway: Open, store: SqliteStore, clock: FakeClock) -> Client:
     letter(store, "Boats", content=content_of("Boats", BODY), list_key="weekly")
     clock.wall += 60
     letter(store, "After", list_key="weekly")
-    return open_gateway(public_url=HOST)
+    return open_gateway(public_url=HOST, signup=True)
 
 
 def pages(store: SqliteStore) -> list[str]:
