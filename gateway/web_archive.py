@@ -6,12 +6,10 @@ it; a minute later at the latest it is asked for again.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache, partial
 from threading import Lock
 from typing import Annotated, Any
@@ -23,6 +21,7 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from gateway.answers import errors
+from gateway.cached_answers import cached
 from gateway.pages import TEMPLATES, Page, Pages
 from mailout.base.errors import NotFound
 from mailout.base.settings import Settings
@@ -39,9 +38,8 @@ from mailout.outbox.queue.port import Queue
 PAGE_LETTERS = 20
 FEED_LETTERS = 20
 LISTING_SECONDS = 20.0
-"""So long the list of letters is not read again: of a thousand it takes some 40 ms."""
-CACHE_SECONDS = 30
-"""With the listing: what is unpublished is gone within a minute, its own page sooner."""
+"""So long the list of letters is not read again: for a thousand that takes some 40 ms. With the caches' time,
+what is unpublished is gone within a minute; its own page sooner."""
 TEST_DAYS = 30
 """For which a test can be seen in a browser."""
 CONTENTS_KEPT = 128
@@ -138,7 +136,7 @@ class _Archive:
                 return self._none(request, was_here=True)
             content_hash = content_hash or mailout.content_hash
         page = self._page(content_hash)
-        return self._none(request) if page is None else _kept(request, page.html(), POLICY, NO_INDEX)
+        return self._none(request) if page is None else cached(request, page.html(), POLICY, NO_INDEX)
 
     def index(self, request: Request, key: str, number: int) -> Response:
         known = self._letters()
@@ -175,7 +173,7 @@ class _Archive:
         more = {"Content-Language": words.code}
         if not self._settings.language:
             more["Vary"] = "Accept-Language"
-        return _kept(request, bytes(response.body).decode(), policy, more)
+        return cached(request, bytes(response.body).decode(), policy, more)
 
     def letter(self, request: Request, slug: str) -> Response:
         asked = self._public_url and _SLUG.fullmatch(slug)
@@ -197,7 +195,7 @@ class _Archive:
             above=around.above(f"{self._root}/archive", words),
             below=around.below(self._named(newer), self._named(older), self._join(found, words), words),
         )
-        return _kept(request, html, POLICY)
+        return cached(request, html, POLICY)
 
     def feed(self, request: Request, key: str) -> Response:
         letters = [one for one in self._letters() if not key or one.list_key == key]
@@ -215,7 +213,7 @@ class _Archive:
             updated=_iso(max((one.updated_at for one in part), default=0.0)),
             entries=[self._entry(one, web_page(self._content(one.content_hash))) for one in part],
         )
-        return _kept(request, _NOT_IN_XML.sub("", xml), kind="application/atom+xml", changed=changed)
+        return cached(request, _NOT_IN_XML.sub("", xml), kind="application/atom+xml", changed=changed)
 
     def sitemap(self, request: Request) -> Response:
         if not self._public_url:
@@ -223,7 +221,7 @@ class _Archive:
         letters = [(self._address(one), _iso(one.updated_at)) for one in self._letters()]
         pages = [(f"{self._public_url}/archive", ""), *letters]
         xml = TEMPLATES.get_template("sitemap.xml.j2").render(pages=pages)
-        return _kept(request, xml, kind="application/xml")
+        return cached(request, xml, kind="application/xml")
 
     # ── what they need ──
 
@@ -300,39 +298,6 @@ class _Archive:
             "lang": page.lang,
             "html": page.letter,
         }
-
-
-def _kept(
-    request: Request,
-    text: str,
-    policy: str | None = None,
-    more: Mapping[str, str] | None = None,
-    *,
-    kind: str = "text/html",
-    changed: float | None = None,
-) -> Response:
-    """An answer that caches may keep; 304, if whoever asks has it."""
-    data = text.encode()
-    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-    headers = {"ETag": tag, "Cache-Control": f"public, max-age={CACHE_SECONDS}", **(more or {})}
-    if policy is not None:
-        headers["Content-Security-Policy"] = policy
-    if changed is not None:
-        headers["Last-Modified"] = formatdate(changed, usegmt=True)
-    if _has_it(request, tag, changed):
-        return Response(status_code=304, headers=headers)
-    return Response(data, headers=headers, media_type=kind)
-
-
-def _has_it(request: Request, tag: str, changed: float | None) -> bool:
-    known = request.headers.get("if-none-match")
-    if known is not None:
-        return any(one.strip().removeprefix("W/") in (tag, "*") for one in known.split(","))
-    try:
-        since = parsedate_to_datetime(request.headers.get("if-modified-since", ""))
-    except (ValueError, TypeError):
-        return False
-    return changed is not None and since.tzinfo is not None and int(changed) <= since.timestamp()
 
 
 def _iso(moment: float) -> str:

@@ -189,6 +189,19 @@ def test_a_variable_without_a_fallback_means_no_link_and_no_page_and_its_author_
     assert site.get(f"/archive/{slug(store, mailout.id)}").status_code == 404
 
 
+def test_a_letter_that_is_edited_before_its_test_is_not_public_if_nobody_could_read_it(
+    tmp_path: Path, store: SqliteStore, clock: FakeClock
+) -> None:
+    engine = engine_for(tmp_path, store, clock, require_test=True)
+    mailout = engine.intake.enqueue(written(tmp_path, LETTER))
+    assert mailout.public
+    engine.deliver(mailout.id)  # waits for its test
+    again = engine.intake.enqueue(written(tmp_path, LETTER.replace("until ten", "{{ email }}")))
+    assert again.id == mailout.id
+    assert again.content_hash != mailout.content_hash
+    assert not again.public
+
+
 @pytest.mark.parametrize("off", [{"public_url": None}, {"view_in_browser": False}])
 def test_without_an_address_or_when_it_is_switched_off_there_is_no_link(
     tmp_path: Path, store: SqliteStore, clock: FakeClock, off: dict[str, Any]
