@@ -18,13 +18,15 @@ create or replace function mailout_enqueue(mailout jsonb) returns jsonb
 language plpgsql set search_path = public as $$
 begin
     insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, priority,
-                                scheduled_at, campaign_tag, send_batch_id, actor, retry_plan, segment, created_at)
+                                scheduled_at, campaign_tag, send_batch_id, actor, retry_plan, segment, public, slug, created_at)
     select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.reply_to, n.is_test, n.is_rehearsal, n.priority,
            to_timestamp(n.scheduled_at), n.campaign_tag, n.send_batch_id, n.actor,
-           nullif(n.retry_plan, 'null'), n.segment, mailout_now()
+           nullif(n.retry_plan, 'null'), n.segment,
+           coalesce(n.public, (select l.archive from lists l where l.key = coalesce(n.list_key, 'general')), false), n.slug,
+           mailout_now()
     from jsonb_to_record(mailout) as n (
         id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text, reply_to text,
-        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text, retry_plan jsonb, segment text)
+        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text, retry_plan jsonb, segment text, public boolean, slug text)
     on conflict (id) do nothing;
     return mailout_mailout(mailout ->> 'id');
 end $$;
@@ -142,6 +144,17 @@ begin
     return mailout_mailout($1);
 end $$;
 comment on function mailout_set_content is 'What is sent; the first one stays, or (instead) until a message of it has been tried. Another one needs other attributes of its readers: the audience is written again.';
+
+create or replace function mailout_set_public(id text, public boolean) returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    update campaign_queue q
+    set public = $2, published_at = case when $2 then mailout_now() else q.published_at end,
+        unpublished_at = case when not $2 then mailout_now() end
+    where q.id = mailout_to_uuid($1) and q.public <> $2;
+    return mailout_mailout($1);
+end $$;
+comment on function mailout_set_public is 'Into the archive on the web, or out of it.';
 
 create or replace function mailout_pause_all(paused boolean) returns void
 language plpgsql set search_path = public as $$

@@ -145,6 +145,11 @@ CREATE TABLE campaign_queue (
     segment           TEXT,
     segment_filter    TEXT,
     snoozed           INTEGER NOT NULL DEFAULT 0,  -- not written to when it was frozen: they asked for a pause
+    -- The archive on the web: whether it is there, under which name, and since when a person has said so.
+    public            INTEGER NOT NULL DEFAULT 0,
+    slug              TEXT,
+    published_at      REAL,
+    unpublished_at    REAL,
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0),
@@ -153,6 +158,7 @@ CREATE TABLE campaign_queue (
 CREATE INDEX campaign_queue_open ON campaign_queue (status, created_at)
     WHERE status IN ('PENDING', 'PROCESSING');
 CREATE INDEX campaign_queue_ref ON campaign_queue (ref);
+CREATE INDEX campaign_queue_slug ON campaign_queue (slug) WHERE slug IS NOT NULL;
 
 CREATE TABLE sender_sessions (
     id             TEXT PRIMARY KEY,
