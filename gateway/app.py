@@ -31,7 +31,7 @@ from gateway import (
 )
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Health, Held, ShortBodies, errors, refusal, what_is_wrong
-from gateway.api.problems import Problem, answer_problem
+from gateway.api.problems import ApiProblem, answer_problem
 from gateway.api.single_mails import MAX_BATCH_BODY
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Tools
@@ -167,7 +167,7 @@ async def _store_failed(request: Request, error: Exception) -> JSONResponse:
     """Whoever asks should ask again: SNS does so by itself."""
     request.state.why = str(error)
     if request.url.path.startswith("/v1/"):
-        later = Problem(503, "UNAVAILABLE", "Nothing was taken in.", headers={"Retry-After": "10"})
+        later = ApiProblem(503, "UNAVAILABLE", "Nothing was taken in.", headers={"Retry-After": "10"})
         return await answer_problem(request, later)
     return refusal(503, headers={"Retry-After": "10"})
 

@@ -122,7 +122,7 @@ def init(
     if json:
         print_json({"file": str(DOTENV), "written": list(written), "missing": open_})
     else:
-        _tell(list(written), open_, known | written)
+        _tell(list(written), open_, {**known, **written})
 
 
 def _ask(answers: dict[str, str], known: Mapping[str, str], *, asking: bool) -> None:

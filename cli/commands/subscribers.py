@@ -36,7 +36,16 @@ app = typer.Typer(
 
 STYLES = {"active": "green", "unsubscribed": "yellow", "bounced": "red"}
 CONSENT_COLUMNS = ("email", "list_key", "at", "wording", "source")
-COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")
+COLUMNS = (
+    "email",
+    "status",
+    "from_name",
+    "bounce_type",
+    "bounce_subtype",
+    "lists",
+    "ocd_ids",
+    "snoozed_until",
+)
 
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
@@ -61,7 +70,8 @@ def export(
         writer.writerow((*COLUMNS, *map(safe, attributes)))
         for row in _everybody(engine):
             values = [row["attributes"].get(name) for name in attributes]
-            writer.writerow(map(_cell, (*(row.get(name) for name in COLUMNS), *values)))
+            known = row | {"snoozed_until": iso(row["snoozed_until"])}
+            writer.writerow(map(_cell, (*(known.get(name) for name in COLUMNS), *values)))
             written += 1
     if out is not None:
         note(f"{count(written, 'person', 'people')} written to {out}.")

@@ -58,7 +58,7 @@ class RecipientGiven(Given):
     email: _Address | None = Field(None, description="If given, the same as `to`")
 
 
-class Mail(Given):
+class NewMail(Given):
     """One e-mail to one person."""
 
     to: _Address = Field(examples=["ana@example.org"])
@@ -109,7 +109,7 @@ class Mail(Given):
         )
 
 
-class MailInBatch(Mail):
+class MailInBatch(NewMail):
     idempotency_key: _Key | None = Field(None, validation_alias=_either("idempotencyKey"))
 
 
@@ -122,7 +122,7 @@ class RecipientBody(Given):
     name: _Name | None = None
 
 
-class Accepted(BaseModel):
+class MailAccepted(BaseModel):
     outboxId: UUID
     requestId: str
     status: str = Field(examples=["PENDING"])

@@ -68,7 +68,8 @@ def build(
     store = store or open_store(settings, clock)
     transport = transport or make_transport(settings, clock)
     notion = notion_pages(settings, clock)
-    pages = PageReports(store, notion, clock, transport.name)
+    dashboard = settings.public_url if settings.admin_password else None
+    pages = PageReports(store, notion, clock, transport.name, dashboard)
     rehearses = transport.name == REHEARSING
     forecast = _queue_forecast(settings, store, transport.scope, rehearses=rehearses)
     limits, test_emails = limits_of(settings), EmailsForTests(settings)

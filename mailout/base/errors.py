@@ -52,9 +52,13 @@ class MailoutError(Exception):
         cls.code = code or cls.code
         cls.exit_code = exit_code or cls.exit_code
 
-    def __init__(self, message: str | None = None, *, remedy: str | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, remedy: str | None = None, for_writer: str | None = None
+    ) -> None:
+        """`for_writer`: all of it for a person who only writes, where that person can do something."""
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
         self.remedy = remedy
+        self.for_writer = for_writer
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -72,8 +76,10 @@ class UsageError(MailoutError, code="usage_error", exit_code=2):
 class Abort(MailoutError):
     """The mailout was stopped before its first message."""
 
-    def __init__(self, code: AbortCode, message: str, *, remedy: str | None = None) -> None:
-        super().__init__(message, remedy=remedy)
+    def __init__(
+        self, code: AbortCode, message: str, *, remedy: str | None = None, for_writer: str | None = None
+    ) -> None:
+        super().__init__(message, remedy=remedy, for_writer=for_writer)
         self.code: AbortCode = code
 
     def __str__(self) -> str:

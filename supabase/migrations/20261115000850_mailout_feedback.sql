@@ -417,6 +417,7 @@ begin
     get diagnostics errors = row_count;
     update dead_letters d set payload = replace(d.payload::text, quoted, instead)::jsonb
     where strpos(d.payload::text, quoted) > 0;
+    update dashboard_acts a set who = replace(a.who, address, instead) where strpos(a.who, address) > 0;
     return jsonb_build_object(
         'subscribers', people, 'messages', coalesce(array_length(known, 1), 0), 'events', events, 'errors', errors,
         'mailouts', coalesce((select jsonb_agg(distinct k.campaign_id) from unnest(known) k

@@ -164,7 +164,7 @@ class Transitions:
         last = _last_entry(row)
         if (last.get("type"), last.get("epoch")) == ("FAILED", row["epoch"]):
             entry = None  # a person had settled it so
-        columns = dict.fromkeys(("attempt_at", "failed_at", "sent_at", "next_attempt_at"))
+        columns: dict[str, Any] = dict.fromkeys(("attempt_at", "failed_at", "sent_at", "next_attempt_at"))
         self._to(row, State.PENDING, entry, attempts=0, **columns)
 
     def confirm(self, row: sqlite3.Row, provider_message_id: str | None) -> None:

@@ -10,8 +10,8 @@ from mailout.adapters.supabase.rpc import Rpc
 from mailout.outbox.feedback.port import (
     Applied,
     Effect,
+    EventReading,
     Forgotten,
-    Reading,
     Received,
     StatusChange,
 )
@@ -26,7 +26,7 @@ class SupabaseFeedback:
     def receive_events(self, received: Sequence[Received]) -> int:
         return int(self.rpc("mailout_receive_events", {"received": [asdict(one) for one in received]}))
 
-    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         params = {"readings": [_reading(reading) for reading in readings], "soft_bounces": SOFT_BOUNCES}
         return Applied(**self.rpc("mailout_apply_events", params))
 
@@ -49,7 +49,7 @@ class SupabaseFeedback:
         return Forgotten(**{**done, "mailouts": tuple(sorted(done["mailouts"]))})
 
 
-def _reading(reading: Reading) -> dict[str, Any]:
+def _reading(reading: EventReading) -> dict[str, Any]:
     code, message = reading.problem or (None, None)
     return {
         "inbox_id": reading.inbox_id,

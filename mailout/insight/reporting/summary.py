@@ -142,7 +142,7 @@ def summarise(
     Of every message only its time is kept (8 bytes), so a million of them take little room.
     """
     mailout = store.mailout(mailout_id)
-    tally = _Tally()
+    tally = _RowCounts()
     for row in outcomes(store, mailout_id):
         tally.add(row)
     import polars as pl  # a quarter of a second: only for whoever counts
@@ -163,7 +163,7 @@ def summarise(
     )
 
 
-class _Tally:
+class _RowCounts:
     """What is remembered of the messages that have been read."""
 
     def __init__(self) -> None:

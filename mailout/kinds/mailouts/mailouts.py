@@ -125,6 +125,12 @@ class MailoutIntake:
         subject = as_written(source.document.subject)
         return Announcement(subject, people, name, from_email_of(self._settings), snoozed)
 
+    @property
+    def done_by_hand(self) -> str:
+        """For the page of somebody who set it to done and means to send it."""
+        settings = self._settings
+        return f"{settings.notion_status_send} means done; to send, set {settings.notion_status_ready}."
+
     def findings(self, ref: str) -> Sequence[Problem]:
         """What to look at in a mailout that was validated and is not in the queue yet."""
         reading = self._validated[_name(ref)]
@@ -167,9 +173,7 @@ class MailoutIntake:
             if source_mailout.kind is Kind.NOTION:
                 already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)
-                self.pages.refuse(
-                    source_mailout.ref, str(abort), already_sent=already_sent, rehearsed=rehearsed
-                )
+                self.pages.refuse(source_mailout.ref, abort, already_sent=already_sent, rehearsed=rehearsed)
             else:
                 self.pages.report_errors()
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -135,7 +135,7 @@ def test_without_a_network_nobody_is_told_to_correct_a_queue_or_a_topic(service:
         config=config,
     )
     topics = SnsTopics(lambda region: client)
-    looks = (
+    looks: list[Callable[[], object]] = (
         [SqsQueue(client, URL).look]
         if service == "sqs"
         else [partial(topics.subscriptions, TOPIC), partial(topics.policy, TOPIC)]
