@@ -184,6 +184,15 @@ def known_of(store: Store, email: str) -> dict[str, Any]:
         "values": {name: value for name, value in values.items() if value not in (None, "", [], {})},
         "attributes": attributes,
         "lists": lists,
+        "consents": [
+            {
+                "list_key": one["list_key"],
+                "at": iso(one["at"]),
+                "wording": one["wording"],
+                "source": one["source"],
+            }
+            for one in subscriber_rows.consents(store, email)
+        ],
         "letters": [
             {
                 "subject": one["subject"],
