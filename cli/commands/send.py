@@ -94,7 +94,8 @@ def ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
         note(f"{check.name}: {check.message}. {check.remedy}".rstrip())
     sender = f"{about.from_name} <{about.from_email}>" if about.from_name else about.from_email
     people = count(about.people, "person", "people")
-    confirm(f"“{about.subject}” goes to {people} through Amazon SES, from {sender}. Send it?", yes)
+    edited = f"{about.edited} " if about.edited else ""
+    confirm(f"{edited}“{about.subject}” goes to {people} through Amazon SES, from {sender}. Send it?", yes)
 
 
 def starting(home: Path, server: str | None = None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,13 +14,12 @@ from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from cli.subscriber_import import writing
 from cli.tables import TextTable
-from mailout.app.engine import Engine
 from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.errors import UsageError
 from mailout.base.select import every
 from mailout.base.time_format import day, iso, spoken
+from mailout.insight.reporting.people_csv import people_lines
 from mailout.insight.reporting.phrases import count
-from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
@@ -35,7 +33,6 @@ app = typer.Typer(
 )
 
 STYLES = {"active": "green", "unsubscribed": "yellow", "bounced": "red"}
-COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")
 
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
@@ -47,26 +44,18 @@ def export(
     """Write everybody as CSV, in the form that `import` reads."""
     engine = open_engine()
     written = 0
-    attributes = sorted({name for row in _everybody(engine) for name in row["attributes"]})
-    with writing(out) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*COLUMNS, *map(safe, attributes)))
-        for row in _everybody(engine):
-            values = [row["attributes"].get(name) for name in attributes]
-            writer.writerow(map(_cell, (*(row.get(name) for name in COLUMNS), *values)))
+
+    def everybody() -> Iterator[Subscriber]:
+        nonlocal written
+        written = 0
+        for row in every(engine.store, subscriber_rows.SUBSCRIBERS):
             written += 1
+            yield row
+
+    with writing(out) as file:
+        file.writelines(people_lines(everybody))
     if out is not None:
         note(f"{count(written, 'person', 'people')} written to {out}.")
-
-
-def _everybody(engine: Engine) -> Iterator[Subscriber]:
-    return every(engine.store, subscriber_rows.SUBSCRIBERS)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return safe("|".join(value) if isinstance(value, list | tuple) else str(value))
 
 
 @app.command("list", epilog="Example: mailout subscribers list --status unsubscribed --search shop")

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 
 from gateway.dashboard import (
     articles,
+    draft,
     health,
     home,
     imports,
@@ -20,8 +21,10 @@ from gateway.dashboard import (
     notifications,
     people,
     problems,
+    single_mails,
     static,
 )
+from gateway.dashboard.checks import Checks
 from gateway.dashboard.desk import Desk, Tools
 from gateway.dashboard.sessions import Sessions, SignedOut
 from gateway.dashboard.used import UsedPages
@@ -58,6 +61,7 @@ def router(
         signed_out=SignedOut(store),
         wrong=wrong,
         used=used,
+        checks=Checks((tools or Tools()).examine, store.now),
         emitter=emitter,
         tools=tools or Tools(),
     )
@@ -69,12 +73,14 @@ def router(
         home,
         letters,
         letter_acts,
+        draft,
         people,
         imports,
         articles,
         notifications,
         problems,
         health,
+        single_mails,
     ):
         routes.include_router(part.router(desk))
     return routes

@@ -1,4 +1,4 @@
-"""Which pages are in the menu only where they are used: articles and notifications."""
+"""Which pages are in the menu only where they are used: articles, notifications, single mails."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gateway.dashboard.letter_numbers import modes_shown
 from mailout.base.errors import StoreError
 from mailout.insight.history import history_rows
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.outbox_rows import SINGLE_MAILS
 from mailout.store import Store
 
 MENU_CHECK_SECONDS = 60.0
@@ -31,11 +32,16 @@ class UsedPages:
         self._looked: float | None = None
         self._articles = False
         self._notifications = has_producer
+        self._single_mails = False
 
     def menu(self) -> list[tuple[str, str]]:
         """(address, name) as far as is known; asks nobody."""
-        pages = [("/articles", "Articles")] if self._articles else []
-        return [*pages, ("/notifications", "Notifications")] if self._notifications else pages
+        pages = (
+            (self._articles, "/articles", "Articles"),
+            (self._notifications, "/notifications", "Notifications"),
+            (self._single_mails, "/single-mails", "Single mails"),
+        )
+        return [(address, name) for used, address, name in pages if used]
 
     def look(self) -> None:
         """Never fails: a page that says why the store is silent has a menu, too."""
@@ -51,5 +57,6 @@ class UsedPages:
             self._notifications = self._notifications or bool(
                 history_rows.notification_states(self._store, rehearsal=self._rehearses)
             )
+            self._single_mails = self._single_mails or bool(self._store.select(SINGLE_MAILS, limit=1))
         except StoreError:
             self._looked = None  # the page itself says what is wrong

@@ -208,7 +208,7 @@ select name, value from switches;
 comment on view read_switches is 'What is on for everything.';
 
 create or replace view read_requests with (security_invoker = true) as
-select ref, how, asked_at from requests where answered_at is null;
+select ref, how, asked_at, not_before from requests where answered_at is null;
 comment on view read_requests is 'What was asked for and is not answered.';
 
 create or replace view read_messages with (security_invoker = true) as
@@ -330,6 +330,15 @@ create or replace view read_attributes with (security_invoker = true) as
 select s.email_norm as email, had.name from subscribers s cross join lateral jsonb_object_keys(mailout_attributes(s.attributes)) as had (name)
 where s.email_norm is not null;
 comment on view read_attributes is 'Which attributes a subscriber has.';
+
+create or replace view read_desk_unsubscribes with (security_invoker = true) as
+select email, list_key, at from desk_unsubscribes;
+comment on view read_desk_unsubscribes is 'Whom somebody unsubscribed on the dashboard, and when.';
+
+create or replace view read_people_by_attribute with (security_invoker = true) as
+select s.*, had.key as attribute, lower(had.value) as attribute_value
+from read_subscribers s cross join lateral jsonb_each_text(s.attributes) as had (key, value) where had.value ~ '\S';
+comment on view read_people_by_attribute is 'Whoever has an attribute, once for each, with its value as text.';
 
 create or replace view read_imports with (security_invoker = true) as
 select id, at, by, file, decisions, counts, undone_at from imports;

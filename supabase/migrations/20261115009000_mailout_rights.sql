@@ -86,6 +86,7 @@ select mailout_finish_migration(9, array[
     'email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs',
     'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests', 'mailout_runs',
     'imports', 'import_people',
+    'desk_unsubscribes', 'read_desk_unsubscribes', 'read_people_by_attribute',
     'read_ended_logins', 'read_usage_drift',
     'read_mailouts', 'read_open_mailouts', 'read_turns', 'read_switches', 'read_requests', 'read_messages',
     'read_failed_messages', 'read_single_mails', 'read_notifications', 'read_notification_states',

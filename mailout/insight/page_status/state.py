@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mailout.insight.reporting.phrases import NextStep, headline, next_steps, resuming, why
+from mailout.insight.reporting.phrases import NextStep, headline, next_steps, reported, resuming, why
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
 WAITING_NOTE = "Waits for a person: "
@@ -48,7 +48,7 @@ def page_state(mailout: Mailout) -> PageState:
     if not over:
         return PageState(status=PageStatus.SENDING, note=_waiting(mailout))
     sent = mailout.outcome is MailoutOutcome.SENT
-    ledger, came_back = mailout.ledger, mailout.metrics
+    ledger, heard = mailout.ledger, reported(mailout)
     return PageState(
         status=PageStatus.SEND if sent else PageStatus.FAILED,
         note=None if sent else " ".join((headline(mailout), *map(_in_words, next_steps(mailout)))),
@@ -56,9 +56,9 @@ def page_state(mailout: Mailout) -> PageState:
         sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
         sent_count=ledger.sent,
         failed_count=ledger.failed,
-        delivered_count=came_back.get("delivered", 0) if came_back else None,
-        bounce_rate=_share(mailout, "bounced") if came_back else None,
-        unsub_rate=_share(mailout, "unsubscribed") if came_back else None,
+        delivered_count=mailout.metrics.get("delivered", 0) if heard else None,
+        bounce_rate=_share(mailout, "bounced") if heard else None,
+        unsub_rate=_share(mailout, "unsubscribed") if mailout.metrics else None,
     )
 
 

@@ -23,6 +23,7 @@ class Announcement:
     people: int
     from_name: str | None
     from_email: str
+    edited: str = ""  # after some people got it: what that means
 
 
 class Reading:
