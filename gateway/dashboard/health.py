@@ -50,7 +50,7 @@ def router(desk: Desk) -> APIRouter:
 
     @routes.get("/system/checks")
     def cards(request: Request) -> Response:
-        session = desk.visitor(request)
+        session = desk.visitor(request, admin=True)
         results = desk.checks.known(wait=CHECKS_WAIT_SECONDS)
         return desk.views.page(request, "checks.html.j2", session, **_checked(desk, results))
 

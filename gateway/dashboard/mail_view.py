@@ -68,7 +68,7 @@ def mail_view(desk: Desk, request: Request, content: Content, from_name: str | N
         except NotFound:
             problem = f"{wanted} is not on your list: this is the sample reader."
     name = from_name or desk.settings.from_name or ""
-    address = desk.settings.from_email or "nobody@example.org"
+    address = desk.settings.from_email or "FROM_EMAIL is not set"
     values = shown_to(content, reader, name or address)
     html = content.html_segments.fill(values)
     return MailView(

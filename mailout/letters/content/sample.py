@@ -11,7 +11,7 @@ SAMPLE_READER: Mapping[str, str] = {
     "name": "Alex Sample",
     "first_name": "Alex",
     "last_name": "Sample",
-    "email": "alex.sample@example.org",
+    "email": "alex.sample@example.com",
 }
 
 
