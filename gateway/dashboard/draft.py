@@ -19,7 +19,7 @@ from gateway.dashboard.sessions import LoginSession
 from gateway.dashboard.troubles import REFUSED_BEFORE
 from gateway.dashboard.views import HEADERS, go_to
 from mailout.base import error_log, ids
-from mailout.base.errors import AbortCode, NotFound, SourceError, UsageError
+from mailout.base.errors import AbortCode, MailoutError, NotFound, StoreError, UsageError
 from mailout.base.time_format import local_minute
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
@@ -180,7 +180,9 @@ def _read(desk: Desk, ref: str, *, again: bool = False) -> Draft | str:
         return "What is written cannot be read from here."
     try:
         return desk.tools.drafts.read(ref, again=again)
-    except (SourceError, UsageError) as error:
+    except StoreError:
+        raise
+    except MailoutError as error:
         return str(error)
 
 

@@ -28,7 +28,7 @@ from gateway.dashboard.planned import PlannedLetter, draft_page, planned_letters
 from gateway.dashboard.sessions import LoginSession
 from gateway.dashboard.troubles import letter_troubles
 from mailout.base import error_log, ids
-from mailout.base.errors import Abort, NotFound, SourceError
+from mailout.base.errors import Abort, MailoutError, NotFound, StoreError
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.reporting.codes import remedy_of
@@ -265,7 +265,9 @@ def _written(desk: Desk, *, look: bool) -> dict[str, Any]:
     if look and desk.tools.drafts is not None:
         try:
             desk.tools.drafts.look()
-        except SourceError as error:
+        except StoreError:
+            raise
+        except MailoutError as error:
             problem = str(error)
     read = history_rows.written_pages(desk.store)
     pages = read.pages if read else ()

@@ -1,4 +1,4 @@
-"""A draft is a letter: looked at, checked, tested, scheduled, sent and taken back without leaving its page."""
+"""A draft is a letter: looked at, checked, tested, scheduled, sent and taken back on its page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.stubs.notion_workspace import MAILOUTS, mailout_page, workspace
 from tests.stubs.running import NotionStub, notion_stub
 
 SUBJECT = "Hello {{ first_name | friend }}"
-NOTION = {
+NOTION: dict[str, Any] = {
     "notion_token": TOKEN,
     "notion_db_mailouts": MAILOUTS,
     "from_email": "news@harbour.example",
