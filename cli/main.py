@@ -29,6 +29,7 @@ COMMANDS = {
     "preview": "Write a mail to files, to look at before it is sent.",
     "status": "How things stand: everything, one mailout, or one message.",
     "subscribers": "The people on your list: import, export, look one up.",
+    "lists": "The lists that people can be on, and the form to join one.",
     "doctor": "Would a mailout go through? If not: what to do about it.",
     "queue": "What waits and what was sent: pause, cancel, retry, settle.",
     "messages": "Single mails that failed or wait: list, retry, cancel.",

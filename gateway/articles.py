@@ -40,7 +40,7 @@ Key = Annotated[str, StringConstraints(pattern="^[a-z0-9-]+$", max_length=200)]
 Value = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
-class Wanted(BaseModel):
+class ArticleRequest(BaseModel):
     """Which article, to whom, under which name."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
@@ -83,7 +83,9 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
             wrong.one_more(site)
             return _wrong(request)
         try:
-            order = Wanted.model_validate_json(raw or await read_body(request, MAX_SMALL_BODY)).order()
+            order = ArticleRequest.model_validate_json(
+                raw or await read_body(request, MAX_SMALL_BODY)
+            ).order()
         except ValidationError as error:
             return _wrong_fields(_problems(error))
         try:
@@ -178,7 +180,7 @@ def _refusal(
     return JSONResponse(body, status, headers=headers)
 
 
-_SCHEMA = {"schema": Wanted.model_json_schema()}
+_SCHEMA = {"schema": ArticleRequest.model_json_schema()}
 _BODY = {"requestBody": {"required": True, "content": {"application/json": _SCHEMA}}}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Nobody is in the audience"},

@@ -11,10 +11,10 @@ import typer
 from cli.engine import open_engine
 from cli.names import SHORT_ID_CHARS
 from cli.output import Json, note, print_json, say
-from cli.show import near, titled
+from cli.show import near
 from cli.tables import TextTable
 from mailout.app import wiring
-from mailout.insight.reporting.phrases import count
+from mailout.insight.reporting.phrases import count, titled
 from mailout.insight.retention.archiving import DEFAULT_DAYS, Archived, Kept
 from mailout.outbox.queue.mailout import Mailout
 

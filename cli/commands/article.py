@@ -136,18 +136,18 @@ def preview(
             "They would get nothing: no slice is for them.", remedy="See: mailout article census"
         )
     content = articles.render(article)
-    link = footer_of(engine.settings).url(tokens_of(engine.settings).make(to, "general"))
+    links = footer_of(engine.settings).urls(tokens_of(engine.settings).make(to, "general"))
     try:
         about = write_preview(
             document_of(article),
             content,
             out,
-            {UNSUBSCRIBE_URL: link},
+            links,
             to=to,
             from_email=engine.settings.from_email or "nobody@example.org",
             from_name=engine.settings.from_name or "",
             reply_to=engine.settings.reply_to,
-            unsubscribe_url=link,
+            unsubscribe_url=links[UNSUBSCRIBE_URL],
             date=engine.clock.now(),
         )
     except OSError as error:

@@ -90,7 +90,7 @@ def _missing(settings: Settings) -> list[str]:
         missing.append("SNS_TOPIC_ARNS is not set: every event will be refused.")
     if settings.unsubscribe_secret is None:
         missing.append("UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.")
-    if settings.admin_password is None:
+    if not settings.has_dashboard:
         missing.append("ADMIN_PASSWORD is not set: the dashboard stays closed.")
     if settings.api_token is None:
         missing.append("API_TOKEN is not set: nothing can be sent, watched or changed over HTTP.")

@@ -11,10 +11,10 @@ from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import ALL_PAUSED, show_mailout, show_mailouts
+from cli.show import show_mailout, show_mailouts
 from mailout.app.engine import Engine
 from mailout.base.errors import NotFound, UsageError
-from mailout.insight.reporting.phrases import count, edited_meanwhile
+from mailout.insight.reporting.phrases import ALL_PAUSED, count, edited_meanwhile
 from mailout.insight.reporting.queue_json import mailout_dict
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,12 +15,14 @@ from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from cli.subscriber_import import writing
 from cli.tables import TextTable
+from mailout.app.engine import Engine
 from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.errors import UsageError
 from mailout.base.select import every
 from mailout.base.time_format import day, iso, spoken
 from mailout.insight.reporting.people_csv import people_lines
 from mailout.insight.reporting.phrases import count
+from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
@@ -33,6 +36,7 @@ app = typer.Typer(
 )
 
 STYLES = {"active": "green", "unsubscribed": "yellow", "bounced": "red"}
+CONSENT_COLUMNS = ("email", "list_key", "at", "wording", "source")
 
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
@@ -40,10 +44,17 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", help="The file to write; without it, to the terminal.")
     ] = None,
+    consents: Annotated[
+        bool,
+        typer.Option("--consents", help="Instead: who agreed to which list, when, to which words and where."),
+    ] = False,
 ) -> None:
     """Write everybody as CSV, in the form that `import` reads."""
     engine = open_engine()
     written = 0
+    if consents:
+        _export_consents(engine, out)
+        return
 
     def everybody() -> Iterator[Subscriber]:
         nonlocal written
@@ -56,6 +67,19 @@ def export(
         file.writelines(people_lines(everybody))
     if out is not None:
         note(f"{count(written, 'person', 'people')} written to {out}.")
+
+
+def _export_consents(engine: Engine, out: Path | None) -> None:
+    written = 0
+    with writing(out) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(CONSENT_COLUMNS)
+        for row in every(engine.store, subscriber_rows.CONSENTS):
+            shown = {**row, "at": iso(row["at"])}
+            writer.writerow(safe(str(shown[name])) for name in CONSENT_COLUMNS)
+            written += 1
+    if out is not None:
+        note(f"{count(written, 'consent')} written to {out}.")
 
 
 @app.command("list", epilog="Example: mailout subscribers list --status unsubscribed --search shop")
@@ -176,8 +200,10 @@ def show(
     engine = open_engine()
     engine.store.normalise_addresses()
     person = subscriber_rows.subscriber(engine.store, norm)
+    consents = subscriber_rows.consents(engine.store, norm)
     if json:
-        print_json(_with_times(person))
+        told = [{**one, "at": iso(one["at"])} for one in consents]
+        print_json(_with_times(person) | {"consents": told})
         return
     zone = engine.limits.timezone
     say(person["email"], style="bold")
@@ -185,7 +211,7 @@ def show(
     say(f"  {'status':<14}  {person['status']}{since}")
     facts: dict[str, object] = {name: person.get(name) for name in FACTS}
     times = {"known since": person["created_at"], "unsubscribed": person["left_at"]}
-    times |= {"complained": person["complained_at"]}
+    times |= {"complained": person["complained_at"], "pause until": person["snoozed_until"]}
     facts |= {words: spoken(at, zone) for words, at in times.items() if at}
     if person["email_norm"] != person["email"]:
         facts["written to"] = person["email_norm"]
@@ -193,10 +219,13 @@ def show(
         if value:
             say(f"  {name:<14}  {value}")
     for entry in person["lists"]:
-        since = (
-            f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})" if entry["unsubscribed_at"] else ""
-        )
+        since = f" (joined {spoken(entry['joined_at'], zone)})" if entry["joined_at"] else ""
+        if entry["unsubscribed_at"]:
+            since = f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})"
         say(f"  {'list':<14}  {entry['list_key']}{since}")
+    for one in consents:
+        said = f"{one['list_key']}, {spoken(one['at'], zone)}, on {one['source']}: {one['wording']}"
+        say(f"  {'agreed to':<14}  {said}")
     for ocd_id in person["ocd_ids"]:
         say(f"  {'ocd_id':<14}  {ocd_id}")
     for name, value in person["attributes"].items():
@@ -204,7 +233,7 @@ def show(
 
 
 FACTS = ("from_name", "bounce_type", "bounce_subtype")
-TIMES = ("created_at", "status_updated_at", "left_at", "complained_at")
+TIMES = ("created_at", "status_updated_at", "left_at", "complained_at", "snoozed_until")
 
 
 def _with_times(person: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,6 +83,12 @@ def is_new(home: Path) -> bool:
     return not (home / "prefect" / "prefect.db").exists()
 
 
+def starting(home: Path) -> str:
+    if is_new(home):
+        return "Building Prefect's database, once: about 20 seconds"
+    return "Starting Prefect, about 10 seconds"
+
+
 def start_server(home: Path) -> None:
     """A Prefect server for this process, unless `PREFECT_API_URL` names one. It ends with this process.
 

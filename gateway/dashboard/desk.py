@@ -17,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from gateway.dashboard.checks import Checks
 from gateway.dashboard.forms import Form, read_form, read_upload
 from gateway.dashboard.sessions import COOKIE, LoginSession, Sessions, SignedOut
+from gateway.dashboard.sign_in_links import SignInLinks
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import HEADERS, Views, go_to
 from gateway.prefect_events import Emitter
@@ -31,7 +32,7 @@ from mailout.kinds.notifications.port import ProducerQueue
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
-ONLY_ADMIN = "This needs the administrator's password: editors see letters and send tests."
+ONLY_ADMIN = "This is for administrators: editors see letters and send tests."
 
 
 class EarlyResponse(Exception):
@@ -75,6 +76,7 @@ class Desk:
     checks: Checks
     emitter: Emitter | None = None
     tools: Tools = Tools()
+    links: SignInLinks | None = None  # None: nobody signs in by a link
 
     # ── who ──
 
@@ -94,7 +96,7 @@ class Desk:
         return RedirectResponse(f"/login{wanted}", 303, headers={"Cache-Control": "no-store"})
 
     def who(self, request: Request, session: LoginSession) -> str:
-        return f"{session.role.value} ({self.site(request)})"
+        return f"{session.name} ({self.site(request)})"
 
     def site(self, request: Request) -> str:
         return site_of(request.client.host if request.client else None)

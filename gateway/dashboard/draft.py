@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_acts import ask, wrong_number
-from gateway.dashboard.letters import tested, why_not_yet, would_get_it
+from gateway.dashboard.letters import snoozed, tested, why_not_yet, would_get_it
 from gateway.dashboard.mail_view import VIEWS, mail_page, mail_view
 from gateway.dashboard.planned import draft_page, planned_letters
 from gateway.dashboard.sessions import LoginSession
@@ -202,7 +202,7 @@ def _part(desk: Desk, request: Request, session: LoginSession, ref: str) -> dict
     checks = [("fail", said) for said in found.stops] + [("warn", said) for said in found.findings]
     if found.content is not None:
         checks.append(tested(desk, found.content.hash))
-    checks.append(would_get_it(size, found.list_key))
+    checks += [would_get_it(size, found.list_key), *snoozed(desk, found.list_key)]
     shown = mail_view(desk, request, found.content, found.from_name) if found.content else None
     return {"problem": "", "draft": found, "mail": shown, "findings": checks, "size": size}
 

@@ -38,7 +38,7 @@ def router(desk: Desk) -> APIRouter:
             rates=rates_of(sent, desk.settings.max_bounce_rate, desk.settings.max_complaint_rate),
             quota=outbox_rows.quota(desk.store, scope),
             quota_most=signs.quota_most,
-            pace=desk.settings.send_rate_per_sec * vitals.pace.factor_now(signs.now),
+            pace=desk.queue_forecast.rate * vitals.pace.factor_now(signs.now),
             vitals=vitals,
             senders=[(m.locked_by, m) for m in sent if m.status is Status.PROCESSING and m.locked_by],
             inbox=feedback_rows.inbox_counts(desk.store),

@@ -364,13 +364,19 @@ def findings(desk: Desk, mailout: Mailout, size: int) -> Sequence[tuple[str, str
     if not mailout.is_test and mailout.content_hash is not None:
         found.append(tested(desk, mailout.content_hash))
     found.append(would_get_it(size, mailout.list_key))
-    return found
+    return found + (snoozed(desk, mailout.list_key) if is_counted(mailout) else [])
 
 
 def tested(desk: Desk, content_hash: str) -> tuple[str, str]:
     if queue_rows.last_test(desk.store, content_hash=content_hash) is not None:
         return "ok", "A test of exactly this content has gone out."
     return "warn", "No test of exactly this content has gone out."
+
+
+def snoozed(desk: Desk, list_key: str | None) -> list[tuple[str, str]]:
+    people = desk.store.audience_size(list_key, snoozed=True)
+    said = f"{count(people, 'person', 'people')} asked for a pause and would not get it."
+    return [("ok", said)] if people else []
 
 
 def would_get_it(size: int, list_key: str | None) -> tuple[str, str]:

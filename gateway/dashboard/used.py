@@ -1,4 +1,4 @@
-"""Which pages are in the menu only where they are used: articles, notifications, single mails."""
+"""Which pages are in the menu only where they are used: articles, notifications, sign-ups, single mails."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class UsedPages:
         store: Store,
         *,
         has_producer: bool,
+        has_sign_ups: bool = False,
         rehearses: bool,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -32,6 +33,7 @@ class UsedPages:
         self._looked: float | None = None
         self._articles = False
         self._notifications = has_producer
+        self._sign_ups = has_sign_ups
         self._single_mails = False
 
     def menu(self) -> list[tuple[str, str]]:
@@ -39,6 +41,7 @@ class UsedPages:
         pages = (
             (self._articles, "/articles", "Articles"),
             (self._notifications, "/notifications", "Notifications"),
+            (self._sign_ups, "/signups", "Sign-ups"),
             (self._single_mails, "/single-mails", "Single mails"),
         )
         return [(address, name) for used, address, name in pages if used]

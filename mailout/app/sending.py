@@ -21,7 +21,7 @@ from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.rows import CsvPart
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.content import content_rows
 from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.letters.content.port import Kind
@@ -214,7 +214,7 @@ class Sending:
         return self._rate()
 
     def _rate(self) -> float:
-        self.queue_forecast.rate = self.provider.rate(self.settings.send_rate_per_sec)
+        self.queue_forecast.rate = self.provider.rate(self.settings.send_rate(rehearses=self.rehearses))
         return self.queue_forecast.rate
 
     def _release(self, id: str) -> None:
@@ -231,6 +231,7 @@ class Sending:
         return None if remaining == math.inf else self.clock.monotonic() + max(0.0, remaining)
 
     def _composer(self, mailout: Mailout) -> Composer:
+        of = wait_for_store(lambda: list_rows.list_or_none(self.store, mailout.list_key), self.clock)
         return Composer(
             partial(content_rows.content, self.store),
             footer=footer_of(self.settings),
@@ -239,6 +240,7 @@ class Sending:
             from_name=mailout.from_name or self.settings.from_name or "",
             reply_to=mailout.reply_to or self.settings.reply_to,
             list_key=mailout.list_key,
+            list_name=of.name if of else None,
             is_test=mailout.is_test,
             unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
         )
@@ -252,6 +254,8 @@ class Sending:
             from_name=self.settings.from_name or "",
             reply_to=self.settings.reply_to,
             transactional_from_email=self.settings.transactional_from_email,
+            link_secrets=self.settings.unsubscribe_keys,
+            public_url=self.settings.public_url,
         )
 
     def _options(self) -> SenderOptions:

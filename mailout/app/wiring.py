@@ -32,6 +32,7 @@ from mailout.insight.retention.archiving import Archiving
 from mailout.kinds.articles import article_rows
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
+from mailout.kinds.sign_ups.welcomes import Welcomes
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.port import Source
 from mailout.letters.content.refs import names_a_file, page_id_of
@@ -67,7 +68,8 @@ def build(
     store = store or open_store(settings, clock)
     transport = transport or make_transport(settings, clock)
     notion = notion_pages(settings, clock)
-    pages = PageReports(store, notion, clock, transport.name)
+    dashboard = settings.public_url if settings.admin_password else None
+    pages = PageReports(store, notion, clock, transport.name, dashboard)
     rehearses = transport.name == REHEARSING
     forecast = _queue_forecast(settings, store, transport.scope, rehearses=rehearses)
     limits, test_emails = limits_of(settings), EmailsForTests(settings)
@@ -96,7 +98,11 @@ def build(
         census=lambda id: article_rows.article_batch(store, id).census,
     )
     alert_sender = AlertSender(store, transport, settings, limits.timezone)
-    return Engine(settings, store, clock, limits, pages, forecast, intake, sending, reporting, alert_sender)
+    welcomes = Welcomes(store, intake.letter, rehearses)
+    return Engine(
+        *(settings, store, clock, limits, pages, forecast),
+        *(intake, sending, reporting, alert_sender, welcomes),
+    )
 
 
 def open_store(settings: Settings, clock: Clock | None = None) -> Store:
@@ -136,7 +142,7 @@ def queue_forecast(settings: Settings, store: Store) -> QueueForecast:
 
 
 def _queue_forecast(settings: Settings, store: Store, scope: str, *, rehearses: bool) -> QueueForecast:
-    rate = settings.send_rate_per_sec
+    rate = settings.send_rate(rehearses=rehearses)
     return QueueForecast(store, limits_of(settings), rate=rate, scope=scope, rehearses=rehearses)
 
 

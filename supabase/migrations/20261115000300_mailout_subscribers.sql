@@ -29,9 +29,13 @@ alter table subscribers add column if not exists attributes jsonb not null defau
 -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
 alter table subscribers add column if not exists hard_status text;
 alter table subscribers add column if not exists hard_status_at timestamptz;
+alter table subscribers add column if not exists snoozed_until timestamptz;
+alter table subscribers add column if not exists confirmed_at timestamptz;
 
 comment on table subscribers is 'Who gets mail: those whose status is active and whose email_norm is set.';
 comment on column subscribers.email_norm is 'Lower-case, punycode, ASCII: the key. Filled by trigger.';
+comment on column subscribers.snoozed_until is 'Their own wish: no letters before.';
+comment on column subscribers.confirmed_at is 'Their last confirmed sign-up: bounces dated before it no longer count.';
 comment on column subscribers.email_problem is 'Why there is no email_norm: invalid, not_ascii or duplicate.';
 
 -- Others write into this table too. Every reader of these two columns goes through these functions: one row that is
@@ -214,6 +218,7 @@ create trigger subscribers_sign_up before insert or update on subscribers
     execute function mailout_normalise_subscriber('outsider');
 
 create index if not exists subscribers_active on subscribers (email_norm) where status = 'active';
+create index if not exists subscribers_snoozed on subscribers (email_norm) where snoozed_until is not null;
 create index if not exists subscribers_problem on subscribers (email_problem) where email_problem is not null;
 create index if not exists subscribers_waiting on subscribers ((id::text) collate "C") where email_problem = 'not_ascii';
 
@@ -396,10 +401,12 @@ comment on function mailout_normalise_addresses is 'Writes what Python has norma
 
 -- ── Whether a list has anybody on it. `general` is everybody's, and what has no list is general ──
 
-create or replace function mailout_audience_size(list_key text) returns bigint
+create or replace function mailout_audience_size(list_key text, snoozed boolean default false) returns bigint
 language sql stable set search_path = public as $$
     select count(*) from subscribers s
     where s.status = 'active' and s.email_norm > ''
+      and case when $2 then s.snoozed_until is not null and s.snoozed_until > mailout_now()
+               else s.snoozed_until is null or s.snoozed_until <= mailout_now() end
       and case when coalesce($1, 'general') = 'general' then not exists (
               select 1 from subscriptions l
               where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null)
@@ -407,13 +414,14 @@ language sql stable set search_path = public as $$
               select 1 from subscriptions l
               where l.email = s.email_norm and l.list_key = $1 and l.unsubscribed_at is null) end
 $$;
-comment on function mailout_audience_size is 'How many would get a mailout to this list, or (null) to everybody.';
+comment on function mailout_audience_size is 'How many would get a mailout to this list, or (null) to everybody; snoozed: who would not, because of a pause.';
 
 create or replace function mailout_lacking(attribute text, list_key text) returns jsonb
 language sql stable set search_path = public as $$
     with lacking as materialized (
         select s.email_norm from subscribers s
         where s.status = 'active' and s.email_norm > '' and coalesce(s.attributes ->> $1, '') !~ '\S'
+          and (s.snoozed_until is null or s.snoozed_until <= mailout_now())
           and case when coalesce($2, 'general') = 'general' then not exists (
                   select 1 from subscriptions l
                   where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null)

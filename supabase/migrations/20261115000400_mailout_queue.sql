@@ -154,6 +154,20 @@ begin
 end $$;
 comment on function mailout_pause_all is 'Everything waits for a person, or no longer.';
 
+create or replace function mailout_snoozed(mailout campaign_queue) returns bigint
+language sql stable set search_path = public as $$
+    select count(*) from subscribers s
+    where s.snoozed_until > mailout.freeze_started_at and s.status = 'active' and s.email_norm is not null
+      and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+      and case when coalesce(mailout.list_key, 'general') = 'general' then not exists (
+              select 1 from subscriptions l
+              where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null)
+          else exists (
+              select 1 from subscriptions l
+              where l.email = s.email_norm and l.list_key = mailout.list_key and l.unsubscribed_at is null) end
+$$;
+comment on function mailout_snoozed is 'How many would be in the audience, had they not asked for a pause.';
+
 create or replace function mailout_freeze_subscribers(id text, chunk integer, attributes jsonb default '[]') returns integer
 language plpgsql set search_path = public as $$
 declare
@@ -176,6 +190,7 @@ begin
          where coalesce(mailout.list_key, 'general') = 'general' and s.status = 'active'
            and s.email_norm > mailout.freeze_cursor
            and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+           and (s.snoozed_until is null or s.snoozed_until <= mailout.freeze_started_at)
            and not exists (select 1 from subscriptions l where l.email = s.email_norm and l.list_key = 'general'
                            and l.unsubscribed_at is not null)
          order by s.email_norm limit chunk)
@@ -184,6 +199,7 @@ begin
          from subscriptions l join subscribers s on s.email_norm = l.email
          where mailout.list_key <> 'general' and l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
            and s.status = 'active' and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+           and (s.snoozed_until is null or s.snoozed_until <= mailout.freeze_started_at)
          order by l.email limit chunk)
     ), written as (
         insert into email_outbox (id, campaign_id, company_id, email, from_name, variables, created_at)
@@ -199,7 +215,8 @@ begin
     select (select max(part.email_norm) from part), (select count(*) from written) into last_email, added;
     update campaign_queue q
     set freeze_cursor = coalesce(last_email, q.freeze_cursor),
-        frozen_at = case when last_email is null then at end
+        frozen_at = case when last_email is null then at end,
+        snoozed = case when last_email is null then mailout_snoozed(mailout) else 0 end
     where q.id = mailout.id;
     return case when last_email is not null then added end;
 end $$;

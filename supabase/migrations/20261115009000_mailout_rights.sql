@@ -78,7 +78,7 @@ end $$;
 comment on function mailout_finish_migration is 'The last statement of a migration: its version, and nobody but the service role may use what is there.';
 
 select mailout_finish_migration(9, array[
-    'subscribers', 'subscriptions', 'recipients', 'api_tokens', 'contents', 'campaign_queue', 'sender_sessions',
+    'subscribers', 'subscriptions', 'lists', 'consents', 'recipients', 'api_tokens', 'contents', 'campaign_queue', 'sender_sessions',
     'email_outbox', 'pace', 'usage', 'provider_quota', 'switches', 'error_records', 'dead_letters',
     'delivery_events', 'events_inbox', 'campaign_runs', 'content_slices', 'state_transitions', 'page_reports',
     'requests', 'article_batches', 'alerts', 'counters', 'forgotten', 'store_secrets', 'mailout_relations',
@@ -87,6 +87,9 @@ select mailout_finish_migration(9, array[
     'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests', 'mailout_runs',
     'imports', 'import_people',
     'desk_unsubscribes', 'read_desk_unsubscribes', 'read_people_by_attribute',
+    'sign_up_marks', 'sign_up_days', 'erased_feedback',
+    'read_consents', 'read_sign_up_days', 'read_welcomes', 'read_confirmations',
+    'read_lists',
     'read_ended_logins', 'read_usage_drift',
     'read_mailouts', 'read_open_mailouts', 'read_turns', 'read_switches', 'read_requests', 'read_messages',
     'read_failed_messages', 'read_single_mails', 'read_notifications', 'read_notification_states',

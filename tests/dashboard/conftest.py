@@ -45,6 +45,7 @@ class Site:
     store: SqliteStore
     ids: dict[str, str]
     home: Path
+    settings: Settings
 
     @property
     def address(self) -> str:
@@ -75,7 +76,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def site(
-    filled: Path, home: Path, *, run_address: Callable[[str], str | None] = lambda run: None, **changes: Any
+    filled: Path,
+    home: Path,
+    *,
+    run_address: Callable[[str], str | None] = lambda run: None,
+    port: int = 0,
+    **changes: Any,
 ) -> Iterator[Site]:
     shutil.copytree(filled, home)
     store = SqliteStore(home / "mailout.db", SystemClock())
@@ -104,8 +110,8 @@ def site(
             Drafts(settings, store),
         ),
     )
-    with served(app) as client:
-        yield Site(client, store, ids, home)
+    with served(app, port=port) as client:
+        yield Site(client, store, ids, home, settings)
     store.close()
 
 

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.port import Request, RequestKind
+from tests.contract.scenes import Sender, result
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import Site, site
 from tests.dashboard.scene import PAGE, SCRIPT, ZONE
@@ -337,6 +339,21 @@ def test_a_forgotten_persons_mail_is_found_by_nobody(dashboard: Site) -> None:
     dashboard.sign_in()
     dashboard.act("/person/forget", email=ANA, again=ANA)
     assert history_rows.messages_to(dashboard.store, ANA) == []
+
+
+def test_the_page_of_a_person_tells_that_their_mail_was_throttled(dashboard: Site) -> None:
+    dashboard.store.accept_single_mails([mail("a", email="buyer@example.org")])
+    sender = Sender(dashboard.store, None)
+    for _ in range(2):
+        (begun,) = sender.begin(1)
+        throttled = result(begun, State.PENDING, code="SES_THROTTLING", message="Too <fast>.", give_back=True)
+        sender.step(results=[throttled])
+    (begun,) = sender.begin(1)
+    sender.step(results=[replace(throttled, attempt=begun.attempt, retry_in=3600.0)])
+    dashboard.sign_in()
+    page = dashboard.client.get(f"/person?email=buyer@example.org&message={begun.attempt.id}").text
+    assert "Too &lt;fast&gt;. (SES_THROTTLING), 3 times" in page
+    assert "goes on" in page
 
 
 def test_somebody_on_no_list_who_got_a_single_mail_has_a_page(dashboard: Site) -> None:

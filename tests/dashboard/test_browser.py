@@ -20,6 +20,7 @@ from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
 from tests.dashboard.scene import PAGE, SCRIPT, Scene
 from tests.dashboard.test_articles_page import asked_for
+from tests.dashboard.test_sign_in import ANA, by_link, mailed
 from tests.needs import missing
 from tests.producer.database import ProducerDatabase
 
@@ -83,7 +84,8 @@ def addresses(dashboard: Site) -> list[str]:
     ids = dashboard.ids
     letters = [f"/letters/{ids[name]}" for name in ("sent", "failed", "going", "odd", "test")]
     shown = ("drafts", "trials", "failed", "numbers")
-    lists = ["/letters", *(f"/letters?show={one}" for one in shown), "/people", "/people/import"]
+    lists = ["/lists", "/lists/one?key=newsletter", "/lists/one?key=general"]
+    lists += ["/letters", *(f"/letters?show={one}" for one in shown), "/people", "/people/import"]
     lists += [f"/draft?ref={PAGE}", "/single-mails?state=pending"]
     people = ["/person?email=odd@example.org", f"/person?email={BUYER}"]
     return ["/", *lists, *letters, f"/letters/{ids['sent']}?view=text", *people, "/problems", "/system"]
@@ -296,6 +298,40 @@ def test_articles_and_notifications_can_be_read(browser: Browser, filled: Path, 
         assert page.evaluate(SERIOUS) == []
         context.close()
     assert [row["fanout_status"] for row in producer.rows()] == ["pending"]
+
+
+def test_somebody_signs_in_by_a_link_in_the_browser_that_asked(
+    browser: Browser, filled: Path, tmp_path: Path
+) -> None:
+    with by_link(filled, tmp_path / "home") as opened:
+        first, second = (
+            browser.new_context(base_url=opened.address, viewport={"width": 320, "height": 700})
+            for _ in range(2)
+        )
+        for context in (first, second):
+            context.set_default_timeout(PATIENCE)
+            context.add_init_script(AXE)
+        page = first.new_page()
+        page.goto("/letters")
+        assert page.evaluate(SERIOUS) == []
+        page.get_by_label("E-mail address").fill(ANA)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("status")).to_contain_text("a mail with a link is on its way")
+        (link,) = mailed(opened)
+        elsewhere = second.new_page()
+        elsewhere.goto(link)
+        expect(elsewhere.get_by_role("alert")).to_contain_text("the browser in which you asked for it")
+        page.goto(link)
+        expect(page.get_by_text(f"Sign in as {ANA}?")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        assert page.evaluate(SERIOUS) == []
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("link", name="People")).to_be_visible()
+        page.goto(link)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("was used already")
+        first.close()
+        second.close()
 
 
 def test_it_works_without_script(browser: Browser, dashboard: Site) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.lists import awake, on_list
 from mailout.adapters.sqlite.queue import get_mailout, insert_mailout
 from mailout.kinds.articles.port import ArticleBatch, Member, SliceCounts
 from mailout.letters.content.slices import Slice
@@ -83,6 +83,7 @@ class SqliteArticles:
         list_key: str,
         attributes: Mapping[str, str],
         existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Sequence[Member]:
         rows = self.db.read(
             "SELECT s.email_norm, s.from_name, s.ocd_ids FROM subscribers s"  # noqa: S608 (constants)
@@ -91,13 +92,15 @@ class SqliteArticles:
             " AND NOT EXISTS (SELECT 1 FROM json_each(:attributes) wanted WHERE NOT EXISTS ("
             "  SELECT 1 FROM json_each(s.attributes) had"
             "  WHERE had.key = wanted.key AND had.value = wanted.value))"
-            f" AND {on_list('s.email_norm')} ORDER BY s.email_norm LIMIT :limit",
+            f" AND {awake('s', snoozed=snoozed)} AND {on_list('s.email_norm')}"
+            " ORDER BY s.email_norm LIMIT :limit",
             {
                 "after": after,
                 "limit": limit,
                 "list_key": list_key,
                 "attributes": json.dumps(dict(attributes)),
                 "existed_at": existed_at,
+                "now": existed_at or self.db.clock.now(),
             },
         )
         # All at once: a call for each row would take longer.

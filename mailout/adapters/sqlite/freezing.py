@@ -15,8 +15,13 @@ from mailout.outbox.queue.port import Freezing, Recipient
 
 _CHUNK = f"""SELECT s.email_norm, s.from_name, s.attributes FROM subscribers s
     WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began
-      AND {on_list("s.email_norm")}
+      AND (s.snoozed_until IS NULL OR s.snoozed_until <= :began) AND {on_list("s.email_norm")}
     ORDER BY s.email_norm LIMIT :chunk"""  # noqa: S608 (constants)
+
+_SNOOZED = f"""SELECT count(*) FROM subscribers s INDEXED BY subscribers_snoozed
+    WHERE s.status = 'active' AND s.created_at <= :began
+      AND s.snoozed_until > :began AND {on_list("s.email_norm")}"""  # noqa: S608 (constants)
+"""Who would be in the audience, had they not asked for a pause."""
 
 _VARIABLES = """CASE WHEN :attributes <> '[]' THEN nullif((SELECT json_group_object(a.key, a.value)
     FROM json_each(attributes) a WHERE a.key IN (SELECT value FROM json_each(:attributes))), '{}') END"""
@@ -55,7 +60,10 @@ class SqliteFreezing:
             }
             last = tx.execute(f"SELECT max(email_norm) FROM ({_CHUNK})", parameters).fetchone()[0]  # noqa: S608
             if last is None:
-                tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
+                tx.execute(
+                    f"UPDATE campaign_queue SET frozen_at = :now, snoozed = ({_SNOOZED}) WHERE id = :id",  # noqa: S608
+                    parameters,
+                )
                 return None
             added = tx.execute(
                 "INSERT INTO email_outbox"  # noqa: S608

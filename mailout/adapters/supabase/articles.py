@@ -46,8 +46,14 @@ class SupabaseArticles:
         list_key: str,
         attributes: Mapping[str, str],
         existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Sequence[Member]:
-        params = {"list_key": list_key, "attributes": dict(attributes), "existed_at": existed_at}
+        params = {
+            "list_key": list_key,
+            "attributes": dict(attributes),
+            "existed_at": existed_at,
+            "snoozed": snoozed,
+        }
         rows = by_pages(self.rpc, "mailout_members", params, after=after, limit=limit, page=_PART, key=0)
         return [Member(*row) for row in rows]
 

@@ -11,8 +11,8 @@ from mailout.outbox.feedback.port import (
     UNDO_SECONDS,
     Applied,
     Effect,
+    EventReading,
     Forgotten,
-    Reading,
     Received,
     StatusChange,
 )
@@ -27,7 +27,7 @@ class SupabaseFeedback:
     def receive_events(self, received: Sequence[Received]) -> int:
         return int(self.rpc("mailout_receive_events", {"received": [asdict(one) for one in received]}))
 
-    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         params = {"readings": [_reading(reading) for reading in readings], "soft_bounces": SOFT_BOUNCES}
         return Applied(**self.rpc("mailout_apply_events", params))
 
@@ -57,7 +57,7 @@ class SupabaseFeedback:
         return Forgotten(**{**done, "mailouts": tuple(sorted(done["mailouts"]))})
 
 
-def _reading(reading: Reading) -> dict[str, Any]:
+def _reading(reading: EventReading) -> dict[str, Any]:
     code, message = reading.problem or (None, None)
     return {
         "inbox_id": reading.inbox_id,

@@ -9,7 +9,9 @@ from typing import Any
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import NotFound
+from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import (
+    Choice,
     ImportCounts,
     ImportRecord,
     Lacking,
@@ -55,12 +57,18 @@ class SupabaseSubscribers:
         params = {"address": email_norm, "attributes": dict(attributes)}
         return bool(self.rpc("mailout_edit_subscriber", params))
 
-    def audience_size(self, list_key: str | None) -> int:
-        return int(self.rpc("mailout_audience_size", {"list_key": list_key}))
+    def audience_size(self, list_key: str | None, *, snoozed: bool = False) -> int:
+        return int(self.rpc("mailout_audience_size", {"list_key": list_key, "snoozed": snoozed}))
 
     def lacking(self, attribute: str, list_key: str | None) -> Lacking:
         found = self.rpc("mailout_lacking", {"attribute": attribute, "list_key": list_key})
         return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
+
+    def choose(self, email_norm: str, choice: Choice) -> bool:
+        return bool(self.rpc("mailout_choose", {"address": email_norm, "choice": asdict(choice)}))
+
+    def save_list(self, one: List) -> None:
+        self.rpc("mailout_save_list", {"given": asdict(one)})
 
     def normalise_addresses(self) -> int:
         """A trigger has normalised most of them; the rest needs punycode, which SQL cannot make."""

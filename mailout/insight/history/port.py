@@ -90,8 +90,9 @@ class History(Reads, Protocol):
         ...
 
     def write_act(self, act: Act) -> None: ...
-    def end_login(self, id: str, ends_at: float) -> None:
-        """Somebody signed out of the dashboard: until then the session with this id counts no more."""
+    def end_login(self, id: str, ends_at: float) -> bool:
+        """A session that was signed out of, or a link to sign in that was used: until then the one with this
+        id counts no more. False: it had ended before; of several at once one is told True."""
         ...
 
     def requeue_dead_letter(self, id: str) -> bool:

@@ -13,7 +13,7 @@ from mailout.insight.metrics.port import Counter, MetricsStore
 from mailout.insight.metrics.tally import Tally
 from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.states import State
-from mailout.outbox.feedback.port import Applied, Reading
+from mailout.outbox.feedback.port import Applied, EventReading
 from mailout.outbox.queue.mailout import DeferReason, Mailout
 from mailout.outbox.queue.port import Recipient
 
@@ -69,7 +69,7 @@ class CountedStore:
     def cancel_single_mails(self, ids: Sequence[str]) -> int:
         return self._moved(State.SUPPRESSED, self._store.cancel_single_mails(ids))
 
-    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         applied = self._store.apply_events(readings)
         self._moved(State.SENT, applied.confirmed)
         self._moved(State.FAILED, applied.revoked)

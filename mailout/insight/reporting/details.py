@@ -28,6 +28,8 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
         yield "check", summary.note
     if summary.transport is not None:
         yield "sent through", summary.transport
+    if mailout.snoozed:
+        yield "not written to", f"{count(mailout.snoozed, 'person', 'people')}: they asked for a pause"
     for reason, n in summary.suppressed.items():
         yield "suppressed", f"{count(n, 'person', 'people')}: {reason}"
     if summary.census is not None:

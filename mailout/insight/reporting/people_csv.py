@@ -7,10 +7,20 @@ import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mailout.base.time_format import iso
 from mailout.insight.reporting.rows import CHUNK_CHARACTERS, safe
 from mailout.letters.audience.port import Subscriber
 
-COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")
+COLUMNS = (
+    "email",
+    "status",
+    "from_name",
+    "bounce_type",
+    "bounce_subtype",
+    "lists",
+    "ocd_ids",
+    "snoozed_until",
+)
 
 
 def people_lines(read: Callable[[], Iterator[Subscriber]]) -> Iterator[str]:
@@ -21,7 +31,8 @@ def people_lines(read: Callable[[], Iterator[Subscriber]]) -> Iterator[str]:
     writer.writerow((*COLUMNS, *map(safe, attributes)))
     for row in read():
         values = [row["attributes"].get(name) for name in attributes]
-        writer.writerow(map(_cell, (*(row.get(name) for name in COLUMNS), *values)))
+        known = row | {"snoozed_until": iso(row["snoozed_until"])}
+        writer.writerow(map(_cell, (*(known.get(name) for name in COLUMNS), *values)))
         if text.tell() > CHUNK_CHARACTERS:
             yield text.getvalue()
             text.seek(0)

@@ -13,6 +13,8 @@ from mailout.outbox.delivery.states import Column
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
+ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
+
 MEANINGS: Mapping[Column, str] = {
     Column.SENT: "accepted for delivery",
     Column.FAILED: "refused, or given up after the last attempt",
@@ -105,6 +107,11 @@ def mode(mailout: Mailout) -> str:
     if mailout.is_test:
         return "test"
     return "rehearsal" if mailout.is_rehearsal else "real"
+
+
+def titled(mailout: Mailout) -> str:
+    """Its subject, and before it that nobody gets it."""
+    return mailout.subject if mode(mailout) == "real" else f"({mode(mailout)}) {mailout.subject}"
 
 
 def _rehearsed(mailout: Mailout) -> str:

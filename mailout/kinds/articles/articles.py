@@ -6,7 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 from mailout.base import ids
@@ -17,7 +17,7 @@ from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
 from mailout.kinds.articles.variants import Census, Variants, counted, problems
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of
@@ -65,6 +65,8 @@ class ArticleIntake:
 
     def read_filter(self, written: Mapping[str, str]) -> AudienceFilter:
         audience = read_filter(written, partial(article_rows.anybody_has, self._store))
+        if (of := list_rows.named_list(self._store, audience.list_key)) is not None:
+            audience = replace(audience, list_key=of.key)
         if audience.list_key != GENERAL and not subscriber_rows.anybody_on(self._store, audience.list_key):
             raise FilterError(
                 "list",
@@ -140,6 +142,7 @@ class ArticleIntake:
             return
         batch = article_rows.article_batch(self._store, mailout.id)
         audience = read_filter(batch.audience, lambda attribute: True)
+        audience = replace(audience, list_key=mailout.list_key or GENERAL)
         variants = Variants(batch.slices)
         contents: dict[str, str | None] = dict(batch.contents)
         self._store.normalise_addresses()
@@ -169,7 +172,12 @@ class ArticleIntake:
         return render(document, footer_of(self._settings))
 
     def _members(
-        self, audience: AudienceFilter, *, after: str = "", existed_at: float | None = None
+        self,
+        audience: AudienceFilter,
+        *,
+        after: str = "",
+        existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Iterator[Sequence[Member]]:
         while page := self._store.members(
             after=after,
@@ -177,6 +185,7 @@ class ArticleIntake:
             list_key=audience.list_key,
             attributes=audience.attributes,
             existed_at=existed_at,
+            snoozed=snoozed,
         ):
             after = page[-1].email
             members = [one for one in page if audience.admits(one.ocd_ids)] if audience.within else page
@@ -214,16 +223,20 @@ class ArticleIntake:
             sorted(found, key=lambda one: (-one.recipients, one.key)),
             no_slices,
             variants.nearest(places) if no_slices else {},
+            sum(len(members) for members in self._members(audience, snoozed=True)),
         )
 
     def _new(self, id: str, order: ArticleOrder, audience: AudienceFilter, census: Census) -> NewMailout:
         delay = self._settings.send_delay  # time to take it back
+        of = list_rows.list_or_none(self._store, audience.list_key)
         return NewMailout(
             id=id,
             kind=Kind.ARTICLE,
             ref=order.article_key,
             subject=census.variants[0].title,
             list_key=audience.list_key,
+            from_name=of.from_name if of else None,
+            reply_to=of.reply_to if of else None,
             is_rehearsal=self._rehearses,
             scheduled_at=self._store.now() + delay if delay else None,
             campaign_tag=order.campaign_tag,

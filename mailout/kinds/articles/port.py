@@ -81,8 +81,10 @@ class Articles(Reads, Protocol):
         list_key: str,
         attributes: Mapping[str, str],
         existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Sequence[Member]:
-        """Active subscribers on a list with these attributes, by address, one page."""
+        """Active subscribers on a list with these attributes, by address, one page; who asked for a pause is
+        not among them. `snoozed`: those alone."""
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 
 from mailout.base import ids
@@ -25,11 +26,15 @@ from mailout.kinds.mailouts.readiness import (
     cancelled,
 )
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
+from mailout.letters.audience import list_rows
+from mailout.letters.audience.list_changes import own_look
+from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import require_subject
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
 from mailout.letters.content.layout import render
 from mailout.letters.content.media import keep_media
+from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.variables import as_written
@@ -120,13 +125,21 @@ class MailoutIntake:
             return None
         known = mailout_or_none(self.store, ids.mailout_id(source.ref))
         if known is not None and known.frozen_at is not None:
-            people = known.ledger.pending
+            people, snoozed = known.ledger.pending, known.snoozed
         else:
-            people = self.store.audience_size(source.list_key)
+            people, snoozed = (
+                self.store.audience_size(source.list_key, snoozed=asked) for asked in (False, True)
+            )
         name = source.from_name or self._settings.from_name
         edited = edited_meanwhile(known) if known and self._differs(known, reading) else ""
         subject = as_written(source.document.subject)
-        return Announcement(subject, people, name, from_email_of(self._settings), edited)
+        return Announcement(subject, people, name, from_email_of(self._settings), snoozed, edited)
+
+    @property
+    def done_by_hand(self) -> str:
+        """For the page of somebody who set it to done and means to send it."""
+        settings = self._settings
+        return f"{settings.notion_status_send} means done; to send, set {settings.notion_status_ready}."
 
     def was_edited(self, mailout: Mailout) -> bool:
         """Whether its page or file was changed after some people got it; the page then says what that means.
@@ -200,9 +213,7 @@ class MailoutIntake:
             if source_mailout.kind is Kind.NOTION:
                 already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)
-                self.pages.refuse(
-                    source_mailout.ref, str(abort), already_sent=already_sent, rehearsed=rehearsed
-                )
+                self.pages.refuse(source_mailout.ref, abort, already_sent=already_sent, rehearsed=rehearsed)
             else:
                 self.pages.report_errors()
             raise
@@ -293,7 +304,17 @@ class MailoutIntake:
         return ids.test_run_id(source_mailout.ref, queue_rows.next_test_run(self.store, source_mailout.ref))
 
     def source_mailout(self, ref: str) -> SourceMailout:
-        return self._source_of(ref).load(ref)
+        """As it is written, and what it does not say, as its list says. An unknown list is refused later."""
+        source = self._source_of(ref).load(ref)
+        of = list_rows.named_list(self.store, source.list_key)
+        if of is None:
+            return source
+        return replace(
+            source,
+            list_key=source.list_key and of.key,
+            from_name=source.from_name or of.from_name,
+            reply_to=source.reply_to or of.reply_to,
+        )
 
     def _rendered(self, source_mailout: SourceMailout, *, public: bool | None = None) -> Rendered:
         """Its pictures and files stored, its layout and footer around it."""
@@ -301,7 +322,16 @@ class MailoutIntake:
         footer = footer_of(self._settings)
         public = not self.rehearses if public is None else public
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
-        return document, render(document, footer, brand_of(self._settings))
+        return document, render(document, footer, self._brand(source_mailout.list_key))
+
+    def _brand(self, list_key: str | None) -> Brand:
+        brand, of = brand_of(self._settings), list_rows.list_or_none(self.store, list_key)
+        return brand if of is None else brand.with_own(own_look(of), of.footer)
+
+    def letter(self, ref: str, list_key: str) -> tuple[SourceMailout, Content]:
+        """A letter of a list that goes to one reader at a time: rendered as a mailout is, never queued."""
+        source_mailout = replace(self.source_mailout(ref), list_key=list_key)
+        return source_mailout, self._rendered(source_mailout)[1]
 
     def reading(self, source_mailout: SourceMailout) -> Reading:
         """Rendered when it is asked for, as it would be sent."""

@@ -23,6 +23,7 @@ class Announcement:
     people: int
     from_name: str | None
     from_email: str
+    snoozed: int = 0  # not among them: they asked for a pause
     edited: str = ""  # after some people got it: what that means
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mailout.base.errors import Abort, AbortCode, SettingsError
 from mailout.base.settings import Settings
+from mailout.base.signed_links import Tokens
 from mailout.letters.content.brand import Brand
 from mailout.letters.content.footer import Footer
-from mailout.letters.content.tokens import Tokens
 
 
 def from_email_of(settings: Settings) -> str:
@@ -33,7 +33,9 @@ def footer_of(settings: Settings) -> Footer:
             " not set.",
             remedy="Set what is missing in the environment or in .env, then send again.",
         )
-    return Footer(values["ORG_NAME"], values["ORG_ADDRESS"], values["UNSUBSCRIBE_BASE_URL"])
+    return Footer(
+        values["ORG_NAME"], values["ORG_ADDRESS"], values["UNSUBSCRIBE_BASE_URL"], settings.public_url
+    )
 
 
 def brand_of(settings: Settings) -> Brand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape, unescape
 
@@ -14,7 +15,7 @@ from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import check_content, check_document
 from mailout.letters.content.document import Document, one_line
 from mailout.letters.content.footer import UNSUBSCRIBE, Footer
-from mailout.letters.content.languages import Language, language
+from mailout.letters.content.languages import FALLBACK, Language, language
 from mailout.letters.content.mail_blocks import for_mail, is_right_to_left
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, Segments, clean
 from mailout.letters.content.plaintext import screen_width
@@ -48,14 +49,20 @@ def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     words = language(asked or document.lang)
     unsubscribe = words.unsubscribe if asked else UNSUBSCRIBE
     why = clean(brand.footer or "").strip()
+    own = footer.reader_links(words if asked else language(FALLBACK))
     head = Head.of(document, words)
     html = framed(
-        document, clean(footer.org_name), brand, head=head, why=why, footer=footer.html(unsubscribe)
+        document,
+        clean(footer.org_name),
+        brand,
+        head=head,
+        why=why,
+        reader_links=own,
+        footer=footer.html(unsubscribe),
     )
-    links = "\n".join(f"{label}: {address}" for label, address in brand.links)
+    parts = (head.text, document.text_body.strip("\n"), _listed(brand.links), why, _listed(own))
     text = TEMPLATES.get_template("layout.txt.j2").render(
-        body="\n\n".join(part for part in (head.text, document.text_body.strip("\n"), links, why) if part),
-        footer=footer.text(unsubscribe),
+        body="\n\n".join(part for part in parts if part), footer=footer.text(unsubscribe)
     )
     content = Content(one_line(document.subject), html, _lines(text))
     if UNSUBSCRIBE_URL not in content.html_segments.names:
@@ -100,6 +107,7 @@ def framed(
     *,
     head: Head | None = None,
     why: str = "",
+    reader_links: Sequence[tuple[str, str]] = (),
     footer: str = "",
     as_given: bool = False,
 ) -> str:
@@ -131,11 +139,16 @@ def framed(
         styles=Markup(document.styles + brand.styles),  # noqa: S704 (our own)
         body=Markup(body),  # noqa: S704 (a Document promises to be safe)
         why=why,
+        reader_links=reader_links,
         footer=Markup(footer),  # noqa: S704 (its values are escaped)
     )
     shown = marked_for_html(_lines(INLINER.inline(html)))
     _check_marks(html, shown)
     return shown
+
+
+def _listed(links: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"{label}: {address}" for label, address in links)
 
 
 def language_asked_for(content: Content) -> str | None:

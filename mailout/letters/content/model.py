@@ -32,6 +32,8 @@ def in_every_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 UNSUBSCRIBE_URL = "unsubscribe_url"
+PREFERENCES_URL = "preferences_url"
+"""Marks of links that differ between recipients."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, MailoutError, StoreUnavailable
 from mailout.outbox.delivery import error_codes
-from mailout.outbox.delivery.call_pool import Prepared
+from mailout.outbox.delivery.call_pool import PreparedCall
 from mailout.outbox.delivery.concurrency import CallsInFlight
 from mailout.outbox.delivery.options import CallTime
 from mailout.outbox.delivery.pacing import tolerated_lateness
@@ -115,11 +115,11 @@ class Caller:
     def calls_allowed(self) -> int:
         return self.in_flight.allowed
 
-    def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
+    def prepare(self, rows: Sequence[Claimed]) -> PreparedCall | None:
         mails, good = self._composed(rows)
-        return Prepared(mails, good) if mails else None
+        return PreparedCall(mails, good) if mails else None
 
-    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
+    def wait_for_slot(self, prepared: PreparedCall, start: float | None) -> Callable[[], None] | None:
         """Just before its slot, not too late for it, and surely within the lease."""
         size = len(prepared.rows)
         now = self._clock.monotonic()
@@ -137,7 +137,7 @@ class Caller:
         begun = self._starts.add(size, earliest)
         return lambda: self._call(prepared, begun)
 
-    def _call(self, prepared: Prepared, start: Start) -> None:
+    def _call(self, prepared: PreparedCall, start: Start) -> None:
         journal = self.journal
         if journal is not None:
             try:

@@ -145,6 +145,7 @@ class Claimed:
     category: str | None = None  # why,
     reply_to: str | None = None  # and what its sender wants in its header
     headers: Mapping[str, str] | None = None
+    list_key: str | None = None  # which list it is for
 
     @property
     def is_tried_once(self) -> bool:

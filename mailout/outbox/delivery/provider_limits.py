@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field
 
 from mailout.base.clock import Clock
-from mailout.base.errors import MailoutError
+from mailout.base.errors import MailoutError, ProviderUnreachable
 from mailout.outbox.delivery.port import Allowance, Outbox, Transport
 
 log = logging.getLogger("mailout.delivery")
@@ -24,15 +24,18 @@ class ProviderLimits:
     _allowance: Allowance | None = field(default=None, init=False)
     _asked_at: float | None = field(default=None, init=False)
 
-    def ask(self) -> Allowance | None:
-        """Without an answer the last one holds."""
+    def ask(self, *, must_reach: bool = False) -> Allowance | None:
+        """Without an answer the last one holds. `must_reach`: without a connection it raises."""
         now = self.clock.monotonic()
         if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
             asked_at = self.store.now()  # before the question: what leaves meanwhile must not be lost
             try:
                 self._allowance = self.transport.allowance()
             except MailoutError as error:
-                log.warning("the provider does not tell its quota: %s", error)
+                if must_reach and isinstance(error, ProviderUnreachable):
+                    raise
+                if not must_reach:  # else it is asked again, and said then
+                    log.warning("the provider does not tell its quota: %s", error)
             else:
                 self._asked_at = now
                 if self._allowance is not None:

@@ -144,7 +144,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class EventReading:
     """What one row of the inbox comes to: effects, or the reason why there are none."""
 
     inbox_id: str
@@ -223,7 +223,7 @@ class Feedback(Reads, Protocol):
         """Into the inbox, in one commit; how many were new. A known id changes nothing."""
         ...
 
-    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         """One transaction. A row of the inbox that was applied before is passed over."""
         ...
 

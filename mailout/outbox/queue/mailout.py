@@ -100,6 +100,7 @@ class Mailout(NewMailout):
     archived_at: float | None = None  # since then its messages are not in the store; its counts are final
     archived_to: str | None = None  # machine and folder
     metrics: Mapping[str, int] = field(default_factory=dict)  # delivered, bounced, ... by event
+    snoozed: int = 0  # not written to when it was frozen: they had asked for a pause
     transient_pauses: int = 0  # after transient errors, and
     transient_sent: int = 0  # how many had been sent by the last of them
     acknowledged: Mapping[str, int] = field(default_factory=dict)  # what a person knew on resuming it

@@ -24,14 +24,42 @@ CREATE TABLE subscribers (
     complained_at     REAL,
     -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
     hard_status       TEXT CHECK (hard_status IN ('active', 'unsubscribed')),
-    hard_status_at    REAL
+    hard_status_at    REAL,
+    snoozed_until     REAL,  -- their own wish: no letters before
+    confirmed_at      REAL   -- their last confirmed sign-up: bounces dated before it no longer count
 );
 
 CREATE TABLE subscriptions (
     email           TEXT NOT NULL,  -- normalised
     list_key        TEXT NOT NULL,
     unsubscribed_at REAL,
+    joined_at       REAL,  -- by a confirmed sign-up or on the preferences' page; NULL: by an import
     PRIMARY KEY (email, list_key)
+) WITHOUT ROWID;
+
+CREATE INDEX subscriptions_list ON subscriptions (list_key, email) WHERE unsubscribed_at IS NULL;
+
+CREATE TABLE lists (
+    key         TEXT PRIMARY KEY,
+    name        TEXT NOT NULL,
+    description TEXT NOT NULL DEFAULT '',
+    public      INTEGER NOT NULL DEFAULT 0,  -- anybody may join by the sign-up page
+    from_name   TEXT,
+    reply_to    TEXT,
+    footer      TEXT,  -- why readers get it; NULL: as BRAND_FOOTER says
+    brand       TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(brand) AND json_type(brand) = 'object'),
+    archive     INTEGER NOT NULL DEFAULT 0,  -- its letters are public unless one says otherwise
+    welcome_ref TEXT   -- the letter that a new reader gets once
+) WITHOUT ROWID;
+INSERT INTO lists (key, name, public) VALUES ('general', 'General', 1);
+
+CREATE TABLE consents (
+    email    TEXT NOT NULL,  -- normalised
+    list_key TEXT NOT NULL,
+    at       REAL NOT NULL,
+    wording  TEXT NOT NULL,  -- what the reader agreed to
+    source   TEXT NOT NULL,  -- the page where
+    PRIMARY KEY (email, list_key, at)
 ) WITHOUT ROWID;
 
 CREATE TABLE recipients (
@@ -113,6 +141,7 @@ CREATE TABLE campaign_queue (
     archived_to       TEXT,
     -- How its messages are tried again; NULL: as the process that sends it is set up.
     retry_plan        TEXT,
+    snoozed           INTEGER NOT NULL DEFAULT 0,  -- not written to when it was frozen: they asked for a pause
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0),
@@ -171,7 +200,8 @@ CREATE TABLE email_outbox (
     reply_to        TEXT,
     headers         TEXT,
     fingerprint     TEXT,  -- the same idempotency key must mean the same mail
-    is_rehearsal    INTEGER NOT NULL DEFAULT 0  -- without a mailout: for the folder
+    is_rehearsal    INTEGER NOT NULL DEFAULT 0,  -- without a mailout: for the folder
+    list_key        TEXT  -- without a mailout: only to who is on this list
 );
 CREATE INDEX email_outbox_due ON email_outbox (campaign_id, seq)
     WHERE state IN ('PENDING', 'RETRY_SCHEDULED');
@@ -444,6 +474,7 @@ CREATE TABLE notifications (
 CREATE INDEX campaign_queue_created ON campaign_queue (created_at, id);
 CREATE INDEX email_outbox_single_to ON email_outbox (email, seq) WHERE campaign_id IS NULL;
 CREATE INDEX notifications_noted ON notifications (noted_at);
+CREATE INDEX subscribers_snoozed ON subscribers (email_norm) WHERE snoozed_until IS NOT NULL;
 CREATE INDEX subscribers_gone ON subscribers (email_norm) WHERE status <> 'active';
 
 CREATE TABLE people_counts (
@@ -475,7 +506,7 @@ CREATE TABLE desk_unsubscribes (
 ) WITHOUT ROWID;
 
 CREATE TABLE ended_logins (
-    id      TEXT PRIMARY KEY,  -- a hash of the cookie's text
+    id      TEXT PRIMARY KEY,  -- a hash: of the cookie's text, or of the token of a link to sign in that was used
     ends_at REAL NOT NULL
 ) WITHOUT ROWID;
 
@@ -518,3 +549,30 @@ CREATE TABLE import_people (
     PRIMARY KEY (email, list_key)
 ) WITHOUT ROWID;
 CREATE INDEX import_people_import ON import_people (import_id);
+
+-- Sign-ups. One row for each confirmation that was asked for, gone after a day: its limits are counted here. Network and
+-- address are keyed hashes.
+CREATE TABLE sign_up_marks (
+    at      REAL NOT NULL,
+    network TEXT NOT NULL,
+    address TEXT NOT NULL
+);
+CREATE INDEX sign_up_marks_at ON sign_up_marks (at);
+
+CREATE TABLE sign_up_days (
+    day       TEXT NOT NULL,  -- on which it was asked for
+    list_key  TEXT NOT NULL,
+    asked     INTEGER NOT NULL DEFAULT 0,
+    confirmed INTEGER NOT NULL DEFAULT 0,  -- of these
+    PRIMARY KEY (day, list_key)
+) WITHOUT ROWID;
+
+-- What came back from strangers whose rows were erased: keyed hashes of their addresses.
+CREATE TABLE erased_feedback (
+    hash TEXT NOT NULL,
+    what TEXT NOT NULL CHECK (what IN ('spamreport', 'bounce')),
+    PRIMARY KEY (hash, what)
+) WITHOUT ROWID;
+
+CREATE INDEX email_outbox_confirmations ON email_outbox (created_at) WHERE category = 'confirmation';
+CREATE INDEX consents_at ON consents (at);

@@ -4,7 +4,7 @@ CREATE VIEW read_mailouts AS
 SELECT id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, status, outcome, priority,
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
-       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan,
+       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, snoozed,
        CASE WHEN is_test THEN 'test' WHEN is_rehearsal THEN 'rehearsal' ELSE 'real' END AS mode,
        coalesce(completed_at, locked_at, started_at) AS active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -98,7 +98,7 @@ FROM provider_quota q;
 
 CREATE VIEW read_subscribers AS
 SELECT s.id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name, s.ocd_ids,
-       s.attributes, s.created_at, s.left_at, s.complained_at,
+       s.attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (SELECT json_group_array(l.list_key) FROM subscriptions l
         WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists,
        mailout_searched(s.email_norm, s.email, s.attributes) AS searched
@@ -107,13 +107,26 @@ FROM subscribers s;
 -- Whoever unsubscribed or bounced has an index of their own.
 CREATE VIEW read_inactive_subscribers AS
 SELECT s.id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name, s.ocd_ids,
-       s.attributes, s.created_at, s.left_at, s.complained_at,
+       s.attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (SELECT json_group_array(l.list_key) FROM subscriptions l
         WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists,
        mailout_searched(s.email_norm, s.email, s.attributes) AS searched
 FROM subscribers s INDEXED BY subscribers_gone WHERE s.status <> 'active';
 
-CREATE VIEW read_subscriptions AS SELECT email, list_key, unsubscribed_at FROM subscriptions;
+CREATE VIEW read_subscriptions AS SELECT email, list_key, unsubscribed_at, joined_at FROM subscriptions;
+
+-- A key that people are on is a list, also if nobody has described it. Each step of the walk is one look into the index.
+CREATE VIEW read_lists AS
+SELECT key, name, description, public, from_name, reply_to, footer, brand, archive, welcome_ref, 1 AS is_saved FROM lists
+UNION ALL
+SELECT used.key, used.key, '', 0, NULL, NULL, NULL, '{}', 0, NULL, 0 FROM (
+    WITH RECURSIVE walk (key) AS (
+        SELECT min(list_key) FROM subscriptions WHERE unsubscribed_at IS NULL
+        UNION ALL
+        SELECT (SELECT min(s.list_key) FROM subscriptions s WHERE s.list_key > walk.key AND s.unsubscribed_at IS NULL)
+        FROM walk WHERE walk.key IS NOT NULL)
+    SELECT key FROM walk WHERE key IS NOT NULL) used
+WHERE NOT EXISTS (SELECT 1 FROM lists l WHERE l.key = used.key);
 
 CREATE VIEW read_subscriber_counts AS SELECT status, count(*) AS people FROM subscribers GROUP BY status;
 
@@ -192,3 +205,25 @@ FROM api_tokens;
 CREATE VIEW read_recipients AS
 SELECT company_id, id, external_id, email, name, deleted_at, created_at, updated_at FROM recipients
 WHERE deleted_at IS NULL;
+
+-- Sign-ups: proofs, counts by day and list, welcome letters that are owed, and what came back from confirmations.
+CREATE VIEW read_consents AS SELECT email, list_key, at, wording, source FROM consents;
+CREATE VIEW read_sign_up_days AS SELECT day, list_key, asked, confirmed FROM sign_up_days;
+
+CREATE VIEW read_welcomes AS
+SELECT l.email, l.list_key, said.at AS joined_at, c.welcome_ref, s.attributes, s.from_name AS own_from_name,
+       c.from_name, c.reply_to,
+       EXISTS (SELECT 1 FROM email_outbox o WHERE o.id = mailout_uuid('welcome', l.list_key, l.email)) AS is_written,
+       EXISTS (SELECT 1 FROM email_outbox o WHERE o.id = mailout_uuid('welcome', l.list_key, l.email, 'rehearsal')) AS is_rehearsed
+FROM consents said
+JOIN subscriptions l ON l.email = said.email AND l.list_key = said.list_key AND l.joined_at = said.at AND l.unsubscribed_at IS NULL
+JOIN lists c ON c.key = l.list_key AND c.welcome_ref IS NOT NULL
+JOIN subscribers s ON s.email_norm = l.email AND s.status = 'active';
+
+-- Of the last seven days in which one was sent: SES's simulator and rehearsals are nobody.
+CREATE VIEW read_confirmations AS
+SELECT count(*) AS sent, count(*) FILTER (WHERE EXISTS (
+           SELECT 1 FROM delivery_events e WHERE e.message_id = o.id AND e.event_type = 'bounce')) AS bounced
+FROM email_outbox o
+WHERE o.category = 'confirmation' AND o.state = 'SENT' AND NOT o.is_rehearsal AND o.email NOT LIKE '%@simulator.amazonses.com'
+  AND o.created_at > (SELECT max(l.created_at) FROM email_outbox l WHERE l.category = 'confirmation') - 604800;
