@@ -17,11 +17,11 @@ class Category(StrEnum):
     """Why somebody gets it."""
 
     TRANSACTIONAL = "transactional"  # a receipt, a password link: also to who unsubscribed
-    MARKETING = "marketing"  # with a link to leave by, and not to who has left
+    MARKETING = "marketing"  # with an unsubscribe link, and not to people who unsubscribed
 
 
 OURS = "mailout"
-"""The company of the mails that mailout itself writes, to whoever looks after it: they leave also while
+"""The company of the mails that mailout itself writes, to its administrator: they are sent also while
 everything is paused. No other company may have this name."""
 
 
@@ -118,7 +118,7 @@ class SingleMailsWaiting:
     due_since: float | None  # the one that has waited longest
     is_served: bool  # a living session sends them
     has_tokens: bool  # so more may come at any moment
-    due: int = 0  # how many wait that may leave now, without mailout's own: alerts are said elsewhere, too
+    due: int = 0  # how many wait that may be sent now, without mailout's own: alerts are said elsewhere, too
     held: SingleMailsHeld | None = None  # the last run could not send them; None: it could
 
     @property
