@@ -97,7 +97,7 @@ def _as_reader(
 
 def _called(engine: Engine, list_key: str | None) -> str | None:
     of = list_rows.list_or_none(engine.store, list_key)
-    return of and of.name
+    return of.name if of else None
 
 
 def _refusal(error: MailoutError) -> Problem:

@@ -35,7 +35,17 @@ app = typer.Typer(
 )
 
 STYLES = {"active": "green", "unsubscribed": "yellow", "bounced": "red"}
-COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")
+CONSENT_COLUMNS = ("email", "list_key", "at", "wording", "source")
+COLUMNS = (
+    "email",
+    "status",
+    "from_name",
+    "bounce_type",
+    "bounce_subtype",
+    "lists",
+    "ocd_ids",
+    "snoozed_until",
+)
 
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
@@ -43,20 +53,41 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", help="The file to write; without it, to the terminal.")
     ] = None,
+    consents: Annotated[
+        bool,
+        typer.Option("--consents", help="Instead: who agreed to which list, when, to which words and where."),
+    ] = False,
 ) -> None:
     """Write everybody as CSV, in the form that `import` reads."""
     engine = open_engine()
     written = 0
+    if consents:
+        _export_consents(engine, out)
+        return
     attributes = sorted({name for row in _everybody(engine) for name in row["attributes"]})
     with writing(out) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*COLUMNS, *map(safe, attributes)))
         for row in _everybody(engine):
             values = [row["attributes"].get(name) for name in attributes]
-            writer.writerow(map(_cell, (*(row.get(name) for name in COLUMNS), *values)))
+            known = row | {"snoozed_until": iso(row["snoozed_until"])}
+            writer.writerow(map(_cell, (*(known.get(name) for name in COLUMNS), *values)))
             written += 1
     if out is not None:
         note(f"{count(written, 'person', 'people')} written to {out}.")
+
+
+def _export_consents(engine: Engine, out: Path | None) -> None:
+    written = 0
+    with writing(out) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(CONSENT_COLUMNS)
+        for row in every(engine.store, subscriber_rows.CONSENTS):
+            shown = {**row, "at": iso(row["at"])}
+            writer.writerow(_cell(shown[name]) for name in CONSENT_COLUMNS)
+            written += 1
+    if out is not None:
+        note(f"{count(written, 'consent')} written to {out}.")
 
 
 def _everybody(engine: Engine) -> Iterator[Subscriber]:
@@ -187,8 +218,10 @@ def show(
     engine = open_engine()
     engine.store.normalise_addresses()
     person = subscriber_rows.subscriber(engine.store, norm)
+    consents = subscriber_rows.consents(engine.store, norm)
     if json:
-        print_json(_with_times(person))
+        told = [{**one, "at": iso(one["at"])} for one in consents]
+        print_json(_with_times(person) | {"consents": told})
         return
     zone = engine.limits.timezone
     say(person["email"], style="bold")
@@ -196,7 +229,7 @@ def show(
     say(f"  {'status':<14}  {person['status']}{since}")
     facts: dict[str, object] = {name: person.get(name) for name in FACTS}
     times = {"known since": person["created_at"], "unsubscribed": person["left_at"]}
-    times |= {"complained": person["complained_at"]}
+    times |= {"complained": person["complained_at"], "pause until": person["snoozed_until"]}
     facts |= {words: spoken(at, zone) for words, at in times.items() if at}
     if person["email_norm"] != person["email"]:
         facts["written to"] = person["email_norm"]
@@ -204,10 +237,13 @@ def show(
         if value:
             say(f"  {name:<14}  {value}")
     for entry in person["lists"]:
-        since = (
-            f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})" if entry["unsubscribed_at"] else ""
-        )
+        since = f" (joined {spoken(entry['joined_at'], zone)})" if entry["joined_at"] else ""
+        if entry["unsubscribed_at"]:
+            since = f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})"
         say(f"  {'list':<14}  {entry['list_key']}{since}")
+    for one in consents:
+        said = f"{one['list_key']}, {spoken(one['at'], zone)}, on {one['source']}: {one['wording']}"
+        say(f"  {'agreed to':<14}  {said}")
     for ocd_id in person["ocd_ids"]:
         say(f"  {'ocd_id':<14}  {ocd_id}")
     for name, value in person["attributes"].items():
@@ -215,7 +251,7 @@ def show(
 
 
 FACTS = ("from_name", "bounce_type", "bounce_subtype")
-TIMES = ("created_at", "status_updated_at", "left_at", "complained_at")
+TIMES = ("created_at", "status_updated_at", "left_at", "complained_at", "snoozed_until")
 
 
 def _with_times(person: Mapping[str, Any]) -> dict[str, Any]:

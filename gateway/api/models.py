@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import (
@@ -73,7 +73,7 @@ class NewMail(Given):
     headers: dict[str, str] = Field(
         default_factory=dict, max_length=MAX_HEADERS, description="X-*, References, In-Reply-To"
     )
-    category: Category = Field(
+    category: Literal[Category.TRANSACTIONAL, Category.MARKETING] = Field(
         Category.TRANSACTIONAL,
         description="`marketing` gets a link to leave by, and does not go to who has unsubscribed",
     )

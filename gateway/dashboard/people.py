@@ -77,6 +77,7 @@ def router(desk: Desk) -> APIRouter:
             email=known["email"] if known else norm,
             email_norm=norm,
             person=known,
+            consents=subscriber_rows.consents(desk.store, norm) if known else (),
             name=name_of(known) if known else "",
             messages=messages,
             single=single,

@@ -15,11 +15,13 @@ from gateway.dashboard import (
     imports,
     letter_acts,
     letters,
+    lists,
     live,
     login,
     notifications,
     people,
     problems,
+    sign_ups,
     static,
 )
 from gateway.dashboard.desk import Desk, Tools
@@ -48,7 +50,9 @@ def router(
 ) -> APIRouter:
     zone = ZoneInfo(settings.send_timezone)
     has_producer = settings.notify_db is not None
-    used = UsedPages(store, has_producer=has_producer, rehearses=queue_forecast.rehearses)
+    used = UsedPages(
+        store, has_producer=has_producer, has_sign_ups=settings.signup, rehearses=queue_forecast.rehearses
+    )
     links = SignInLinks.of(settings, store, rehearses=queue_forecast.rehearses, emitter=emitter, now=now)
     desk = Desk(
         settings=settings,
@@ -79,9 +83,11 @@ def router(
         letters,
         letter_acts,
         people,
+        lists,
         imports,
         articles,
         notifications,
+        sign_ups,
         problems,
         health,
     ):

@@ -1,4 +1,4 @@
-"""Which pages are in the menu only where they are used: articles and notifications."""
+"""Which pages are in the menu only where they are used: articles, notifications, sign-ups."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class UsedPages:
         store: Store,
         *,
         has_producer: bool,
+        has_sign_ups: bool = False,
         rehearses: bool,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -31,11 +32,13 @@ class UsedPages:
         self._looked: float | None = None
         self._articles = False
         self._notifications = has_producer
+        self._sign_ups = has_sign_ups
 
     def menu(self) -> list[tuple[str, str]]:
         """(address, name) as far as is known; asks nobody."""
         pages = [("/articles", "Articles")] if self._articles else []
-        return [*pages, ("/notifications", "Notifications")] if self._notifications else pages
+        pages += [("/notifications", "Notifications")] if self._notifications else []
+        return [*pages, ("/signups", "Sign-ups")] if self._sign_ups else pages
 
     def look(self) -> None:
         """Never fails: a page that says why the store is silent has a menu, too."""

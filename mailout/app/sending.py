@@ -240,7 +240,7 @@ class Sending:
             from_name=mailout.from_name or self.settings.from_name or "",
             reply_to=mailout.reply_to or self.settings.reply_to,
             list_key=mailout.list_key,
-            list_name=of and of.name,
+            list_name=of.name if of else None,
             is_test=mailout.is_test,
             unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
         )

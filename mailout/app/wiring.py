@@ -32,6 +32,7 @@ from mailout.insight.retention.archiving import Archiving
 from mailout.kinds.articles import article_rows
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
+from mailout.kinds.sign_ups.welcomes import Welcomes
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.port import Source
 from mailout.letters.content.refs import names_a_file, page_id_of
@@ -97,7 +98,11 @@ def build(
         census=lambda id: article_rows.article_batch(store, id).census,
     )
     alert_sender = AlertSender(store, transport, settings, limits.timezone)
-    return Engine(settings, store, clock, limits, pages, forecast, intake, sending, reporting, alert_sender)
+    welcomes = Welcomes(store, intake.letter, rehearses)
+    return Engine(
+        *(settings, store, clock, limits, pages, forecast),
+        *(intake, sending, reporting, alert_sender, welcomes),
+    )
 
 
 def open_store(settings: Settings, clock: Clock | None = None) -> Store:

@@ -64,6 +64,9 @@ class Settings(BaseModel):
 
     unsubscribe_mailbox: Address | None = Field(None, examples=["unsubscribe@example.org"])
 
+    # Joining
+    signup: bool = False
+
     # How letters look
     brand_logo: Url | None = Field(None, examples=["https://example.org/logo.png"])
     brand_logo_dark: Url | None = Field(None, examples=["https://example.org/logo-light.png"])
@@ -239,17 +242,29 @@ class Settings(BaseModel):
             yield "SUPABASE_SERVICE_ROLE_KEY: is missing. SUPABASE_URL needs it: Supabase, API keys."
         if self.supabase_service_role_key and not self.supabase_url:
             yield "SUPABASE_URL: is missing. SUPABASE_SERVICE_ROLE_KEY is of no use without it."
-        if self.sign_in_admins or self.sign_in_editors:
-            needed = (self.public_url, self.unsubscribe_secret, self.from_email)
-            for name, value in zip(("PUBLIC_URL", "UNSUBSCRIBE_SECRET", "FROM_EMAIL"), needed, strict=True):
-                if not value:
-                    yield f"{name}: is missing. SIGN_IN_ADMINS and SIGN_IN_EDITORS need it: a link is mailed."
         if self.mailout_transport == "ses" and not self.from_email:
             yield "FROM_EMAIL: is missing. MAILOUT_TRANSPORT=ses needs an address that SES has verified."
+        yield from self._missing_for_mailed_links()
         if self.editor_password is not None and self.editor_password == self.admin_password:
             yield "EDITOR_PASSWORD: is the same as ADMIN_PASSWORD. Choose another one, or remove it."
         if self.media_bucket and self.media_supabase_bucket:
             yield "MEDIA_BUCKET: is set and so is MEDIA_SUPABASE_BUCKET. Keep one of the two."
+
+    def _missing_for_mailed_links(self) -> Iterator[str]:
+        asked = {
+            "SIGNUP": self.signup,
+            "SIGN_IN_ADMINS": self.sign_in_admins,
+            "SIGN_IN_EDITORS": self.sign_in_editors,
+        }
+        who = " and ".join(name for name, value in asked.items() if value)
+        needed = {
+            "PUBLIC_URL": (self.public_url, "the mailed link leads there"),
+            "UNSUBSCRIBE_SECRET": (self.unsubscribe_secret, "it signs the mailed link"),
+            "FROM_EMAIL": (self.from_email, "the mail with the link comes from there"),
+        }
+        for name, (value, why) in needed.items():
+            if who and not value:
+                yield f"{name}: is missing. {who} needs it: {why}."
 
 
 def load_settings(env: Mapping[str, str] | None = None, env_file: Path | None = DOTENV) -> Settings:

@@ -185,7 +185,8 @@ create table if not exists email_outbox (
     reply_to        text,
     headers         jsonb,
     fingerprint     text,
-    is_rehearsal    boolean not null default false
+    is_rehearsal    boolean not null default false,
+    list_key        text  -- without a mailout: only to who is on this list
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 -- Mails without a mailout share one lane, so that one index serves both.
 create index if not exists email_outbox_due
@@ -311,3 +312,4 @@ comment on column api_tokens.id is 'The token''s beginning: enough to name it, t
 comment on column recipients.external_id is 'The company''s own name for them.';
 comment on column email_outbox.fingerprint is 'The same idempotency key must mean the same mail.';
 comment on column email_outbox.is_rehearsal is 'Of a message without a mailout: for the folder, never for people.';
+comment on column email_outbox.list_key is 'Of a message without a mailout: only to who is on this list when it leaves.';

@@ -30,10 +30,12 @@ alter table subscribers add column if not exists attributes jsonb not null defau
 alter table subscribers add column if not exists hard_status text;
 alter table subscribers add column if not exists hard_status_at timestamptz;
 alter table subscribers add column if not exists snoozed_until timestamptz;
+alter table subscribers add column if not exists confirmed_at timestamptz;
 
 comment on table subscribers is 'Who gets mail: those whose status is active and whose email_norm is set.';
 comment on column subscribers.email_norm is 'Lower-case, punycode, ASCII: the key. Filled by trigger.';
 comment on column subscribers.snoozed_until is 'Their own wish: no letters before.';
+comment on column subscribers.confirmed_at is 'Their last confirmed sign-up: bounces dated before it no longer count.';
 comment on column subscribers.email_problem is 'Why there is no email_norm: invalid, not_ascii or duplicate.';
 
 -- Others write into this table too. Every reader of these two columns goes through these functions: one row that is

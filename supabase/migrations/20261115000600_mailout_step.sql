@@ -441,13 +441,19 @@ begin
                case
                    -- Without a mailout the recipient need not be a subscriber, but must not have left. Of who is
                    -- none, what came back is known from the events alone.
-                   when sender.campaign_id is null and coalesce(
+                   when sender.campaign_id is null and case when o.category = 'confirmation' then mailout_complained(o.email)
+                       else coalesce(
                        case when s.email_norm is not null then s.status = 'bounced' or s.complained_at is not null
                             or (s.status <> 'active' and o.category is distinct from 'transactional') end,
                        exists (
                            select 1 from delivery_events e
                            where e.email = o.email and (e.event_type = 'spamreport'
-                               or (e.event_type = 'bounce' and e.detail ->> 'bounceType' = 'Permanent'))))
+                               or (e.event_type = 'bounce' and e.detail ->> 'bounceType' = 'Permanent')))
+                       or exists (select 1 from erased_feedback f where f.hash = mailout_forgotten_hash(o.email))) end
+                       then 'SUPPRESSED'
+                   when sender.campaign_id is null and o.list_key is not null and not exists (
+                       select 1 from subscriptions l
+                       where l.email = o.email and l.list_key = o.list_key and l.unsubscribed_at is null)
                        then 'SUPPRESSED'
                    when not mailout.is_test and s.status is distinct from 'active' then 'SUPPRESSED'
                    -- `general` is everybody's, and what has no list is general: only who has left it is not on it.
@@ -505,8 +511,8 @@ begin
                b.id, b.epoch, b.seq, b.attempts, b.email, coalesce(b.content_id, mailout.content_hash),
                b.campaign_id, b.company_id, b.from_name, b.variables,
                case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end,
-               case when coalesce(b.request_id, b.category, b.reply_to, b.headers::text) is not null then
-                   jsonb_build_array(b.request_id, b.category, b.reply_to, b.headers) end) order by b.place), '[]'),
+               case when coalesce(b.request_id, b.category, b.reply_to, b.headers::text, b.list_key) is not null then
+                   jsonb_build_array(b.request_id, b.category, b.reply_to, b.headers, b.list_key) end) order by b.place), '[]'),
            array(select (c.scope, c.kind, c.key, sum(n))::usage
                  from (select company_id, count(*) as n from begun group by company_id) by_company,
                       mailout_charges(company_id, at, hour, day) c

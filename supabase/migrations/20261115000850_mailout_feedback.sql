@@ -32,6 +32,9 @@ begin
     if not found then
         return false;
     end if;
+    if not coalesce((heard->>'complained')::boolean, false) and at <= known.confirmed_at then
+        return false;  -- it says nothing of the person since their sign-up
+    end if;
     complained := case when (heard->>'complained')::boolean then greatest(known.complained_at, at)
                        else known.complained_at end;
     soft := known.hard_status is not null;
@@ -74,7 +77,7 @@ comment on function mailout_change_status is 'News of a subscriber: by priority,
 create or replace function mailout_soft_end(
     address text, enough integer, out type text, out subtype text, out at timestamptz)
 language sql stable set search_path = public as $$
-    -- A run is what lies between two deliveries. General bounces without a status are out-of-office replies.
+    -- A run is what lies between two deliveries, after the last confirmed sign-up. General bounces without a status are out-of-office replies.
     with soft as (
         select e.event_at as at, coalesce(e.message_id::text, e.provider_message_id, e.id) as message,
                coalesce(e.detail->>'bounceType', 'Undetermined') as type, e.detail->>'bounceSubType' as subtype,
@@ -82,6 +85,7 @@ language sql stable set search_path = public as $$
                (select count(*) from delivery_events d where d.email = e.email and d.event_type = 'delivered'
                  and d.event_at < e.event_at) as run
         from delivery_events e where e.email = address and e.event_type = 'bounce'
+          and e.event_at > coalesce((select s.confirmed_at from subscribers s where s.email_norm = address), '-infinity')
     ), counted as (
         select * from soft where soft.type <> 'Permanent'
         and not (soft.type = 'Transient' and coalesce(soft.subtype, '') = 'General' and soft.status is null)
@@ -383,6 +387,7 @@ begin
     end if;
     insert into counters (name, labels, value) values ('forgotten', '', 1)  -- for mailout_archive_state
     on conflict (name, labels) do update set value = counters.value + 1;
+    perform mailout_keep_feedback(address, array['spamreport']);  -- nobody asks them again
     delete from subscribers s where s.email_norm = address;
     get diagnostics people = row_count;
     delete from subscriptions l where l.email = address;
@@ -412,6 +417,7 @@ begin
     get diagnostics errors = row_count;
     update dead_letters d set payload = replace(d.payload::text, quoted, instead)::jsonb
     where strpos(d.payload::text, quoted) > 0;
+    update dashboard_acts a set who = replace(a.who, address, instead) where strpos(a.who, address) > 0;
     return jsonb_build_object(
         'subscribers', people, 'messages', coalesce(array_length(known, 1), 0), 'events', events, 'errors', errors,
         'mailouts', coalesce((select jsonb_agg(distinct k.campaign_id) from unnest(known) k

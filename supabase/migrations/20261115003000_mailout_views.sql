@@ -455,3 +455,32 @@ create or replace view read_recipients with (security_invoker = true) as
 select company_id, id, external_id, email, name, deleted_at, created_at, updated_at from recipients
 where deleted_at is null;
 comment on view read_recipients is 'Who a company writes to, without those it deleted.';
+
+-- ── Sign-ups ──
+
+create or replace view read_consents with (security_invoker = true) as
+select email, list_key, at, wording, source from consents;
+comment on view read_consents is 'Who agreed to which list, when, to which words and on which page.';
+
+create or replace view read_sign_up_days with (security_invoker = true) as
+select day, list_key, asked, confirmed from sign_up_days;
+comment on view read_sign_up_days is 'How many asked to join a list on a day, and how many of these confirmed it.';
+
+create or replace view read_welcomes with (security_invoker = true) as
+select l.email, l.list_key collate "C" as list_key, said.at as joined_at, c.welcome_ref,
+       mailout_attributes(s.attributes) as attributes, s.from_name as own_from_name, c.from_name, c.reply_to,
+       exists (select 1 from email_outbox o where o.id = mailout_uuid('welcome', l.list_key, l.email)) as is_written,
+       exists (select 1 from email_outbox o where o.id = mailout_uuid('welcome', l.list_key, l.email, 'rehearsal')) as is_rehearsed
+from consents said
+join subscriptions l on l.email = said.email and l.list_key = said.list_key and l.joined_at = said.at and l.unsubscribed_at is null
+join lists c on c.key = l.list_key and c.welcome_ref is not null
+join subscribers s on s.email_norm = l.email and s.status = 'active';
+comment on view read_welcomes is 'Who joined a list that has a welcome letter, and whether it is in the outbox.';
+
+create or replace view read_confirmations with (security_invoker = true) as
+select count(*) as sent, count(*) filter (where exists (
+           select 1 from delivery_events e where e.message_id = o.id and e.event_type = 'bounce')) as bounced
+from email_outbox o
+where o.category = 'confirmation' and o.state = 'SENT' and not o.is_rehearsal and o.email not like '%@simulator.amazonses.com'
+  and o.created_at > (select max(l.created_at) from email_outbox l where l.category = 'confirmation') - interval '7 days';
+comment on view read_confirmations is 'Confirmations of the last seven days in which one was sent, and how many bounced.';

@@ -10,6 +10,8 @@ import pytest
 
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import NotFound, StoreError
+from mailout.insight.history import history_rows
+from mailout.insight.history.port import Act
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import ImportCounts, SubscriberRow
 from mailout.outbox.delivery import outbox_rows
@@ -208,6 +210,7 @@ def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory
     hear(store, ses_event("Bounce", ses_id=ann["ses_message_id"]))
     store.record_errors([ErrorRecord("x", f"could not reach {ANN}", stage="delivery", email=ANN)])
     dead_event(store, json.dumps({"email": ANN}))
+    store.write_act(Act(f"{ANN} (192.0.2.1)", "signed in"))
     before = store.mailout(id)
 
     done = store.forget(ANN, HASH)
@@ -216,6 +219,7 @@ def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory
     for table in ("subscribers", "subscriptions", "email_outbox", "delivery_events", "error_records"):
         assert ANN not in str(factory.raw(f"SELECT * FROM {table}"))
     assert ANN not in str(factory.raw("SELECT * FROM dead_letters"))
+    assert [act.who for act in history_rows.acts(store)] == [f"{HASH} (192.0.2.1)"]
     assert "Ann's" not in str(factory.raw("SELECT * FROM email_outbox"))
     after = store.mailout(id)
     assert (after.ledger, after.metrics) == (before.ledger, before.metrics)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mailout.letters.audience import subscriber_rows
@@ -102,7 +104,7 @@ def test_a_test_reaches_its_testers_also_while_they_pause(store: Store) -> None:
 
 def test_an_articles_readers_are_without_those_who_paused(store: Store) -> None:
     store.choose(BOB, PAUSE)
-    asked = {"limit": 10, "list_key": "weekly", "attributes": {}}
+    asked: dict[str, Any] = {"limit": 10, "list_key": "weekly", "attributes": {}}
     assert [one.email for one in store.members(**asked)] == [ANN, CYD]
     assert [one.email for one in store.members(**asked, snoozed=True)] == [BOB]
     assert [one.email for one in store.members(**asked, existed_at=store.now() + 1)] == [ANN, CYD]

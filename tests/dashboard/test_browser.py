@@ -83,7 +83,8 @@ def page(browser: Browser, dashboard: Site, cookies: list[dict[str, str]]) -> It
 def addresses(dashboard: Site) -> list[str]:
     ids = dashboard.ids
     letters = [f"/letters/{ids[name]}" for name in ("sent", "failed", "going", "odd", "test")]
-    lists = ["/letters", "/letters?show=drafts", "/letters?show=trials", "/people", "/people/import"]
+    lists = ["/lists", "/lists/one?key=newsletter", "/lists/one?key=general"]
+    lists += ["/letters", "/letters?show=drafts", "/letters?show=trials", "/people", "/people/import"]
     people = ["/person?email=odd@example.org", f"/person?email={BUYER}"]
     return ["/", *lists, *letters, f"/letters/{ids['sent']}?view=text", *people, "/problems", "/system"]
 

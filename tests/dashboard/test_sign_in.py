@@ -393,7 +393,7 @@ def test_a_missing_setting_is_named_before_somebody_waits_for_a_mail(missing: st
         "FROM_EMAIL": "news@example.org",
     }
     assert load_settings(env).sign_in_editors == (BEN,)
-    with pytest.raises(SettingsError, match=f"{missing}: is missing. SIGN_IN_ADMINS"):
+    with pytest.raises(SettingsError, match=f"{missing}: is missing. SIGN_IN_EDITORS needs it"):
         load_settings({name: value for name, value in env.items() if name != missing})
     with pytest.raises(SettingsError, match="SIGN_IN_EDITORS: must be e-mail addresses"):
         load_settings(env | {"SIGN_IN_EDITORS": "ben at example.org"})

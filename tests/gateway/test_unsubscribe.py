@@ -154,7 +154,7 @@ def test_a_logo_without_a_dark_one_gets_a_light_plate(open_gateway: Open) -> Non
 
 def test_without_a_logo_the_senders_name_stands_there_and_no_picture_is_loaded(gateway: Client) -> None:
     answer = gateway.get(link())
-    assert '<p class="sender">Harbour Association</p>' in answer.text
+    assert '<header class="sender">Harbour Association</header>' in answer.text
     assert "img-src" not in answer.headers["content-security-policy"]
 
 

@@ -18,6 +18,7 @@ from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
 from mailout.adapters.sqlite.select import SqliteReads
+from mailout.adapters.sqlite.sign_ups import SqliteSignUps
 from mailout.adapters.sqlite.single_mails import SqliteSingleMails
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
 from mailout.base.clock import Clock
@@ -41,6 +42,7 @@ class SqliteStore(
     SqliteNotifications,
     SqliteArticles,
     SqliteSingleMails,
+    SqliteSignUps,
 ):
     """Fulfils `mailout.store.Store`. Its time is the clock handed in, so a test can set it."""
 

@@ -19,16 +19,32 @@ NOT_NOW = f"""CASE WHEN NOT ({on_list("o.email")}) THEN {GONE} ELSE coalesce(
     (SELECT iif(s.status <> 'active', {GONE}, iif(s.snoozed_until > :now, {SNOOZED}, 0))
      FROM subscribers s WHERE s.email_norm = o.email), {GONE}) END"""  # noqa: S608 (constants)
 """Why somebody in a mailout's audience does not get it any more; 0: they do."""
-NEVER_AGAIN = """coalesce(
+_ERASED = """EXISTS (SELECT 1 FROM erased_feedback f WHERE f.hash = mailout_keyed_hash(
+        (SELECT value FROM store_secrets WHERE name = 'forgotten'), {email}){what})"""
+
+
+def complained(email: str) -> str:
+    """A condition: whoever has this address complained once, a subscriber or not."""
+    return f"""(EXISTS (SELECT 1 FROM subscribers s
+        WHERE s.email_norm = {email} AND s.complained_at IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM delivery_events e WHERE e.email = {email} AND e.event_type = 'spamreport')
+    OR {_ERASED.format(email=email, what=" AND f.what = 'spamreport'")})"""  # noqa: S608 (a column's name)
+
+
+NEVER_AGAIN = f"""(CASE WHEN o.category = 'confirmation' THEN {complained("o.email")} ELSE coalesce(
     (SELECT s.status = 'bounced' OR s.complained_at IS NOT NULL
          OR (s.status <> 'active' AND o.category IS NOT 'transactional')
      FROM subscribers s WHERE s.email_norm = o.email),
     EXISTS (SELECT 1 FROM delivery_events e WHERE e.email = o.email AND (e.event_type = 'spamreport'
-        OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent'))))"""
+        OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent')))
+    OR {_ERASED.format(email="o.email", what="")}) END
+    OR (o.list_key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM subscriptions l
+        WHERE l.email = o.email AND l.list_key = o.list_key AND l.unsubscribed_at IS NULL)))"""  # noqa: S608 (constants)
 """Of a message without a mailout: its recipient need not be a subscriber, but must not have unsubscribed.
-Of who is none, what came back is known from the events alone."""
+Of who is none, what came back is known from the events alone. The confirmation of a sign-up asks for no more
+than that nobody complained."""
 DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
-    o.variables, o.request_id, o.category, o.reply_to, o.headers,
+    o.variables, o.request_id, o.category, o.reply_to, o.headers, o.list_key,
     coalesce(o.content_id, :content) AS content"""
 DUE_OF_MAILOUT = """email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign
     AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor
@@ -125,7 +141,7 @@ def next_due(
 def claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
     """By the order of `DUE`: looking each column up by its name takes longer than reading the row."""
     seq, id, epoch, _, mailout_id, company_id, attempts, email, from_name, variables, *rest = row
-    request_id, category, reply_to, headers, content, _, _ = rest
+    request_id, category, reply_to, headers, list_key, content, _, _ = rest
     return Claimed(
         attempt=Attempt(id, epoch + 1),
         seq=seq,
@@ -141,4 +157,5 @@ def claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
         category=category,
         reply_to=reply_to,
         headers=json.loads(headers) if headers else None,
+        list_key=list_key,
     )

@@ -97,6 +97,7 @@ class SqliteLeaving:
                 "INSERT INTO counters (name, labels, value) VALUES ('forgotten', '', 1)"
                 " ON CONFLICT (name, labels) DO UPDATE SET value = value + 1"
             )
+            forgotten.keep_feedback(tx, email_norm, "spamreport")  # nobody asks them again
             people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
             tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM consents WHERE email = ?", (email_norm,))
@@ -192,7 +193,7 @@ def _erase_messages(tx: sqlite3.Connection, rows: list[sqlite3.Row], email: str,
 
 
 def _erase_records(tx: sqlite3.Connection, email: str, instead: str) -> int:
-    """Errors and dead letters, in which the address may also stand within a sentence."""
+    """Errors, dead letters and the log of acts, in which the address may also stand within a sentence."""
     names: dict[str, Any] = {"email": email, "instead": instead}
     errors = tx.execute(
         "UPDATE error_records SET email = CASE WHEN email = :email THEN :instead ELSE email END,"
@@ -204,5 +205,8 @@ def _erase_records(tx: sqlite3.Connection, email: str, instead: str) -> int:
     tx.execute(
         "UPDATE dead_letters SET payload = replace(payload, :email, :instead) WHERE instr(payload, :email)",
         quoted,
+    )
+    tx.execute(
+        "UPDATE dashboard_acts SET who = replace(who, :email, :instead) WHERE instr(who, :email)", names
     )
     return errors

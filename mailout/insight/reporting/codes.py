@@ -111,6 +111,10 @@ NOTES: Mapping[str, Help] = {
         "people get slices without a title: a dek or the article's key is the subject",
         "Give one of their slices a title; `mailout article census` counts them.",
     ),
+    "welcome_unavailable": Help(
+        "a list's welcome letter cannot be read or filled in; those who joined wait for it, up to a week",
+        "Correct the letter or the list: `mailout lists edit KEY --welcome REF`.",
+    ),
     "html_clipped": Help("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),
     "link_dropped": Help(
         "a link leads nowhere in a mail; its words are there",

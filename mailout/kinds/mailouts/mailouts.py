@@ -32,6 +32,7 @@ from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
 from mailout.letters.content.layout import render
 from mailout.letters.content.media import keep_media
+from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.variables import as_written
@@ -286,6 +287,11 @@ class MailoutIntake:
     def _brand(self, list_key: str | None) -> Brand:
         brand, of = brand_of(self._settings), list_rows.list_or_none(self.store, list_key)
         return brand if of is None else brand.with_own(own_look(of), of.footer)
+
+    def letter(self, ref: str, list_key: str) -> tuple[SourceMailout, Content]:
+        """A letter of a list that goes to one reader at a time: rendered as a mailout is, never queued."""
+        source_mailout = replace(self.source_mailout(ref), list_key=list_key)
+        return source_mailout, self._rendered(source_mailout)[1]
 
     def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""

@@ -28,10 +28,21 @@ class Unreachable(TypedDict):
     people: int
 
 
+class Consent(TypedDict):
+    """Somebody agreed to get a list."""
+
+    email: str
+    list_key: str
+    at: float
+    wording: str  # what they agreed to
+    source: str  # the page where
+
+
 SUBSCRIBERS = View("read_subscribers", Subscriber, ("email_norm",))
 INACTIVE = View("read_inactive_subscribers", Subscriber, ("email_norm",))
 COLUMNS = View("read_subscribers", SubscriberColumns, ("email_norm",))
 SUBSCRIPTIONS = View("read_subscriptions", Subscription, ("email", "list_key"))
+CONSENTS = View("read_consents", Consent, ("email", "list_key", "at"))
 COUNTS = View("read_subscriber_counts", Counted, ("status",))
 IMPORTS = View("read_imports", ImportRecord, ("id",))
 UNREACHABLE = View("read_unreachable", Unreachable, ("reason",))
@@ -44,6 +55,11 @@ def subscriber(store: Reads, email_norm: str) -> SubscriberDetails:
             f"There is no subscriber {email_norm}.", remedy="`mailout subscribers export` shows everybody."
         )
     return {**found, "lists": store.select(SUBSCRIPTIONS, {"email": email_norm})}
+
+
+def consents(store: Reads, email_norm: str) -> Sequence[Consent]:
+    """What they agreed to by confirming a sign-up, the first one first."""
+    return list(every(store, CONSENTS, {"email": email_norm}, order=["at"]))
 
 
 def subscribers(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -88,12 +88,12 @@ class SingleComposer:
         self._content = lru_cache(SINGLE_CONTENTS_KEPT)(self.contents)
 
     def __call__(self, row: Claimed) -> Mail:
-        is_transactional = row.category == Category.TRANSACTIONAL
+        is_transactional = row.category in (Category.TRANSACTIONAL, Category.CONFIRMATION)
         given = row.variables.get(UNSUBSCRIBE_URL)  # somebody else's link: it may not understand a POST
-        own = None if is_transactional else self._leave(row)
-        values = row.variables if own is None else {**row.variables, UNSUBSCRIBE_URL: own}
+        own = {} if is_transactional else self._own_links(row)
+        values = {**row.variables, **own}
         if described := row.variables.get(SIGNED_LINK):
-            values = {**values, SIGNED_LINK: self._secret_link(SignedLink.read(described))}
+            values[SIGNED_LINK] = self._secret_link(SignedLink.read(described))
         return Mail(
             attempt=row.attempt,
             mailout_id=None,
@@ -103,20 +103,20 @@ class SingleComposer:
             reply_to=row.reply_to or self.reply_to,
             content=self._content(row.content_hash),
             values=values,
-            unsubscribe_url=own or given,
-            one_click=own is not None,
-            list_id=None if is_transactional else list_id(None, self.from_email),
-            list_name="" if is_transactional else self.footer().org_name,
+            unsubscribe_url=own.get(UNSUBSCRIBE_URL) or given,
+            one_click=bool(own),
+            list_id=None if is_transactional else list_id(row.list_key, self.from_email),
+            list_name="" if is_transactional else list_name(row.list_key, self.footer().org_name),
             tags=row.tags,
             headers=row.headers or {},
         )
 
-    def _leave(self, row: Claimed) -> str:
+    def _own_links(self, row: Claimed) -> Mapping[str, str]:
         """Marketing never goes without an unsubscribe link: without its settings, the message fails."""
         if self.tokens is None:
             raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
-        token = self.tokens.make(row.email, None)
-        return self.footer().url(token, self.tokens.make_message(row.attempt.id))
+        token = self.tokens.make(row.email, row.list_key)
+        return self.footer().urls(token, self.tokens.make_message(row.attempt.id))
 
     def _secret_link(self, link: SignedLink) -> str:
         """Signed here and nowhere before. The address is the setting's: a request could name a stranger's."""

@@ -145,6 +145,7 @@ class Claimed:
     category: str | None = None  # of a single mail: transactional or marketing
     reply_to: str | None = None  # of a single mail, as its sender wants it
     headers: Mapping[str, str] | None = None
+    list_key: str | None = None  # which list it is for
 
     @property
     def is_tried_once(self) -> bool:

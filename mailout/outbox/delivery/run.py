@@ -242,6 +242,7 @@ class Run:
             held=self.pool.held(),
             lead=SLOT_LEAD_SECONDS + self.session.round_trip,
             round_trip=self.session.round_trip,
+            empty_trip=self.session.empty_trip,
             tolerance=self.caller.tolerance,
             remaining=math.inf if self.deadline is None else self.deadline - self.clock.monotonic(),
         )

@@ -54,7 +54,8 @@ class Session:
     ledger: Ledger | None = field(default=None, init=False)
     outages: int = field(default=0, init=False)  # steps in a row that the store did not answer
     last_good: float = field(default=0.0, init=False)  # when the last answered step was asked
-    round_trip: float = field(default=0.0, init=False)
+    round_trip: float = field(default=0.0, init=False)  # of a step
+    empty_trip: float = field(default=0.0, init=False)  # of a call that asks for nothing
 
     def __post_init__(self) -> None:
         self._id = ""
@@ -112,9 +113,14 @@ class Session:
 
     def _compare_clocks(self) -> None:
         """Slots are on the store's clock; a step's answer alone, with its commit, would place them late."""
+        trips = []
         for _ in range(3):
+            asked_at = self.clock.monotonic()
             moment = self.store.now()
-            self._offsets.append(self.clock.monotonic() - moment)
+            received = self.clock.monotonic()
+            self._offsets.append(received - moment)
+            trips.append(received - asked_at)
+        self.empty_trip = min(trips)
 
     def _reopen(self) -> None:
         """Fenced: this session was given up. Finish running calls, keep their results, open a new session."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ class Category(StrEnum):
 
     TRANSACTIONAL = "transactional"  # a receipt, a password link: also to who unsubscribed
     MARKETING = "marketing"  # with an unsubscribe link, and not to people who unsubscribed
+    CONFIRMATION = "confirmation"  # of a sign-up: also to the unsubscribed, never after a complaint
 
 
 OURS = "mailout"
@@ -71,10 +72,13 @@ class SingleMail:
     send_at: float | None = None  # not before
     is_rehearsal: bool = False  # goes to a folder, and never to people
     link: SignedLink | None = None  # where the content has the mark `SIGNED_LINK`
+    list_key: str | None = None  # only to who is on this list when it leaves, with a link to leave it by
+    values: Mapping[str, str] = field(default_factory=dict)  # by mark of the content
 
     @property
     def variables(self) -> Mapping[str, str] | None:
-        return None if self.link is None else {SIGNED_LINK: self.link.written()}
+        link = {} if self.link is None else {SIGNED_LINK: self.link.written()}
+        return {**self.values, **link} or None
 
 
 HOLD_SWITCH = "single_mails_held"

@@ -25,7 +25,8 @@ CREATE TABLE subscribers (
     -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
     hard_status       TEXT CHECK (hard_status IN ('active', 'unsubscribed')),
     hard_status_at    REAL,
-    snoozed_until     REAL  -- their own wish: no letters before
+    snoozed_until     REAL,  -- their own wish: no letters before
+    confirmed_at      REAL   -- their last confirmed sign-up: bounces dated before it no longer count
 );
 
 CREATE TABLE subscriptions (
@@ -199,7 +200,8 @@ CREATE TABLE email_outbox (
     reply_to        TEXT,
     headers         TEXT,
     fingerprint     TEXT,  -- the same idempotency key must mean the same mail
-    is_rehearsal    INTEGER NOT NULL DEFAULT 0  -- without a mailout: for the folder
+    is_rehearsal    INTEGER NOT NULL DEFAULT 0,  -- without a mailout: for the folder
+    list_key        TEXT  -- without a mailout: only to who is on this list
 );
 CREATE INDEX email_outbox_due ON email_outbox (campaign_id, seq)
     WHERE state IN ('PENDING', 'RETRY_SCHEDULED');
@@ -538,3 +540,30 @@ CREATE TABLE import_people (
     PRIMARY KEY (email, list_key)
 ) WITHOUT ROWID;
 CREATE INDEX import_people_import ON import_people (import_id);
+
+-- Sign-ups. One row for each confirmation that was asked for, gone after a day: its limits are counted here. Network and
+-- address are keyed hashes.
+CREATE TABLE sign_up_marks (
+    at      REAL NOT NULL,
+    network TEXT NOT NULL,
+    address TEXT NOT NULL
+);
+CREATE INDEX sign_up_marks_at ON sign_up_marks (at);
+
+CREATE TABLE sign_up_days (
+    day       TEXT NOT NULL,  -- on which it was asked for
+    list_key  TEXT NOT NULL,
+    asked     INTEGER NOT NULL DEFAULT 0,
+    confirmed INTEGER NOT NULL DEFAULT 0,  -- of these
+    PRIMARY KEY (day, list_key)
+) WITHOUT ROWID;
+
+-- What came back from strangers whose rows were erased: keyed hashes of their addresses.
+CREATE TABLE erased_feedback (
+    hash TEXT NOT NULL,
+    what TEXT NOT NULL CHECK (what IN ('spamreport', 'bounce')),
+    PRIMARY KEY (hash, what)
+) WITHOUT ROWID;
+
+CREATE INDEX email_outbox_confirmations ON email_outbox (created_at) WHERE category = 'confirmation';
+CREATE INDEX consents_at ON consents (at);

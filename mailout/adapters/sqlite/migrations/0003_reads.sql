@@ -198,3 +198,25 @@ FROM api_tokens;
 CREATE VIEW read_recipients AS
 SELECT company_id, id, external_id, email, name, deleted_at, created_at, updated_at FROM recipients
 WHERE deleted_at IS NULL;
+
+-- Sign-ups: proofs, counts by day and list, welcome letters that are owed, and what came back from confirmations.
+CREATE VIEW read_consents AS SELECT email, list_key, at, wording, source FROM consents;
+CREATE VIEW read_sign_up_days AS SELECT day, list_key, asked, confirmed FROM sign_up_days;
+
+CREATE VIEW read_welcomes AS
+SELECT l.email, l.list_key, said.at AS joined_at, c.welcome_ref, s.attributes, s.from_name AS own_from_name,
+       c.from_name, c.reply_to,
+       EXISTS (SELECT 1 FROM email_outbox o WHERE o.id = mailout_uuid('welcome', l.list_key, l.email)) AS is_written,
+       EXISTS (SELECT 1 FROM email_outbox o WHERE o.id = mailout_uuid('welcome', l.list_key, l.email, 'rehearsal')) AS is_rehearsed
+FROM consents said
+JOIN subscriptions l ON l.email = said.email AND l.list_key = said.list_key AND l.joined_at = said.at AND l.unsubscribed_at IS NULL
+JOIN lists c ON c.key = l.list_key AND c.welcome_ref IS NOT NULL
+JOIN subscribers s ON s.email_norm = l.email AND s.status = 'active';
+
+-- Of the last seven days in which one was sent: SES's simulator and rehearsals are nobody.
+CREATE VIEW read_confirmations AS
+SELECT count(*) AS sent, count(*) FILTER (WHERE EXISTS (
+           SELECT 1 FROM delivery_events e WHERE e.message_id = o.id AND e.event_type = 'bounce')) AS bounced
+FROM email_outbox o
+WHERE o.category = 'confirmation' AND o.state = 'SENT' AND NOT o.is_rehearsal AND o.email NOT LIKE '%@simulator.amazonses.com'
+  AND o.created_at > (SELECT max(l.created_at) FROM email_outbox l WHERE l.category = 'confirmation') - 604800;
