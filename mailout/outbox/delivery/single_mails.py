@@ -18,7 +18,7 @@ class Category(StrEnum):
 
     TRANSACTIONAL = "transactional"  # a receipt, a password link: also to who unsubscribed
     MARKETING = "marketing"  # with an unsubscribe link, and not to people who unsubscribed
-    CONFIRMATION = "confirmation"  # of a sign-up: also to the unsubscribed, never after a complaint
+    CONFIRMATION = "confirmation"  # of a sign-up: also to the unsubscribed or bounced, not after a complaint
 
 
 OURS = "mailout"
