@@ -242,26 +242,23 @@ class Settings(BaseModel):
             yield "SUPABASE_SERVICE_ROLE_KEY: is missing. SUPABASE_URL needs it: Supabase, API keys."
         if self.supabase_service_role_key and not self.supabase_url:
             yield "SUPABASE_URL: is missing. SUPABASE_SERVICE_ROLE_KEY is of no use without it."
-        if self.sign_in_admins or self.sign_in_editors:
-            needed = (self.public_url, self.unsubscribe_secret, self.from_email)
-            for name, value in zip(("PUBLIC_URL", "UNSUBSCRIBE_SECRET", "FROM_EMAIL"), needed, strict=True):
-                if not value:
-                    yield f"{name}: is missing. SIGN_IN_ADMINS and SIGN_IN_EDITORS need it: a link is mailed."
+        for name in self._missing_for_links():
+            if self.sign_in_admins or self.sign_in_editors:
+                yield f"{name}: is missing. SIGN_IN_ADMINS and SIGN_IN_EDITORS need it: a link is mailed."
+            if self.signup:
+                yield f"{name}: is missing. SIGNUP=true needs it: the link of a confirmation is mailed."
         if self.mailout_transport == "ses" and not self.from_email:
             yield "FROM_EMAIL: is missing. MAILOUT_TRANSPORT=ses needs an address that SES has verified."
-        if self.signup:
-            needed = {
-                "PUBLIC_URL": (self.public_url, "the confirmation's link leads there"),
-                "UNSUBSCRIBE_SECRET": (self.unsubscribe_secret, "it signs that link"),
-                "FROM_EMAIL": (self.from_email, "the confirmation comes from there"),
-            }
-            for name, (value, why) in needed.items():
-                if not value:
-                    yield f"{name}: is missing. SIGNUP=true needs it: {why}."
         if self.editor_password is not None and self.editor_password == self.admin_password:
             yield "EDITOR_PASSWORD: is the same as ADMIN_PASSWORD. Choose another one, or remove it."
         if self.media_bucket and self.media_supabase_bucket:
             yield "MEDIA_BUCKET: is set and so is MEDIA_SUPABASE_BUCKET. Keep one of the two."
+
+    def _missing_for_links(self) -> Iterator[str]:
+        """What a mail with a secret link needs: where it leads, what signs it, whom it is from."""
+        for name in ("public_url", "unsubscribe_secret", "from_email"):
+            if not getattr(self, name):
+                yield name.upper()
 
 
 def load_settings(env: Mapping[str, str] | None = None, env_file: Path | None = DOTENV) -> Settings:

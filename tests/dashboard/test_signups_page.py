@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from mailout.base.time_format import iso
 from mailout.letters.audience.list_rows import List
@@ -12,7 +13,11 @@ from tests.dashboard.scene import SCRIPT
 
 
 def test_sign_ups_are_counted_by_day_and_list_and_nobody_is_named(filled: Path, tmp_path: Path) -> None:
-    settings = {"signup": True, "public_url": "https://mail.example.org", "unsubscribe_secret": "a secret"}
+    settings: dict[str, Any] = {
+        "signup": True,
+        "public_url": "https://mail.example.org",
+        "unsubscribe_secret": "a secret",
+    }
     with site(filled, tmp_path / "home", from_email="news@example.org", **settings) as opened:
         store, today = opened.store, iso(opened.store.now())[:10]
         store.save_list(List("news", f"News {SCRIPT}", public=True))

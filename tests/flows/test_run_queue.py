@@ -119,7 +119,7 @@ def test_who_joined_is_welcomed_by_the_queue_and_once(engine_with: Build, letter
     assert run(run_queue).message == "Nothing is due."
     assert run(run_queue).message == "Nothing is due."
     (mail,) = mails(engine)
-    assert b"To: dora@example.org" in mail.read_bytes()
+    assert b"To: <dora@example.org>" in mail.read_bytes()
 
 
 def test_reconcile_erases_sign_ups_that_nobody_confirmed(
