@@ -77,6 +77,9 @@ class Settings(BaseModel):
     brand_footer: str | None = None
     language: Locale | None = Field(None, examples=["en"])
 
+    # Readers
+    view_in_browser: bool = True
+
     # Where things are kept
     mailout_home: Path = Path(".mailout")
     supabase_url: Url | None = Field(None, examples=["https://abcdefgh.supabase.co"])
@@ -130,6 +133,8 @@ class Settings(BaseModel):
     notion_prop_sent_at: str = "sent_at"
     notion_prop_send_at: str = "send_at"
     notion_prop_list: str = "list"
+    notion_prop_segment: str = "segment"
+    notion_prop_public: str = "public"
     notion_prop_preheader: str = "preheader"
     notion_prop_from_name: str = "from_name"
     notion_prop_reply_to: str = "reply_to"
@@ -242,23 +247,29 @@ class Settings(BaseModel):
             yield "SUPABASE_SERVICE_ROLE_KEY: is missing. SUPABASE_URL needs it: Supabase, API keys."
         if self.supabase_service_role_key and not self.supabase_url:
             yield "SUPABASE_URL: is missing. SUPABASE_SERVICE_ROLE_KEY is of no use without it."
-        for name in self._missing_for_links():
-            if self.sign_in_admins or self.sign_in_editors:
-                yield f"{name}: is missing. SIGN_IN_ADMINS and SIGN_IN_EDITORS need it: a link is mailed."
-            if self.signup:
-                yield f"{name}: is missing. SIGNUP=true needs it: the link of a confirmation is mailed."
         if self.mailout_transport == "ses" and not self.from_email:
             yield "FROM_EMAIL: is missing. MAILOUT_TRANSPORT=ses needs an address that SES has verified."
+        yield from self._missing_for_mailed_links()
         if self.editor_password is not None and self.editor_password == self.admin_password:
             yield "EDITOR_PASSWORD: is the same as ADMIN_PASSWORD. Choose another one, or remove it."
         if self.media_bucket and self.media_supabase_bucket:
             yield "MEDIA_BUCKET: is set and so is MEDIA_SUPABASE_BUCKET. Keep one of the two."
 
-    def _missing_for_links(self) -> Iterator[str]:
-        """What a mail with a secret link needs: where it leads, what signs it, whom it is from."""
-        for name in ("public_url", "unsubscribe_secret", "from_email"):
-            if not getattr(self, name):
-                yield name.upper()
+    def _missing_for_mailed_links(self) -> Iterator[str]:
+        asked = {
+            "SIGNUP": self.signup,
+            "SIGN_IN_ADMINS": self.sign_in_admins,
+            "SIGN_IN_EDITORS": self.sign_in_editors,
+        }
+        who = " and ".join(name for name, value in asked.items() if value)
+        needed = {
+            "PUBLIC_URL": (self.public_url, "the mailed link leads there"),
+            "UNSUBSCRIBE_SECRET": (self.unsubscribe_secret, "it signs the mailed link"),
+            "FROM_EMAIL": (self.from_email, "the mail with the link comes from there"),
+        }
+        for name, (value, why) in needed.items():
+            if who and not value:
+                yield f"{name}: is missing. {who} needs it: {why}."
 
 
 def load_settings(env: Mapping[str, str] | None = None, env_file: Path | None = DOTENV) -> Settings:
