@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.engine import read_settings
-from cli.output import Json, print_json, say
+from cli.output import Json, note, print_json, say
 from cli.tables import TextTable
 from mailout.app import wiring
 from mailout.base.errors import UsageError
@@ -143,6 +143,8 @@ def form(
         )
     if settings.public_url is None:
         raise UsageError("PUBLIC_URL: is missing.", remedy="Set it to the gateway's address.")
+    if not settings.signup:
+        note("SIGNUP is false: the gateway takes no sign-ups until it is true (docs/growing.md).")
     words = words_of(language or one.brand.get("language") or settings.language or FALLBACK)
     say(signup_form(one.key, settings.public_url, words).rstrip("\n"))
 

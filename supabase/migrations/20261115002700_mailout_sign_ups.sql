@@ -118,6 +118,10 @@ begin
             = (select count(distinct key) from unnest(chosen) as list (key)) then 'known' else 'over' end;
     end if;
     delete from forgotten f where f.hash = mailout_forgotten_hash(address);
+    -- A row that waited for its punycode is the same subscriber.
+    update subscribers s set email_norm = address
+    where s.email_problem = 'not_ascii' and mailout_trim(s.email) = given ->> 'written'
+      and not exists (select 1 from subscribers other where other.email_norm = address);
     insert into subscribers (email, email_norm, status, status_updated_at, created_at)
     values (given ->> 'written', address, 'unsubscribed', now, now) on conflict (email_norm) do nothing;
     select * into known from subscribers s where s.email_norm = address for update;

@@ -521,10 +521,3 @@ def test_reconcile_erases_in_parts_until_all_are_gone(store: Store, factory: Sto
     assert erase_unconfirmed(store) == 0
     factory.set_now(NOON + CONFIRM_SECONDS + 1)
     assert (erase_unconfirmed(store), outbox(factory)) == (3, 0)
-
-
-def test_signing_up_by_a_policy_still_works_beside_it(store: Store) -> None:
-    """Rows that a project's own page writes are subscribers like any other."""
-    subscribe(store, ANN)
-    assert confirm(store) is Confirmed.JOINED
-    assert store.audience_size(None) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -11,9 +12,11 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from mailout.adapters.supabase import SupabaseStore
+from mailout.kinds.sign_ups.port import Confirmed
 from mailout.letters.audience import subscriber_rows
 from tests.contract.postgres import PostgresRpc, database, empty, migrate
 from tests.contract.scenes import enqueue, freeze
+from tests.contract.test_join import confirmation
 
 OUTSIDERS = ("anon", "authenticated")
 FORM = """
@@ -324,3 +327,20 @@ def test_the_service_and_the_table_editor_may_say_everything(
         form.execute("select leave('bob@example.org')")
     assert [row["status"] for row in _rows(admin, "ann@example.org")] == ["bounced"]
     assert [row["status"] for row in _rows(admin, "bob@example.org")] == ["unsubscribed"]
+
+
+def test_who_signed_up_by_a_form_may_confirm_a_list_and_keeps_what_they_have(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any], store: SupabaseStore
+) -> None:
+    """Both ways in lead to one person; a form can say nothing of when somebody confirmed."""
+    form.execute(
+        "insert into subscribers (email, attributes, confirmed_at)"
+        " values ('ann@BÜCHER.example', '{\"name\": \"Ann B\"}', '2030-01-01')"
+    )
+    norm = "ann@xn--bcher-kva.example"
+    given = replace(confirmation(norm, "news", at=store.now() - 1), written="ann@BÜCHER.example")
+    assert store.confirm_sign_up(given) is Confirmed.JOINED
+    (row,) = admin.execute("select email_norm, status, attributes, confirmed_at from subscribers").fetchall()
+    assert (row["email_norm"], row["status"], row["attributes"]) == (norm, "active", {"name": "Ann B"})
+    assert row["confirmed_at"].year < 2030
+    assert store.audience_size("news") == store.audience_size(None) == 1

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from flows.reconcile import reconcile
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout.base import error_log, ids
 from mailout.kinds.mailouts import requests
+from mailout.kinds.sign_ups import erasing
+from mailout.letters.audience.list_rows import List
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request
+from tests.contract.test_join import ask, confirmation
 from tests.flows.test_send_mailout import LETTER as FILE
 from tests.flows.test_send_mailout import Build, mails, run
 from tests.stubs.notion import TOKEN
@@ -104,3 +109,24 @@ def test_a_draft_that_a_webhook_names_stays_a_draft(
     assert run(send_mailout, LETTER, None, True).name == "Completed"
     assert len(mails(engine)) == 3
     engine.pages.reporter.close()  # type: ignore[attr-defined]
+
+
+def test_who_joined_is_welcomed_by_the_queue_and_once(engine_with: Build, letter: str) -> None:
+    """Nobody else writes welcome letters: a reader who confirmed would hear nothing."""
+    engine = engine_with()
+    engine.store.save_list(List("news", "News", public=True, welcome_ref=letter))
+    engine.store.confirm_sign_up(confirmation("dora@example.org", "news", at=engine.store.now() - 1))
+    assert run(run_queue).message == "Nothing is due."
+    assert run(run_queue).message == "Nothing is due."
+    (mail,) = mails(engine)
+    assert b"To: <dora@example.org>" in mail.read_bytes()
+
+
+def test_reconcile_erases_sign_ups_that_nobody_confirmed(
+    engine_with: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_with()
+    ask(engine.store, "dora@example.org")
+    monkeypatch.setattr(erasing, "CONFIRM_SECONDS", -1.0)
+    assert run(reconcile).is_completed()
+    assert engine.store.select(outbox_rows.MESSAGES) == []

@@ -39,6 +39,8 @@ def settings_checks(settings: Settings) -> Iterator[Check]:
     yield _test_emails(settings)
     yield _admin_email(settings)
     yield _media(settings)
+    if settings.signup:
+        yield _sign_ups(settings)
 
 
 def _unsubscribing(settings: Settings) -> Iterator[Check]:
@@ -75,6 +77,15 @@ def _admin_email(settings: Settings) -> Check:
         return Check("ADMIN_EMAIL", "ok", "gets what waits for a person")
     remedy = "Set it to the address of your administrator."
     return Check("ADMIN_EMAIL", "warn", "is missing; nobody learns when a mailout waits for a person", remedy)
+
+
+def _sign_ups(settings: Settings) -> Check:
+    if settings.trusted_proxies:
+        return Check("SIGNUP", "ok", "strangers may join by /join")
+    message = (
+        "TRUSTED_PROXIES is not set: behind a proxy all visitors come from its address and share one limit"
+    )
+    return Check("SIGNUP", "warn", message, "Set it to the proxy's address, such as 127.0.0.1.")
 
 
 def _media(settings: Settings) -> Check:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, tzinfo
 from html import escape
 from typing import Any
 
-from mailout.base.addresses import Dropped, normalise
+from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.ids import sign_up_key, transactional_id
 from mailout.kinds.sign_ups.port import Confirmation, SignUp
 from mailout.letters.audience.list_changes import own_look
@@ -60,7 +60,7 @@ class ConfirmationMails:
         payload = {
             "at": now,
             "email": norm,
-            "written": one_line(email),
+            "written": one_line(email).strip(TRIM),
             "lists": keys,
             "name": cut(one_line(clean(name)), NAME_LENGTH),
             "wording": self.wording(lists, words),

@@ -33,6 +33,14 @@ def test_good_settings_are_good() -> None:
     assert set(levels(load_settings(env=GOOD)).values()) == {"ok"}
 
 
+@pytest.mark.parametrize(("proxies", "level"), [("127.0.0.1", "ok"), ("", "warn")])
+def test_visitors_behind_a_proxy_that_nobody_trusts_share_one_limit(proxies: str, level: str) -> None:
+    """The thirty-first reader of an hour would get no confirmation, and nobody would know why."""
+    assert (
+        levels(load_settings(env={**GOOD, "SIGNUP": "true", "TRUSTED_PROXIES": proxies}))["SIGNUP"] == level
+    )
+
+
 @pytest.mark.parametrize(
     ("version", "level"),
     [
