@@ -12,6 +12,7 @@ from gateway.dashboard.letters import offer_for
 from gateway.dashboard.views import go_to
 from gateway.requests import write_request
 from mailout.base.errors import UsageError
+from mailout.insight import web_archive
 from mailout.insight.history.port import Act
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
@@ -24,6 +25,8 @@ ACTS: dict[str, tuple[str, str]] = {
     "pause": ("paused a letter", "It is paused. What is in hand is finished."),
     "resume": ("resumed a letter", "It goes on within a minute."),
     "cancel": ("cancelled a letter", "Cancelled. Mail already sent stays sent; nobody else gets it."),
+    "publish": ("published a letter", "It is in the archive on the web, from its first message on."),
+    "unpublish": ("unpublished a letter", "Within a minute it is gone from the archive on the web."),
     "retry": ("retried failures", "What failed is tried again, and nobody else gets it."),
 }
 
@@ -110,6 +113,8 @@ def router(desk: Desk) -> APIRouter:
             "resume": lambda: actions.resume(desk.store, id),
             "cancel": lambda: actions.cancel(desk.store, id),
             "retry": lambda: actions.retry(desk.store, id),
+            "publish": lambda: web_archive.publish(desk.store, id),
+            "unpublish": lambda: web_archive.unpublish(desk.store, id),
         }
 
         def do() -> None:

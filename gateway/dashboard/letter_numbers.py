@@ -12,10 +12,12 @@ from mailout.insight.history.port import History
 from mailout.insight.reporting.line_chart import Chart, Line, chart
 from mailout.insight.reporting.summary import BUCKETS, FailureGroup, Summary, Timeline, summarise
 from mailout.kinds.articles import article_rows
+from mailout.letters.audience.segment_tree import SegmentError
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import QueueStore
@@ -54,8 +56,14 @@ def is_counted(mailout: Mailout) -> bool:
 
 def people_for(store: Store, mailout: Mailout) -> int:
     """How many get this letter: as frozen, as counted for its batch, or who is on its list now."""
-    if is_counted(mailout):
+    if is_counted(mailout) and mailout.segment is None:
         return store.audience_size(mailout.list_key)
+    if is_counted(mailout):
+        try:
+            tree = segment_names.usable_segment(store, mailout.segment or "").tree
+        except SegmentError:
+            return 0  # it is refused; the page says why
+        return store.audience_size(mailout.list_key, tree)
     if mailout.frozen_at is not None:
         return mailout.ledger.recipients
     return sum(

@@ -108,6 +108,7 @@ def router(desk: Desk) -> APIRouter:
             views=VIEWS,
             offer=offer,
             before=before,
+            on_web=bool(desk.settings.public_url and mailout.slug),
             findings=findings(desk, mailout, offer.size) if offer else [],
             run=_run(desk, mailout),
             remedy=remedy_of,

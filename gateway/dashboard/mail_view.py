@@ -13,11 +13,12 @@ from gateway.dashboard.letter_numbers import is_counted
 from mailout.base import error_log
 from mailout.base.errors import Abort, NotFound
 from mailout.insight.reporting.phrases import count
+from mailout.letters.audience.segment_tree import SegmentError
 from mailout.letters.content import content_rows
 from mailout.letters.content.checks import check_content
 from mailout.letters.content.model import Content, Segments
 from mailout.letters.content.port import Contents
-from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue import queue_rows, segment_names
 from mailout.outbox.queue.mailout import Mailout
 
 HEADERS = {
@@ -99,7 +100,20 @@ def findings(desk: Desk, mailout: Mailout, size: int) -> Sequence[tuple[str, str
             else ("warn", "No test of exactly this content has gone out.")
         )
     whom = f" on the list {mailout.list_key}" if mailout.list_key else ""
+    if mailout.segment is not None:
+        whom += f" in the segment {mailout.segment}"
+        if not size:
+            found += _segment_problems(desk, mailout.segment)
     found.append(("ok" if size else "fail", f"{count(size, 'person', 'people')}{whom} would get it."))
     if is_counted(mailout) and (snoozed := desk.store.audience_size(mailout.list_key, snoozed=True)):
         found.append(("ok", f"{count(snoozed, 'person', 'people')} asked for a pause and would not get it."))
     return found
+
+
+def _segment_problems(desk: Desk, name: str) -> list[tuple[str, str]]:
+    """Why a segment cannot be used, if so."""
+    try:
+        segment_names.usable_segment(desk.store, name)
+    except SegmentError as error:
+        return [("fail", str(error))]
+    return []

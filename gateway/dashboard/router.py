@@ -21,6 +21,7 @@ from gateway.dashboard import (
     notifications,
     people,
     problems,
+    segments,
     sign_ups,
     static,
 )
@@ -85,6 +86,7 @@ def router(
         people,
         lists,
         imports,
+        segments,
         articles,
         notifications,
         sign_ups,

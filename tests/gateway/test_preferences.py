@@ -12,6 +12,7 @@ import pytest
 from httpx import Client, Response
 
 from gateway.dashboard.desk import Tools
+from gateway.own_data import known_of
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.letters.audience import subscriber_rows
@@ -25,6 +26,7 @@ from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, result
+from tests.contract.test_join import WORDING, confirmation
 from tests.gateway.conftest import SECRET, Open
 from tests.ses_events import ses_event
 
@@ -398,3 +400,9 @@ def test_without_a_public_address_nothing_that_needs_a_mail_is_offered(
     gateway.post(link(), data={"action": "delete"})
     assert not store.db.read("SELECT 1 FROM email_outbox")
     assert gateway.get(mailed_link("delete")).status_code == 404
+
+
+def test_ones_own_data_tells_what_one_agreed_to(gateway: Client, store: SqliteStore) -> None:
+    store.confirm_sign_up(confirmation(ANN, "weekly", at=store.now() - 1))
+    (consent,) = known_of(store, ANN)["consents"]
+    assert (consent["list_key"], consent["wording"]) == ("weekly", WORDING)
