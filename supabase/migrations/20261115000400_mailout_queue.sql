@@ -264,24 +264,34 @@ create table if not exists requests (
     how         text collate "C" not null,
     asked_at    timestamptz not null,
     answered_at timestamptz,
+    not_before  timestamptz,
     primary key (ref, how)
 );
 comment on table requests is 'Mailouts asked for from outside. A row stays: the same request within a minute meets it.';
 comment on column requests.how is 'as_written, test, real, or if_ready: only if the page asks for it itself.';
 
-create or replace function mailout_ask(ref text, how text, repeat_after double precision) returns boolean
+comment on column requests.not_before is 'A person chose when it is sent.';
+
+create or replace function mailout_ask(
+    ref text, how text, repeat_after double precision, not_before double precision) returns boolean
 language plpgsql volatile set search_path = public as $$
 #variable_conflict use_column
 begin
-    insert into requests (ref, how, asked_at) values ($1, $2, mailout_now())
-    on conflict (ref, how) do update set asked_at = excluded.asked_at, answered_at = null
-    where requests.asked_at <= excluded.asked_at - make_interval(secs => $3);
+    insert into requests (ref, how, asked_at, not_before) values ($1, $2, mailout_now(), to_timestamp($4))
+    on conflict (ref, how) do update
+    set asked_at = excluded.asked_at, answered_at = null, not_before = excluded.not_before
+    where requests.asked_at <= excluded.asked_at - make_interval(secs => $3)
+       or requests.not_before is distinct from excluded.not_before;
     return found;
 end $$;
 comment on function mailout_ask is 'Write a request down; false: it was asked for just now.';
 
-create or replace function mailout_answered(ref text, how text) returns void
-language sql volatile set search_path = public as $$
-    update requests r set answered_at = mailout_now() where r.ref = $1 and r.how = $2 and r.answered_at is null
-$$;
-comment on function mailout_answered is 'It is in the queue, or was refused for good.';
+create or replace function mailout_answered(ref text, how text) returns boolean
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
+    update requests r set answered_at = mailout_now(), not_before = null
+    where r.ref = $1 and r.how = $2 and r.answered_at is null;
+    return found;
+end $$;
+comment on function mailout_answered is 'It is in the queue, was refused for good, or was taken back; false: it did not wait any more.';

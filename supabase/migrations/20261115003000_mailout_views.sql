@@ -210,7 +210,7 @@ select name, value from switches;
 comment on view read_switches is 'What is on for everything.';
 
 create or replace view read_requests with (security_invoker = true) as
-select ref, how, asked_at from requests where answered_at is null;
+select ref, how, asked_at, not_before from requests where answered_at is null;
 comment on view read_requests is 'What was asked for and is not answered.';
 
 create or replace view read_messages with (security_invoker = true) as
@@ -359,6 +359,15 @@ comment on view read_list_keys is 'The lists that there are, or that anybody was
 create or replace view read_segments with (security_invoker = true) as
 select name, filter, tree, updated_at from segments;
 comment on view read_segments is 'Filters over subscribers, by name.';
+
+create or replace view read_desk_unsubscribes with (security_invoker = true) as
+select email, list_key, at from desk_unsubscribes;
+comment on view read_desk_unsubscribes is 'Whom somebody unsubscribed on the dashboard, and when.';
+
+create or replace view read_people_by_attribute with (security_invoker = true) as
+select s.*, had.key as attribute, lower(had.value) as attribute_value
+from read_subscribers s cross join lateral jsonb_each_text(s.attributes) as had (key, value) where had.value ~ '\S';
+comment on view read_people_by_attribute is 'Whoever has an attribute, once for each, with its value as text.';
 
 create or replace view read_imports with (security_invoker = true) as
 select id, at, by, file, decisions, counts, undone_at from imports;

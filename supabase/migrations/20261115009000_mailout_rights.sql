@@ -86,6 +86,7 @@ select mailout_finish_migration(9, array[
     'email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs',
     'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests', 'mailout_runs',
     'imports', 'import_people',
+    'desk_unsubscribes', 'read_desk_unsubscribes', 'read_people_by_attribute',
     'sign_up_marks', 'sign_up_days', 'erased_feedback',
     'read_consents', 'read_sign_up_days', 'read_welcomes', 'read_confirmations',
     'read_lists',

@@ -177,17 +177,21 @@ class SqliteQueue:
     def ask(self, request: Request, *, repeat: float) -> bool:
         now = self.db.clock.now()
         written = self.db.change(
-            "INSERT INTO requests (ref, how, asked_at) VALUES (?, ?, ?) ON CONFLICT (ref, how)"
-            " DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL WHERE asked_at <= ?",
-            (request.ref, request.how, now, now - repeat),
+            "INSERT INTO requests (ref, how, asked_at, not_before) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (ref, how) DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL,"
+            " not_before = excluded.not_before"
+            " WHERE asked_at <= ? OR not_before IS NOT excluded.not_before",
+            (request.ref, request.how, now, request.not_before, now - repeat),
         )
         return written == 1
 
-    def answered(self, request: Request) -> None:
-        self.db.change(
-            "UPDATE requests SET answered_at = ? WHERE ref = ? AND how = ? AND answered_at IS NULL",
+    def answered(self, request: Request) -> bool:
+        answered = self.db.change(
+            "UPDATE requests SET answered_at = ?, not_before = NULL"
+            " WHERE ref = ? AND how = ? AND answered_at IS NULL",
             (self.db.clock.now(), request.ref, request.how),
         )
+        return answered == 1
 
 
 def insert_mailout(tx: sqlite3.Connection, new: NewMailout, now: float) -> bool:

@@ -23,6 +23,7 @@ from mailout.letters.content.variables import marked_for_html, without_fallback
 
 PLAIN = Brand()
 _ASKED = re.compile(r'<meta http-equiv="content-language" content="([A-Za-z-]+)"')
+_PREHEADER = re.compile(r'<div class="preheader"[^<>]*>([^<>]*)</div>')
 OWN_HEADLINE = re.compile(r"\s*<h1\b.*?</h1>", re.DOTALL)
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
@@ -161,6 +162,12 @@ def language_asked_for(content: Content) -> str | None:
     """By the letter or by `LANGUAGE`, when it was rendered; a guess is no wish."""
     found = _ASKED.search(content.html)
     return found[1] if found else None
+
+
+def preheader_in(html: str) -> str:
+    """The line that mail programs show after the subject, of a mail's HTML."""
+    found = _PREHEADER.search(html)
+    return unescape(found[1]).replace("\u200c", "").replace("\u00a0", " ").strip() if found else ""
 
 
 def _unbroken(body: str) -> str:

@@ -47,17 +47,17 @@ def batch_size(
     round_trip: float,
     empty_trip: float,
     tolerance: float,
-    left: float = math.inf,
+    remaining: float = math.inf,
 ) -> BatchSize:
     """`rate` 0: no limit. `lead` is how far ahead slots begin, `tolerance` how late one may be used;
     `round_trip` is of a step, `empty_trip` of asking for nothing.
 
-    `left` is the time until the run's end: slots after it would be withdrawn, and lost to whoever sends next.
+    `remaining`: seconds until the run's end. Slots after it would be withdrawn and lost to the next sender.
     """
     if rate and work.reach < rate:
         return _slow_calls(work, rate, batch, held, lead, tolerance)
     batch = _step_size(batch, rate, empty_trip)
-    second = min(rate * min(1.0, left) if rate else math.inf, work.reach)
+    second = min(rate * min(1.0, remaining) if rate else math.inf, work.reach)
     low = math.ceil(rate * (2 * round_trip + lead)) if rate else max(batch // 2, work.group)
     return BatchSize(_whole(min(batch, second - held), work.group), max(1, low))
 

@@ -1,4 +1,4 @@
-"""A claimed message becomes a mail: its content (read once), its own link to leave by, its sender's name."""
+"""A claimed message becomes a mail: its content (read once), its own unsubscribe link, its sender's name."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class SingleComposer:
         )
 
     def _own_links(self, row: Claimed) -> Mapping[str, str]:
-        """Marketing never goes without a link to leave by: without its settings, the message fails."""
+        """Marketing never goes without an unsubscribe link: without its settings, the message fails."""
         if self.tokens is None:
             raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
         token = self.tokens.make(row.email, row.list_key)

@@ -348,6 +348,7 @@ CREATE TABLE requests (
     how         TEXT NOT NULL,
     asked_at    REAL NOT NULL,
     answered_at REAL,
+    not_before  REAL,                     -- a person chose when it is sent
     PRIMARY KEY (ref, how)
 ) WITHOUT ROWID;
 
@@ -513,6 +514,14 @@ CREATE TABLE dashboard_acts (
     what  TEXT NOT NULL,
     about TEXT NOT NULL DEFAULT ''
 );
+
+-- Whom somebody unsubscribed on the dashboard. The row goes when anything else ends or renews it.
+CREATE TABLE desk_unsubscribes (
+    email    TEXT NOT NULL,
+    list_key TEXT NOT NULL,  -- '': from everything
+    at       REAL NOT NULL,
+    PRIMARY KEY (email, list_key)
+) WITHOUT ROWID;
 
 CREATE TABLE ended_logins (
     id      TEXT PRIMARY KEY,  -- a hash: of the cookie's text, or of the token of a link to sign in that was used

@@ -25,7 +25,7 @@ SELECT company_id, max(locked_at) AS at FROM campaign_queue WHERE locked_at IS N
 
 CREATE VIEW read_switches AS SELECT name, value FROM switches;
 
-CREATE VIEW read_requests AS SELECT ref, how, asked_at FROM requests WHERE answered_at IS NULL;
+CREATE VIEW read_requests AS SELECT ref, how, asked_at, not_before FROM requests WHERE answered_at IS NULL;
 
 CREATE VIEW read_messages AS
 SELECT seq, id, campaign_id, company_id, request_id, recipient_id, email, from_name, content_id, variables, state, attempts,
@@ -145,6 +145,13 @@ UNION SELECT list_key, list_key FROM subscriptions WHERE list_key NOT IN (SELECT
 UNION SELECT 'general', 'general' WHERE NOT EXISTS (SELECT 1 FROM lists WHERE key = 'general');
 
 CREATE VIEW read_segments AS SELECT name, filter, tree, updated_at FROM segments;
+
+CREATE VIEW read_desk_unsubscribes AS SELECT email, list_key, at FROM desk_unsubscribes;
+
+-- Whoever has an attribute, once for each, with its value as text.
+CREATE VIEW read_people_by_attribute AS
+SELECT s.*, had.key AS attribute, lower(CAST(had.value AS TEXT)) AS attribute_value
+FROM read_subscribers s, json_each(s.attributes) had WHERE trim(CAST(had.value AS TEXT)) <> '';
 
 CREATE VIEW read_imports AS SELECT id, at, by, file, decisions, counts, undone_at FROM imports;
 
