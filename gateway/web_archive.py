@@ -198,15 +198,15 @@ class _Archive:
         return cached(request, html, POLICY)
 
     def feed(self, request: Request, key: str) -> Response:
-        letters = [one for one in self._letters() if not key or one.list_key == key]
-        if not self._public_url or (key and not letters):
+        part = [one for one in self._letters() if key in ("", one.list_key)][:FEED_LETTERS]
+        known = [one for one in self._known if key in ("", one.list_key)]  # also what was unpublished
+        if not self._public_url or (key and not known):
             return self._none(request)
-        changed = max((one.changed_at for one in self._known if key in ("", one.list_key)), default=0.0)
-        part = letters[:FEED_LETTERS]
+        changed = max((one.changed_at for one in known), default=0.0)
         words = language(self._settings.language or FALLBACK)
         xml = TEMPLATES.get_template("feed.xml.j2").render(
             lang=words.code,
-            title=self._title(words, letters[0].list_title if key else None),
+            title=self._title(words, known[0].list_title if key else None),
             author=self._org,
             address=self._public_url + self._feed(key),
             archive=self._public_url + self._list("", key, 1),

@@ -366,12 +366,14 @@ def test_the_archive_shows_twenty_a_page_the_newest_first(
 
 def test_a_list_has_its_own_page_and_feed(store: SqliteStore, site: Client) -> None:
     store.save_list(List("weekly", "Weekly & co", archive=True))
-    letter(store, "For some", list_key="weekly")
+    some = letter(store, "For some", list_key="weekly")
     letter(store, "For all")
     assert titles(site.get("/archive?list=weekly")) == ["For some"]
     assert titles(site.get("/archive?list=general")) == ["For all"]
     assert "Weekly &amp; co" in site.get("/archive").text
     assert [one.title for one in feed(site, "?list=weekly").entries] == ["For some"]
+    web_archive.unpublish(store, some)
+    assert feed(site, "?list=weekly").entries == []  # whoever follows it goes on following it
     for nothing in ("/archive?list=nobody", "/archive/feed.xml?list=nobody", f"/archive?list={'x' * 300}"):
         assert site.get(nothing).status_code in (404, 422)
 
