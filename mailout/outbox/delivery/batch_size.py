@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from mailout.outbox.delivery.concurrency import UNLIMITED_BULK_RATE
+
 TRIPS_SHARE = 0.1
 """Of the time, at most so much is spent on the way to the store and back."""
 LARGER_STEPS = 10
 """A step is at most so many times as large for that."""
-FASTEST_PER_SECOND = 5000.0
-"""Messages that one process can send, where no rate is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def batch_size(
 
 def _step_size(batch: int, rate: float, empty_trip: float) -> int:
     """Larger where the store is far away: a step for each 50 would spend its time on the way."""
-    needed = math.ceil((rate or FASTEST_PER_SECOND) * empty_trip / TRIPS_SHARE)
+    needed = math.ceil((rate or UNLIMITED_BULK_RATE) * empty_trip / TRIPS_SHARE)
     return max(batch, min(LARGER_STEPS * batch, needed))
 
 

@@ -9,7 +9,7 @@ from mailout.base.errors import NotFound
 from mailout.base.select import SELECT_LIMIT, Reads, View, among, every, first
 from mailout.outbox.delivery.port import Message, MessageEvent, MessageOutcome, SenderSession, SingleMessage
 from mailout.outbox.delivery.protocol import Attempt
-from mailout.outbox.delivery.states import State
+from mailout.outbox.delivery.states import WAITING, State
 
 MESSAGES_A_PAGE = 1000
 FEW = frozenset({State.FAILED, State.VALIDATION_FAILED, State.UNKNOWN})
@@ -112,6 +112,14 @@ def _of_mailout(
 def single_mail(store: Reads, company: str, id: str) -> SingleMessage | None:
     """A company's own message with its subject; None: there is none, or it is another's."""
     return first(store, SINGLE_MAILS, {"id": id, "company_id": company})
+
+
+SINGLE_MAIL_STATES: Mapping[str, Sequence[State]] = {
+    "failed": (State.FAILED, State.VALIDATION_FAILED),
+    "unknown": (State.UNKNOWN,),
+    "pending": WAITING,
+}
+"""What a person asks for, and the states that it means."""
 
 
 def single_mails(

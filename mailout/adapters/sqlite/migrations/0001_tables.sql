@@ -141,7 +141,15 @@ CREATE TABLE campaign_queue (
     archived_to       TEXT,
     -- How its messages are tried again; NULL: as the process that sends it is set up.
     retry_plan        TEXT,
+    -- Whom of its list it is for: a segment's name, and its filter as it was when the audience was frozen.
+    segment           TEXT,
+    segment_filter    TEXT,
     snoozed           INTEGER NOT NULL DEFAULT 0,  -- not written to when it was frozen: they asked for a pause
+    -- The archive on the web: whether it is there, under which name, and since when a person has said so.
+    public            INTEGER NOT NULL DEFAULT 0,
+    slug              TEXT,
+    published_at      REAL,
+    unpublished_at    REAL,
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0),
@@ -150,6 +158,7 @@ CREATE TABLE campaign_queue (
 CREATE INDEX campaign_queue_open ON campaign_queue (status, created_at)
     WHERE status IN ('PENDING', 'PROCESSING');
 CREATE INDEX campaign_queue_ref ON campaign_queue (ref);
+CREATE INDEX campaign_queue_slug ON campaign_queue (slug) WHERE slug IS NOT NULL;
 
 CREATE TABLE sender_sessions (
     id             TEXT PRIMARY KEY,
@@ -339,6 +348,7 @@ CREATE TABLE requests (
     how         TEXT NOT NULL,
     asked_at    REAL NOT NULL,
     answered_at REAL,
+    not_before  REAL,                     -- a person chose when it is sent
     PRIMARY KEY (ref, how)
 ) WITHOUT ROWID;
 
@@ -469,6 +479,15 @@ CREATE TABLE notifications (
     noted_at   REAL NOT NULL
 ) WITHOUT ROWID;
 
+-- Filters over subscribers, by name.
+CREATE TABLE segments (
+    name       TEXT PRIMARY KEY,
+    filter     TEXT NOT NULL,  -- as it was written
+    tree       TEXT NOT NULL CHECK (json_valid(tree)),
+    hash       TEXT NOT NULL,  -- of the tree
+    updated_at REAL NOT NULL
+) WITHOUT ROWID;
+
 -- What the dashboard looks back on.
 CREATE INDEX campaign_queue_created ON campaign_queue (created_at, id);
 CREATE INDEX email_outbox_single_to ON email_outbox (email, seq) WHERE campaign_id IS NULL;
@@ -495,6 +514,14 @@ CREATE TABLE dashboard_acts (
     what  TEXT NOT NULL,
     about TEXT NOT NULL DEFAULT ''
 );
+
+-- Whom somebody unsubscribed on the dashboard. The row goes when anything else ends or renews it.
+CREATE TABLE desk_unsubscribes (
+    email    TEXT NOT NULL,
+    list_key TEXT NOT NULL,  -- '': from everything
+    at       REAL NOT NULL,
+    PRIMARY KEY (email, list_key)
+) WITHOUT ROWID;
 
 CREATE TABLE ended_logins (
     id      TEXT PRIMARY KEY,  -- a hash: of the cookie's text, or of the token of a link to sign in that was used
