@@ -170,8 +170,8 @@ def _message(engine: Engine, id: str, json: bool) -> None:
 _ACTS: Mapping[str, str] = {
     State.UNKNOWN: "To settle it: mailout queue settle --message {id} --as sent (or failed, or pending)",
     State.FAILED: "To send it again: mailout messages retry {id}",
-    State.PENDING: "To take it back: mailout messages cancel {id}",
-    State.RETRY_SCHEDULED: "To take it back: mailout messages cancel {id}",
+    State.PENDING: "To cancel it: mailout messages cancel {id}",
+    State.RETRY_SCHEDULED: "To cancel it: mailout messages cancel {id}",
 }
 """Of a single mail. A mailout's messages are retried and cancelled together."""
 

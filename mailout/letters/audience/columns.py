@@ -70,17 +70,13 @@ _STATUSES, _PHRASES = frozenset(_keys("cells", "statuses")), _keys("cells", "phr
 EMAIL_HEADERS = frozenset(_EMAIL_RANK)
 
 
-def is_email_header(header: str) -> bool:
-    return key(header) in EMAIL_HEADERS
-
-
 def has_address(cell: str) -> bool:
     return _ADDRESS.search(cell) is not None
 
 
 def looks_like_a_row(header: Sequence[str]) -> bool:
     """An address where a header should be, and no header for it."""
-    return any(map(has_address, header)) and not any(map(is_email_header, header))
+    return any(map(has_address, header)) and not EMAIL_HEADERS.intersection(map(key, header))
 
 
 def recognise(headers: Sequence[str], cells: Cells, asked: Mapping[str, str]) -> list[FileColumn]:

@@ -405,7 +405,6 @@ def _places(rows: pl.DataFrame, rejects: list[Reject]) -> pl.DataFrame:
     return rows.with_columns(pl.col("ocd_ids").replace_strict(joined, return_dtype=pl.String))
 
 
-_LEFT_OUT = {int(Meaning.LEFT_OUT): Dropped.UNCONFIRMED.value}
 _STATUS = {int(Meaning.UNSUBSCRIBED): "unsubscribed", int(Meaning.BOUNCED): "bounced"}
 
 
@@ -415,7 +414,7 @@ def _check(rows: pl.DataFrame) -> pl.DataFrame:
     checked = check(
         rows.with_columns(
             status=says.replace_strict(_STATUS, default="active", return_dtype=pl.String),
-            out=says.replace_strict(_LEFT_OUT, default=None, return_dtype=pl.String).cast(REASON),
+            out=pl.when(says == int(Meaning.LEFT_OUT)).then(pl.lit(Dropped.UNCONFIRMED.value, REASON)),
         )
     )
     # Of a row whose cells have slipped, only that somebody wants no mail is believed.
@@ -429,20 +428,13 @@ def _check(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _without_doubt(batches: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     """With the same columns. Who is left out by one row does not become active by another."""
-    names = list(dict.fromkeys(name for batch in batches for name in batch.columns))
-    types = {name: dtype for batch in batches for name, dtype in batch.schema.items()}
+    empty = pl.concat([batch.clear() for batch in batches], how="diagonal")
     out = pl.col("reason") == Dropped.UNCONFIRMED.value
     doubted = pl.concat([batch.filter(out)["email_norm"] for batch in batches]).drop_nulls().unique()
     again = pl.col("email_norm").is_in(doubted.implode()) & (pl.col("status") == "active")
     reason = pl.when(again & pl.col("reason").is_null()).then(pl.lit(Dropped.UNCONFIRMED.value, REASON))
-    return [
-        batch.with_columns(
-            pl.lit(None, types[name]).alias(name) for name in names if name not in batch.columns
-        )
-        .select(names)
-        .with_columns(reason=reason.otherwise("reason"))
-        for batch in batches
-    ]
+    alike = (pl.concat([empty, batch], how="diagonal") for batch in batches)
+    return [batch.with_columns(reason=reason.otherwise("reason")) for batch in alike]
 
 
 def _subscriber(row: Mapping[str, Any], attributes: Sequence[str]) -> SubscriberRow:

@@ -174,9 +174,7 @@ def main() -> int:
         for table in tables:
             rows = _counted(name, table)
             next(rows)  # the header itself
-            _write(
-                out, {of: getattr(table, of) for of in ("header", "file", "encoding", "readings", "sheet")}
-            )
+            _write(out, {of: getattr(table, of) for of in HEAD})
             while part := list(islice(rows, ROWS_A_LINE)):
                 _write(out, part)
         out.flush()

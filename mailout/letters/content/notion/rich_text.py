@@ -189,17 +189,13 @@ def inline_text(spans: Spans) -> str:
     """Links carry their address behind them, once."""
     parts = []
     for href, run in groupby(spans, key=lambda span: span.href):
-        struck = (
-            (crossed, "".join(span.text for span in same)) for crossed, same in groupby(run, _is_struck)
-        )
-        label = "".join(struck_out(words) if crossed else words for crossed, words in struck)
+        label = ""
+        for is_struck, same in groupby(run, key=lambda span: span.strikethrough):
+            words = "".join(span.text for span in same)
+            label += struck_out(words) if is_struck else words
         if label:
             parts.append(with_address(label, href))
     return "".join(parts)
-
-
-def _is_struck(span: Span) -> bool:
-    return span.strikethrough
 
 
 def with_address(label: str, href: str | None) -> str:
