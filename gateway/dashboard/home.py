@@ -40,14 +40,15 @@ def router(desk: Desk) -> APIRouter:
         ]
         red = reds(desk)
         active, lease = snapshot.active, desk.settings.lock_seconds
+        shown = [one for one in troubles if not active or one.link != f"/letters/{active.id}"]
         goes_on_by = active.goes_on_by(snapshot.now, lease) if active else None
         forecast = snapshot.forecasts.get(active.id) if active and goes_on_by is None else None
         return {
             "sentence": sentence(snapshot, waiting_for_you, troubles, red),
             "singles": redact_text(single_mails_wait(snapshot.single_mails, desk.zone) or ""),
             "for_you": waiting_for_you[:5],
-            "troubles": troubles[:TROUBLES_ON_HOME],
-            "more_troubles": len(troubles) - TROUBLES_ON_HOME,
+            "troubles": shown[:TROUBLES_ON_HOME],
+            "more_troubles": len(shown) - TROUBLES_ON_HOME,
             "red": red or (),
             "checking": red is None,
             "active": active,

@@ -170,7 +170,7 @@ def what_happened(act: str, before: Mailout, after: Mailout, retried: int = 0) -
         case "resume":
             return "It goes on within a minute."
         case "retry":
-            stays = f" {count(ledger.failed, 'other')} stay failed." if ledger.failed else ""
+            stays = f" {count(ledger.failed, 'other stays', 'others stay')} failed." if ledger.failed else ""
             return f"{count(retried, 'message is', 'messages are')} tried again within a minute.{stays}"
         case "publish":
             return "It is in the archive on the web, from its first message on."

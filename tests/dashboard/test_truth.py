@@ -1,0 +1,227 @@
+"""The pages never say more than is known, and acts answer with what really happened."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from mailout.base.ids import mailout_id
+from mailout.insight.history import history_rows
+from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.model import Content, mark
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import Status
+from tests.contract.test_single_mails import mail
+from tests.dashboard.conftest import Site
+from tests.dashboard.scene import Scene
+
+ANA = "person000@example.org"
+
+
+def test_home_says_that_letters_failed_and_that_health_is_red(dashboard: Site) -> None:
+    """It once said "All is well." while three had failed."""
+    dashboard.sign_in()
+    store = dashboard.store
+    for name in ("held", "odd"):
+        store.cancel(dashboard.ids[name])
+    store.settle(dashboard.ids["failed"], State.SENT, wait=0)
+    home = dashboard.client.get("/").text
+    assert "One letter failed or stopped: “The pier is open again”." in home
+    assert f'href="/letters/{dashboard.ids["failed"]}"' in home
+    dashboard.act("/problems/close", key=f"letter {dashboard.ids['failed']}")
+    assert "UNSUBSCRIBE_SECRET" in dashboard.client.get("/system").text  # the checks have been made
+    home = dashboard.client.get("/").text
+    assert "checks fail." in home
+    assert "All is well." not in home
+
+
+def test_nothing_is_forecast_while_nobody_sends(dashboard: Site) -> None:
+    dashboard.sign_in()
+    id = dashboard.ids["going"]
+    assert "Forecast: done by" in dashboard.client.get(f"/letters/{id}").text
+    with dashboard.store.db.write() as tx:
+        tx.execute("UPDATE campaign_queue SET locked_at = locked_at - 3600 WHERE id = ?", (id,))
+    for page in ("/", f"/letters/{id}", f"/letters/{dashboard.ids['planned']}"):
+        assert "done by" not in dashboard.client.get(page).text, page
+    assert "Nobody is sending it" in dashboard.client.get("/").text
+
+
+def test_what_nobody_has_reported_is_a_dash_and_no_zero(dashboard: Site) -> None:
+    dashboard.sign_in()
+    scene = Scene(dashboard.store, dashboard.home)
+    for id in dashboard.ids.values():
+        scene.metrics(id)
+    letter = dashboard.client.get(f"/letters/{dashboard.ids['sent']}").text
+    assert letter.count("not reported yet") == 4
+    assert "not reported yet" in dashboard.client.get("/").text
+    health = dashboard.client.get("/system").text
+    assert "0.00%" not in health
+    assert health.count("<b>–</b> not reported yet") == 2
+    scene.metrics(dashboard.ids["sent"], unsubscribed=2)  # told to us, not by SES
+    assert dashboard.client.get(f"/letters/{dashboard.ids['sent']}").text.count("not reported yet") == 3
+
+
+def test_two_messages_are_no_chart_and_more_follow_the_live_count(dashboard: Site) -> None:
+    dashboard.sign_in()
+    scene, store = Scene(dashboard.store, dashboard.home), dashboard.store
+    id = scene.letter("small", "Two of them")
+    scene.freeze(id)
+    scene.send(id, [State.SENT] * 2)
+    assert "Messages sent over time" not in dashboard.client.get(f"/letters/{id}").text
+    scene.send(id, [State.SENT] * 20)
+    with store.db.write() as tx:
+        tx.execute("UPDATE email_outbox SET sent_at = sent_at - 60 WHERE campaign_id = ? AND seq % 2", (id,))
+    live = dashboard.client.get(f"/letters/{id}/live").text
+    assert "Messages sent over time" in live
+    assert "22 sent in" in live
+
+
+def test_a_persons_letters_are_apart_from_what_was_only_tried(dashboard: Site) -> None:
+    dashboard.sign_in()
+    scene = Scene(dashboard.store, dashboard.home)
+    id = scene.letter("tried", "Only a trial", test=True)
+    scene.freeze(id)
+    page = dashboard.client.get("/person", params={"email": ANA}).text
+    letters, tried = page.split("<summary>1 test or rehearsal</summary>")
+    assert "Autumn at the harbour" in letters
+    assert "Only a trial" not in letters
+    assert "Only a trial" in tried
+
+
+def test_a_retry_says_what_the_checks_refuse_and_the_button_counts_the_others(dashboard: Site) -> None:
+    """`Retry 1 failed` answered that no message had failed."""
+    dashboard.sign_in()
+    scene, store = Scene(dashboard.store, dashboard.home), dashboard.store
+    id = scene.letter("refused", "Refused by the checks")
+    scene.freeze(id)
+    scene.send(id, [State.VALIDATION_FAILED] + [State.FAILED] * 2)
+    page = dashboard.client.get(f"/letters/{id}").text
+    assert "Retry 2 failed" in page
+    assert "1 message refused by the checks before sending" in page
+    assert (
+        "2 messages are tried again within a minute. 1 other stay"
+        in dashboard.act(f"/letters/{id}/retry").text
+    )
+    assert "Retry" not in dashboard.client.get(f"/letters/{id}/live").text
+    again = dashboard.act(f"/letters/{id}/retry").text
+    assert "the checks refused 1 before sending" in again
+    assert "No message of it has failed" not in again
+    assert store.mailout(id).ledger.failed == 1
+
+
+def test_cancelling_says_how_many_got_it_and_how_many_do_not(dashboard: Site) -> None:
+    dashboard.sign_in()
+    ledger = dashboard.store.mailout(dashboard.ids["going"]).ledger
+    said = dashboard.act(f"/letters/{dashboard.ids['going']}/cancel").text
+    assert f"Cancelled. {ledger.sent} people got it before; the other {ledger.pending} get nothing." in said
+    assert "Cancelled. Nobody got it." in dashboard.act(f"/letters/{dashboard.ids['planned']}/cancel").text
+
+
+def test_a_mail_is_shown_without_marks_or_braces(dashboard: Site) -> None:
+    dashboard.sign_in()
+    store = dashboard.store
+    content = Content(
+        f"News for {mark('var:first_name|friend')}",
+        f'<p>Dear {mark("html:first_name|friend")}, <a href="https://x.org/?e={mark("url:email")}">see</a>'
+        f' {mark("html:shoe_size")}</p><a href="{mark("unsubscribe_url")}">bye</a>',
+        "text",
+    )
+    store.put_content(content)
+    with store.db.write() as tx:
+        tx.execute(
+            "UPDATE campaign_queue SET content_hash = ?, subject = ? WHERE id = ?",
+            (content.hash, "News for {{ first_name | friend }}", dashboard.ids["sent"]),
+        )
+    shown = dashboard.client.get(f"/letters/{dashboard.ids['sent']}/mail").text
+    assert "<p>Dear Alex, " in shown
+    assert "e=alex.sample%40example.com" in shown
+    assert "shoe size" in shown
+    for page in ("/letters", f"/letters/{dashboard.ids['sent']}"):
+        text = dashboard.client.get(page).text
+        assert "News for Alex" in text, page
+        assert "{{" not in text, page
+
+
+def test_adding_somebody_who_unsubscribed_says_what_that_means(dashboard: Site) -> None:
+    dashboard.sign_in()
+    said = dashboard.act("/people/add", email="person005@example.org").text
+    assert "person005@example.org had unsubscribed and stays so: no letter goes there." in said
+    assert subscriber_rows.subscriber(dashboard.store, "person005@example.org")["status"] == "unsubscribed"
+
+
+def test_an_unsubscribe_made_here_is_undone_here_and_a_readers_own_is_not(dashboard: Site) -> None:
+    dashboard.sign_in()
+    assert "you can undo it here" in dashboard.act("/person/unsubscribe", email=ANA).text
+    assert "You can undo it until" in dashboard.client.get("/person", params={"email": ANA}).text
+    assert f"{ANA} gets mail again" in dashboard.act("/person/undo", email=ANA).text
+    assert subscriber_rows.subscriber(dashboard.store, ANA)["status"] == "active"
+    dashboard.store.unsubscribe(ANA, None)
+    page = dashboard.client.get("/person", params={"email": ANA}).text
+    assert "You can undo it until" not in page
+    assert "Only they themselves can come back" in page
+    assert "cannot be undone here" in dashboard.act("/person/undo", email=ANA).text
+    assert subscriber_rows.subscriber(dashboard.store, ANA)["status"] == "unsubscribed"
+
+
+def test_a_persons_name_and_attributes_are_edited_and_nothing_else(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.store.edit_subscriber(ANA, {"name": "Ana", "city": "Porto", "visits": {"n": 3}})
+    fields = {"attribute:name": "Ana Maria", "attribute:city": " ", "new": "boat", "value": "Gaivota"}
+    assert "Saved." in dashboard.act("/person/edit", email=ANA, **fields).text
+    known = subscriber_rows.subscriber(dashboard.store, ANA)["attributes"]
+    assert known == {"name": "Ana Maria", "boat": "Gaivota", "visits": {"n": 3}}
+
+
+def test_the_export_has_whom_the_filter_shows(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.store.import_subscribers(
+        [SubscriberRow("zoe@example.org", "zoe@example.org", attributes={"city": "Porto", "name": "=Zoe"})]
+    )
+    asked = {"attribute": "city", "value": "porto", "status": "active"}
+    assert "zoe@example.org" in dashboard.client.get("/people", params=asked).text
+    answer = dashboard.client.get("/people.csv", params=asked)
+    (row,) = csv.DictReader(io.StringIO(answer.text))
+    assert (row["email"], row["city"], row["name"]) == ("zoe@example.org", "Porto", "'=Zoe")
+    everybody = list(csv.DictReader(io.StringIO(dashboard.client.get("/people.csv").text)))
+    assert len(everybody) == 302
+
+
+def test_single_mails_are_listed_retried_cancelled_and_settled(dashboard: Site) -> None:
+    dashboard.sign_in()
+    store = dashboard.store
+    store.accept_single_mails([mail("a", email="buyer@example.org"), mail("b", email="other@example.org")])
+    rows = {row["email"]: row for row in history_rows.single_mails_to(store, "buyer@example.org")}
+    page = dashboard.client.get("/single-mails?state=pending").text
+    assert "buyer@example.org" in page
+    assert "Single mails" in dashboard.client.get("/").text  # in the menu
+    id = str(rows["buyer@example.org"]["id"])
+    assert "It has not failed" in dashboard.act("/single-mails/retry", id=id).text
+    assert "Cancelled: it is not sent." in dashboard.act("/single-mails/cancel", id=id, state="pending").text
+    assert outbox_rows.message(store, id)["state"] == State.SUPPRESSED
+    assert "does not wait" in dashboard.act("/single-mails/cancel", id=id).text
+    assert "Choose what became of it" in dashboard.act("/single-mails/settle", id=id, **{"as": "lost"}).text
+    nobody = dashboard.client.get("/single-mails?state=pending&company=nobody").text
+    assert "other@example.org" not in nobody
+
+
+def test_the_last_letters_are_side_by_side(dashboard: Site) -> None:
+    dashboard.sign_in()
+    Scene(dashboard.store, dashboard.home).metrics(dashboard.ids["failed"], delivered=270, bounced=9)
+    page = dashboard.client.get("/letters?show=numbers").text
+    for shown in ("Autumn at the harbour", "The pier is open again", "270", "<svg"):
+        assert shown in page, shown
+
+
+def test_a_letter_that_is_over_leaves_the_problems(dashboard: Site) -> None:
+    dashboard.sign_in()
+    link = f'href="/letters/{dashboard.ids["failed"]}"'
+    assert link in dashboard.client.get("/problems").text
+    dashboard.store.settle(dashboard.ids["failed"], State.SENT, wait=0)
+    scene = Scene(dashboard.store, dashboard.home)
+    dashboard.act(f"/letters/{dashboard.ids['failed']}/retry")
+    scene.send(dashboard.ids["failed"], [State.SENT] * 3)
+    assert dashboard.store.complete(dashboard.ids["failed"]).status is Status.COMPLETED
+    assert link not in dashboard.client.get("/problems").text
+    assert dashboard.store.mailout(mailout_id("failed")).ledger.failed == 0
