@@ -147,9 +147,10 @@ def router(
 
 
 async def write_request(store: QueueStore, emitter: Emitter | None, asked: Asked) -> bool:
-    """Durable first; then Prefect gets an event, unless it got one just now. Whether it is new."""
+    """Durable first; then Prefect gets an event, unless it got one just now, or the time that was chosen is
+    to come: the watch looks for it then. Whether it is new."""
     new = await run_in_threadpool(store.ask, asked, repeat=REPEAT_SECONDS)
-    if new and emitter is not None:
+    if new and emitter is not None and asked.not_before is None:
         emitter.emit(EVENT, {"ref": asked.ref, "test": asked.test, "if_ready": asked.if_ready})
     return new
 

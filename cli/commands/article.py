@@ -30,7 +30,7 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import FILTER, split_places
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
-from mailout.letters.content.model import UNSUBSCRIBE_URL
+from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL
 from mailout.letters.content.slices import Slice, assemble
 from mailout.outbox.delivery.preview import write_preview
 
@@ -143,7 +143,7 @@ def preview(
             document_of(article),
             content,
             out,
-            links,
+            {**links, VIEW_URL: "#"},
             to=to,
             from_email=engine.settings.from_email or "nobody@example.org",
             from_name=engine.settings.from_name or "",

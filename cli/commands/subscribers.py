@@ -20,6 +20,7 @@ from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.errors import UsageError
 from mailout.base.select import every
 from mailout.base.time_format import day, iso, spoken
+from mailout.insight.reporting.people_csv import people_lines
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
@@ -36,16 +37,6 @@ app = typer.Typer(
 
 STYLES = {"active": "green", "unsubscribed": "yellow", "bounced": "red"}
 CONSENT_COLUMNS = ("email", "list_key", "at", "wording", "source")
-COLUMNS = (
-    "email",
-    "status",
-    "from_name",
-    "bounce_type",
-    "bounce_subtype",
-    "lists",
-    "ocd_ids",
-    "snoozed_until",
-)
 
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
@@ -64,15 +55,16 @@ def export(
     if consents:
         _export_consents(engine, out)
         return
-    attributes = sorted({name for row in _everybody(engine) for name in row["attributes"]})
-    with writing(out) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*COLUMNS, *map(safe, attributes)))
-        for row in _everybody(engine):
-            values = [row["attributes"].get(name) for name in attributes]
-            known = row | {"snoozed_until": iso(row["snoozed_until"])}
-            writer.writerow(map(_cell, (*(known.get(name) for name in COLUMNS), *values)))
+
+    def everybody() -> Iterator[Subscriber]:
+        nonlocal written
+        written = 0
+        for row in every(engine.store, subscriber_rows.SUBSCRIBERS):
             written += 1
+            yield row
+
+    with writing(out) as file:
+        file.writelines(people_lines(everybody))
     if out is not None:
         note(f"{count(written, 'person', 'people')} written to {out}.")
 
@@ -84,20 +76,10 @@ def _export_consents(engine: Engine, out: Path | None) -> None:
         writer.writerow(CONSENT_COLUMNS)
         for row in every(engine.store, subscriber_rows.CONSENTS):
             shown = {**row, "at": iso(row["at"])}
-            writer.writerow(_cell(shown[name]) for name in CONSENT_COLUMNS)
+            writer.writerow(safe(str(shown[name])) for name in CONSENT_COLUMNS)
             written += 1
     if out is not None:
         note(f"{count(written, 'consent')} written to {out}.")
-
-
-def _everybody(engine: Engine) -> Iterator[Subscriber]:
-    return every(engine.store, subscriber_rows.SUBSCRIBERS)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return safe("|".join(value) if isinstance(value, list | tuple) else str(value))
 
 
 @app.command("list", epilog="Example: mailout subscribers list --status unsubscribed --search shop")

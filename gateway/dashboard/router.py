@@ -10,6 +10,7 @@ from fastapi import APIRouter
 
 from gateway.dashboard import (
     articles,
+    draft,
     health,
     home,
     imports,
@@ -23,8 +24,10 @@ from gateway.dashboard import (
     problems,
     segments,
     sign_ups,
+    single_mails,
     static,
 )
+from gateway.dashboard.checks import Checks
 from gateway.dashboard.desk import Desk, Tools
 from gateway.dashboard.sessions import Sessions, SignedOut
 from gateway.dashboard.sign_in_links import SignInLinks
@@ -71,6 +74,7 @@ def router(
         signed_out=SignedOut(store),
         wrong=wrong,
         used=used,
+        checks=Checks((tools or Tools()).examine, store.now),
         emitter=emitter,
         tools=tools or Tools(),
         links=links,
@@ -83,6 +87,7 @@ def router(
         home,
         letters,
         letter_acts,
+        draft,
         people,
         lists,
         imports,
@@ -92,6 +97,7 @@ def router(
         sign_ups,
         problems,
         health,
+        single_mails,
     ):
         routes.include_router(part.router(desk))
     return routes

@@ -1,4 +1,4 @@
-"""Which pages are in the menu only where they are used: segments, articles, notifications, sign-ups."""
+"""Which pages are in the menu only where they are used: segments, articles, notifications, and so on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gateway.dashboard.letter_numbers import modes_shown
 from mailout.base.errors import StoreError
 from mailout.insight.history import history_rows
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.outbox_rows import SINGLE_MAILS
 from mailout.outbox.queue import segment_names
 from mailout.store import Store
 
@@ -34,13 +35,18 @@ class UsedPages:
         self._articles = self._segments = False
         self._notifications = has_producer
         self._sign_ups = has_sign_ups
+        self._single_mails = False
 
     def menu(self) -> list[tuple[str, str]]:
         """(address, name) as far as is known; asks nobody."""
-        pages = [("/segments", "Segments")] if self._segments else []
-        pages += [("/articles", "Articles")] if self._articles else []
-        pages += [("/notifications", "Notifications")] if self._notifications else []
-        return [*pages, ("/signups", "Sign-ups")] if self._sign_ups else pages
+        pages = (
+            (self._segments, "/segments", "Segments"),
+            (self._articles, "/articles", "Articles"),
+            (self._notifications, "/notifications", "Notifications"),
+            (self._sign_ups, "/signups", "Sign-ups"),
+            (self._single_mails, "/single-mails", "Single mails"),
+        )
+        return [(address, name) for used, address, name in pages if used]
 
     def look(self) -> None:
         """Never fails: a page that says why the store is silent has a menu, too."""
@@ -57,5 +63,6 @@ class UsedPages:
             self._notifications = self._notifications or bool(
                 history_rows.notification_states(self._store, rehearsal=self._rehearses)
             )
+            self._single_mails = self._single_mails or bool(self._store.select(SINGLE_MAILS, limit=1))
         except StoreError:
             self._looked = None  # the page itself says what is wrong

@@ -39,6 +39,7 @@ class MarkdownFiles:
             segment=front.segment,
             from_name=front.from_name,
             reply_to=front.reply_to,
+            public=front.public,
             read_media=partial(self._read, {one.source for one in document.media if one.fallback}),
         )
 

@@ -23,7 +23,7 @@ from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.content import content_rows
-from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
+from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of, view_url
 from mailout.letters.content.port import Kind
 from mailout.letters.content.variables import attributes_of, variables_of
 from mailout.outbox.delivery import outbox_rows
@@ -246,6 +246,9 @@ class Sending:
             reply_to=mailout.reply_to or self.settings.reply_to,
             list_key=mailout.list_key,
             list_name=of.name if of else None,
+            view_url=lambda content: view_url(
+                self.settings, mailout.id, None if content == mailout.content_hash else content
+            ),
             is_test=mailout.is_test,
             unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
         )
@@ -261,6 +264,7 @@ class Sending:
             transactional_from_email=self.settings.transactional_from_email,
             link_secrets=self.settings.unsubscribe_keys,
             public_url=self.settings.public_url,
+            view_url=lambda content: "#" if self.rehearses else view_url(self.settings, None, content),
         )
 
     def _options(self) -> SenderOptions:

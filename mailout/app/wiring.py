@@ -73,9 +73,9 @@ def build(
     rehearses = transport.name == REHEARSING
     forecast = _queue_forecast(settings, store, transport.scope, rehearses=rehearses)
     limits, test_emails = limits_of(settings), EmailsForTests(settings)
-    sources = source_of or partial(_source_of, notion, clock)
+    read_from = source_of or sources(notion, clock)
     intake = MailoutIntake(
-        settings, store, pages, media_store(settings), sources, test_emails, rehearses=rehearses
+        settings, store, pages, media_store(settings), read_from, test_emails, rehearses=rehearses
     )
     sending = Sending(
         settings=settings,
@@ -177,6 +177,11 @@ def _fetched(clock: Clock, url: str) -> bytes:
     return download(url, clock=clock)
 
 
+def sources(notion: NotionPages | None, clock: Clock) -> Callable[[str], Source]:
+    """Where a ref is read: a Notion page, or a Markdown file."""
+    return partial(_source_of, notion, clock)
+
+
 def _source_of(notion: NotionPages | None, clock: Clock, ref: str) -> Source:
     if page_id_of(ref):
         if notion is None:
@@ -193,13 +198,15 @@ def _source_of(notion: NotionPages | None, clock: Clock, ref: str) -> Source:
     )
 
 
-def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
-    """Where mailouts are written, and where it is shown what became of them; None: nobody gave us a token."""
+def notion_pages(settings: Settings, clock: Clock, *, seconds: float | None = None) -> NotionPages | None:
+    """Where mailouts are written, and where it is shown what became of them; None: nobody gave us a token.
+    `seconds`: for somebody who waits, one try of at most so long."""
     if settings.notion_token is None:
         return None
     from mailout.adapters.notion import NotionConfig, NotionPages
 
-    return NotionPages(NotionConfig.of(settings), clock)
+    config = NotionConfig.of(settings)
+    return NotionPages(replace(config, timeout=seconds, attempts=1) if seconds else config, clock)
 
 
 def notion_databases(settings: Settings, clock: Clock | None = None) -> NotionDatabases:

@@ -359,6 +359,8 @@ begin
             where said.status <> coalesce(m.status, g.status)),
         'forgotten', given_to_us - jsonb_array_length(people)
     ) into counts;
+    delete from desk_unsubscribes d using jsonb_to_recordset(people) as g (email_norm text, status text)
+    where d.email = g.email_norm and g.status <> 'active';
     perform mailout_raise_hard_status(g.email_norm, g.status)
     from jsonb_to_recordset(people) as g (email_norm text, status text) where g.status <> 'active';
     perform mailout_count_import(for_import::uuid, counts);

@@ -18,13 +18,15 @@ create or replace function mailout_enqueue(mailout jsonb) returns jsonb
 language plpgsql set search_path = public as $$
 begin
     insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, priority,
-                                scheduled_at, campaign_tag, send_batch_id, actor, retry_plan, segment, created_at)
+                                scheduled_at, campaign_tag, send_batch_id, actor, retry_plan, segment, public, slug, created_at)
     select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.reply_to, n.is_test, n.is_rehearsal, n.priority,
            to_timestamp(n.scheduled_at), n.campaign_tag, n.send_batch_id, n.actor,
-           nullif(n.retry_plan, 'null'), n.segment, mailout_now()
+           nullif(n.retry_plan, 'null'), n.segment,
+           coalesce(n.public, (select l.archive from lists l where l.key = coalesce(n.list_key, 'general')), false), n.slug,
+           mailout_now()
     from jsonb_to_record(mailout) as n (
         id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text, reply_to text,
-        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text, retry_plan jsonb, segment text)
+        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text, retry_plan jsonb, segment text, public boolean, slug text)
     on conflict (id) do nothing;
     return mailout_mailout(mailout ->> 'id');
 end $$;
@@ -143,6 +145,17 @@ begin
 end $$;
 comment on function mailout_set_content is 'What is sent; the first one stays, or (instead) until a message of it has been tried. Another one needs other attributes of its readers: the audience is written again.';
 
+create or replace function mailout_set_public(id text, public boolean) returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    update campaign_queue q
+    set public = $2, published_at = case when $2 then mailout_now() else q.published_at end,
+        unpublished_at = case when not $2 then mailout_now() end
+    where q.id = mailout_to_uuid($1) and q.public <> $2;
+    return mailout_mailout($1);
+end $$;
+comment on function mailout_set_public is 'Into the archive on the web, or out of it.';
+
 create or replace function mailout_pause_all(paused boolean) returns void
 language plpgsql set search_path = public as $$
 begin
@@ -251,24 +264,34 @@ create table if not exists requests (
     how         text collate "C" not null,
     asked_at    timestamptz not null,
     answered_at timestamptz,
+    not_before  timestamptz,
     primary key (ref, how)
 );
 comment on table requests is 'Mailouts asked for from outside. A row stays: the same request within a minute meets it.';
 comment on column requests.how is 'as_written, test, real, or if_ready: only if the page asks for it itself.';
 
-create or replace function mailout_ask(ref text, how text, repeat_after double precision) returns boolean
+comment on column requests.not_before is 'A person chose when it is sent.';
+
+create or replace function mailout_ask(
+    ref text, how text, repeat_after double precision, not_before double precision) returns boolean
 language plpgsql volatile set search_path = public as $$
 #variable_conflict use_column
 begin
-    insert into requests (ref, how, asked_at) values ($1, $2, mailout_now())
-    on conflict (ref, how) do update set asked_at = excluded.asked_at, answered_at = null
-    where requests.asked_at <= excluded.asked_at - make_interval(secs => $3);
+    insert into requests (ref, how, asked_at, not_before) values ($1, $2, mailout_now(), to_timestamp($4))
+    on conflict (ref, how) do update
+    set asked_at = excluded.asked_at, answered_at = null, not_before = excluded.not_before
+    where requests.asked_at <= excluded.asked_at - make_interval(secs => $3)
+       or requests.not_before is distinct from excluded.not_before;
     return found;
 end $$;
 comment on function mailout_ask is 'Write a request down; false: it was asked for just now.';
 
-create or replace function mailout_answered(ref text, how text) returns void
-language sql volatile set search_path = public as $$
-    update requests r set answered_at = mailout_now() where r.ref = $1 and r.how = $2 and r.answered_at is null
-$$;
-comment on function mailout_answered is 'It is in the queue, or was refused for good.';
+create or replace function mailout_answered(ref text, how text) returns boolean
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
+    update requests r set answered_at = mailout_now(), not_before = null
+    where r.ref = $1 and r.how = $2 and r.answered_at is null;
+    return found;
+end $$;
+comment on function mailout_answered is 'It is in the queue, was refused for good, or was taken back; false: it did not wait any more.';

@@ -28,6 +28,7 @@ declare
     complained timestamptz;
     moves boolean;
 begin
+    delete from desk_unsubscribes d where d.email = address;
     select * into known from subscribers s where s.email_norm = address for update;
     if not found then
         return false;
@@ -313,6 +314,7 @@ declare
     message email_outbox;
     recorded record;
 begin
+    delete from desk_unsubscribes d where d.email = address and (d.list_key = coalesce($2, '') or $2 is null);
     if list_key is null then
         insert into subscribers (email, email_norm, status, status_updated_at, created_at)
         values (address, address, 'unsubscribed', mailout_now(), mailout_now())
@@ -357,6 +359,7 @@ begin
     if not mailout_may_return(address, list_key) then
         return false;
     end if;
+    delete from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, '');
     if list_key is null then
         update subscribers s set status = 'active', status_updated_at = mailout_now(), left_at = null
         where s.email_norm = address and s.status = 'unsubscribed';
@@ -394,6 +397,7 @@ begin
     delete from consents c where c.email = address;
     delete from recipients r where r.email = address;
     delete from import_people i where i.email = address;
+    delete from desk_unsubscribes d where d.email = address;
     insert into forgotten values (mailout_forgotten_hash(address)) on conflict do nothing;
     update email_outbox o set state = 'SUPPRESSED', error_message = 'forgotten', next_attempt_at = null
     where o.email = address and o.state in ('PENDING', 'RETRY_SCHEDULED');

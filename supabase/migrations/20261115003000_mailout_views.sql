@@ -185,6 +185,7 @@ select id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_tes
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
        transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, snoozed,
        segment, segment_filter,
+       public, slug, published_at, unpublished_at,
        case when is_test then 'test' when is_rehearsal then 'rehearsal' else 'real' end as mode,
        coalesce(completed_at, locked_at, started_at) as active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -209,7 +210,7 @@ select name, value from switches;
 comment on view read_switches is 'What is on for everything.';
 
 create or replace view read_requests with (security_invoker = true) as
-select ref, how, asked_at from requests where answered_at is null;
+select ref, how, asked_at, not_before from requests where answered_at is null;
 comment on view read_requests is 'What was asked for and is not answered.';
 
 create or replace view read_messages with (security_invoker = true) as
@@ -359,6 +360,15 @@ create or replace view read_segments with (security_invoker = true) as
 select name, filter, tree, updated_at from segments;
 comment on view read_segments is 'Filters over subscribers, by name.';
 
+create or replace view read_desk_unsubscribes with (security_invoker = true) as
+select email, list_key, at from desk_unsubscribes;
+comment on view read_desk_unsubscribes is 'Whom somebody unsubscribed on the dashboard, and when.';
+
+create or replace view read_people_by_attribute with (security_invoker = true) as
+select s.*, had.key as attribute, lower(had.value) as attribute_value
+from read_subscribers s cross join lateral jsonb_each_text(s.attributes) as had (key, value) where had.value ~ '\S';
+comment on view read_people_by_attribute is 'Whoever has an attribute, once for each, with its value as text.';
+
 create or replace view read_imports with (security_invoker = true) as
 select id, at, by, file, decisions, counts, undone_at from imports;
 comment on view read_imports is 'Imports of people, and on whose word somebody became active.';
@@ -499,3 +509,14 @@ from email_outbox o
 where o.category = 'confirmation' and o.state = 'SENT' and not o.is_rehearsal and o.email not like '%@simulator.amazonses.com'
   and o.created_at > (select max(l.created_at) from email_outbox l where l.category = 'confirmation') - interval '7 days';
 comment on view read_confirmations is 'Confirmations of the last seven days in which one was sent, and how many bounced.';
+
+create or replace view read_web_letters with (security_invoker = true) as
+select q.id, q.slug, q.content_hash, c.subject, coalesce(q.list_key, 'general') as list_key, l.name as list_name,
+       coalesce(l.public, false) as joinable, q.public, coalesce(q.started_at, q.created_at) as sent_at, q.published_at,
+       greatest(q.published_at, q.unpublished_at,
+                coalesce(q.completed_at, q.locked_at, q.started_at, q.created_at)) as changed_at
+from campaign_queue q join contents c on c.hash = q.content_hash
+left join lists l on l.key = coalesce(q.list_key, 'general')
+where q.slug is not null and (q.public or q.unpublished_at is not null) and q.sent > 0
+  and not q.is_test and not q.is_rehearsal;
+comment on view read_web_letters is 'Letters on the web, from the first message on; those that were taken off it, too.';

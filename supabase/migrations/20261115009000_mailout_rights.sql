@@ -86,6 +86,7 @@ select mailout_finish_migration(9, array[
     'email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs',
     'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests', 'mailout_runs',
     'imports', 'import_people',
+    'desk_unsubscribes', 'read_desk_unsubscribes', 'read_people_by_attribute',
     'sign_up_marks', 'sign_up_days', 'erased_feedback',
     'read_consents', 'read_sign_up_days', 'read_welcomes', 'read_confirmations',
     'read_lists',
@@ -100,4 +101,5 @@ select mailout_finish_migration(9, array[
     'read_archives_to_empty', 'read_people_counts', 'read_mailout_counts', 'read_acts', 'read_notes',
     'read_refusals', 'read_runs', 'read_imports', 'read_slices', 'read_article_batches', 'read_companies', 'read_tokens',
     'read_recipients',
-    'segments', 'read_segments', 'read_attribute_names', 'read_list_keys']);
+    'segments', 'read_segments', 'read_attribute_names', 'read_list_keys',
+    'read_web_letters']);

@@ -19,6 +19,7 @@ from gateway.app import create_app
 from gateway.dashboard.desk import Tools
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import forgetting, notification_wiring
+from mailout.app.drafts import Drafts
 from mailout.app.examination import examine
 from mailout.base.clock import SystemClock
 from mailout.base.settings import Settings
@@ -106,6 +107,7 @@ def site(
             partial(notification_wiring.producer_queue, settings),
             partial(notification_wiring.requeue_notification, settings),
             run_address,
+            Drafts(settings, store),
         ),
     )
     with served(app, port=port) as client:

@@ -83,8 +83,10 @@ def page(browser: Browser, dashboard: Site, cookies: list[dict[str, str]]) -> It
 def addresses(dashboard: Site) -> list[str]:
     ids = dashboard.ids
     letters = [f"/letters/{ids[name]}" for name in ("sent", "failed", "going", "odd", "test")]
+    shown = ("drafts", "trials", "failed", "numbers")
     lists = ["/lists", "/lists/one?key=newsletter", "/lists/one?key=general"]
-    lists += ["/letters", "/letters?show=drafts", "/letters?show=trials", "/people", "/people/import"]
+    lists += ["/letters", *(f"/letters?show={one}" for one in shown), "/people", "/people/import"]
+    lists += [f"/draft?ref={PAGE}", "/single-mails?state=pending"]
     segment_names.save(dashboard.store, "few", 'email contains "person00" and in list newsletter')
     lists += ["/segments", "/segments?name=few"]
     people = ["/person?email=odd@example.org", f"/person?email={BUYER}"]
@@ -161,6 +163,7 @@ def test_a_guarded_send_by_keyboard(page: Page, dashboard: Site) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_contain_text("It goes out within a minute")
     assert len(queue_rows.asked(dashboard.store, waiting=0)) == 1
+    expect(page.get_by_text("It was asked for: it is read now")).to_be_visible()
     page.goto(f"/letters/{dashboard.ids['test']}")
     page.get_by_role("button", name="Send me a test").click()
     expect(page.get_by_role("status")).to_contain_text("is on its way")
@@ -174,7 +177,7 @@ def test_doubts_are_settled_and_failures_retried(page: Page, dashboard: Site) ->
     page.get_by_role("button", name="Settle").click()
     expect(page.get_by_role("status")).to_have_text("They are settled as failed.")
     page.get_by_role("button", name="Retry 4 failed").click()
-    expect(page.get_by_role("status")).to_contain_text("What failed is tried again")
+    expect(page.get_by_role("status")).to_contain_text("4 messages are tried again")
     ledger = dashboard.store.mailout(id).ledger
     assert (ledger.unknown, ledger.failed, ledger.pending) == (0, 0, 4)
 
@@ -342,10 +345,14 @@ def test_it_works_without_script(browser: Browser, dashboard: Site) -> None:
     page.get_by_role("button", name="Sign in").click()
     page.goto("/people?q=person01")
     page.get_by_role("link", name="person010@example.org").click()
+    page.get_by_role("button", name="Unsubscribe…").click()
     page.get_by_role("button", name="Unsubscribe from everything").click()
     expect(page.get_by_role("status")).to_contain_text("gets no more mail")
-    page.goto("/system?checks_too=1")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status")).to_contain_text("gets mail again")
+    page.goto("/system")
     expect(page.get_by_text("FROM_EMAIL")).to_be_visible()
+    expect(page.get_by_text("UNSUBSCRIBE_SECRET")).to_be_visible()
     context.close()
 
 

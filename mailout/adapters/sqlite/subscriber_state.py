@@ -34,6 +34,7 @@ def change_status(tx: sqlite3.Connection, email: str, change: StatusChange) -> b
     known = _known(tx, email)
     if known is None:
         return False
+    tx.execute("DELETE FROM desk_unsubscribes WHERE email = ?", (email,))
     hard, soft = known
     return _write(tx, email, known, (after(hard, change), soft))
 

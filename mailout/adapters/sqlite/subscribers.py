@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -69,6 +69,7 @@ class SqliteSubscribers:
             tx.executemany(_WRITE, [merged[key] for key in merged if key in changed])
             told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
             tx.executemany(_RAISE_HARD_STATUS, told)
+            tx.executemany("DELETE FROM desk_unsubscribes WHERE email = ?", [(one[0],) for one in told])
             places = _join_lists(tx, rows, keys)
             added, joined = merged.keys() - known.keys(), {email for email, _ in places}
             counts = ImportCounts(
@@ -82,6 +83,10 @@ class SqliteSubscribers:
             if import_id is not None:
                 imports.count_changes(tx, import_id, counts)
             return counts
+
+    def edit_subscriber(self, email_norm: str, attributes: Mapping[str, object]) -> bool:
+        sql = "UPDATE subscribers SET attributes = ? WHERE email_norm = ?"
+        return self.db.change(sql, (_json(dict(attributes)), email_norm)) == 1
 
     def audience_size(
         self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False

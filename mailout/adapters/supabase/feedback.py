@@ -8,6 +8,7 @@ from typing import Any
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.outbox.feedback.port import (
+    UNDO_SECONDS,
     Applied,
     Effect,
     EventReading,
@@ -40,6 +41,13 @@ class SupabaseFeedback:
     def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
         params = {"address": email_norm, "list_key": list_key, "message_id": message_id}
         return bool(self.rpc("mailout_unsubscribe", params))
+
+    def unsubscribe_by_hand(self, email_norm: str, list_key: str | None) -> bool:
+        return bool(self.rpc("mailout_unsubscribe_by_hand", {"address": email_norm, "list_key": list_key}))
+
+    def undo_unsubscribe(self, email_norm: str, list_key: str | None) -> bool:
+        params = {"address": email_norm, "list_key": list_key, "within": UNDO_SECONDS}
+        return bool(self.rpc("mailout_undo_unsubscribe", params))
 
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         return bool(self.rpc("mailout_resubscribe", {"address": email_norm, "list_key": list_key}))

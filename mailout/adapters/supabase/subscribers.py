@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -53,6 +53,10 @@ class SupabaseSubscribers:
                 f"There is no import {id}.", remedy="`mailout subscribers undo-import` lists them."
             )
         return Undone(**done)
+
+    def edit_subscriber(self, email_norm: str, attributes: Mapping[str, object]) -> bool:
+        params = {"address": email_norm, "attributes": dict(attributes)}
+        return bool(self.rpc("mailout_edit_subscriber", params))
 
     def audience_size(
         self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False

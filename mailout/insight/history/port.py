@@ -43,6 +43,7 @@ class WrittenPage:
     list_key: str | None = None
     send_at: float | None = None
     edited_at: float | None = None
+    is_failed: bool = False  # it was refused, or its sending failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mailout.insight.page_status import writer_notes
+from mailout.insight.reporting.phrases import reported
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
 
@@ -48,7 +49,7 @@ def page_state(mailout: Mailout, letter: str | None = None) -> PageState:
     if not over:
         return PageState(status=PageStatus.SENDING, note=_waiting(mailout, letter))
     sent = mailout.outcome is MailoutOutcome.SENT
-    ledger, came_back = mailout.ledger, mailout.metrics
+    ledger, heard = mailout.ledger, reported(mailout)
     return PageState(
         status=PageStatus.SEND if sent else PageStatus.FAILED,
         note=None if sent else writer_notes.failure(mailout, letter),
@@ -56,9 +57,9 @@ def page_state(mailout: Mailout, letter: str | None = None) -> PageState:
         sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
         sent_count=ledger.sent,
         failed_count=ledger.failed,
-        delivered_count=came_back.get("delivered", 0) if came_back else None,
-        bounce_rate=_share(mailout, "bounced") if came_back else None,
-        unsub_rate=_share(mailout, "unsubscribed") if came_back else None,
+        delivered_count=mailout.metrics.get("delivered", 0) if heard else None,
+        bounce_rate=_share(mailout, "bounced") if heard else None,
+        unsub_rate=_share(mailout, "unsubscribed") if mailout.metrics else None,
     )
 
 

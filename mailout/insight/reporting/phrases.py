@@ -92,6 +92,16 @@ def left_alone(mailout: Mailout, goes_on_by: float, zone: tzinfo) -> str:
     )
 
 
+def edited_meanwhile(mailout: Mailout) -> str:
+    """Of one whose page or file was changed after some people got it."""
+    ledger = mailout.ledger
+    got = ledger.sent + ledger.unknown + ledger.in_flight
+    return (
+        f"It was edited since. {count(got, 'person', 'people')} got the earlier text; the other"
+        f" {ledger.pending:,} get the same; the change goes into no mail."
+    )
+
+
 def mode(mailout: Mailout) -> str:
     """`test`, `rehearsal` or `real`."""
     if mailout.is_test:
@@ -282,14 +292,21 @@ CAME_BACK: Mapping[str, str] = {
 """What a person asks first of a mailout, as the store counts it and as people say it."""
 
 
+def reported(mailout: Mailout) -> bool:
+    """Whether SES has reported anything of it. Unsubscribes come to us without SES."""
+    return any(n for word, n in mailout.metrics.items() if word != "unsubscribed")
+
+
 def came_back(mailout: Mailout) -> list[tuple[str, str, str]]:
     """(word, number, share of what was sent). A dash: SES has reported nothing yet. None of a test or a
     rehearsal, which leave no trace, nor of one that has sent nothing."""
     sent, counts = mailout.ledger.sent, mailout.metrics
     if mailout.is_test or mailout.is_rehearsal or not sent:
         return []
-    if not counts:
-        return [(word, "–", "") for word in CAME_BACK.values()]
+    known = set(CAME_BACK) if reported(mailout) else set(counts)
     return [
-        (word, f"{counts.get(key, 0):,}", share(counts.get(key, 0), sent)) for key, word in CAME_BACK.items()
+        (word, f"{counts.get(key, 0):,}", share(counts.get(key, 0), sent))
+        if key in known
+        else (word, "–", "")
+        for key, word in CAME_BACK.items()
     ]

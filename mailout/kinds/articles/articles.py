@@ -240,6 +240,7 @@ class ArticleIntake:
             list_key=audience.list_key,
             from_name=of.from_name if of else None,
             reply_to=of.reply_to if of else None,
+            public=False,  # every place has another text
             is_rehearsal=self._rehearses,
             scheduled_at=self._store.now() + delay if delay else None,
             campaign_tag=order.campaign_tag,

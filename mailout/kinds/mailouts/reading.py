@@ -24,6 +24,7 @@ class Announcement:
     from_name: str | None
     from_email: str
     snoozed: int = 0  # not among them: they asked for a pause
+    edited: str = ""  # after some people got it: what that means
     segment: str | None = None  # of a letter for a part of its list: its name,
     out_of: int = 0  # and how many the whole list are
 

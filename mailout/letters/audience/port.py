@@ -136,6 +136,10 @@ class Subscribers(Reads, Protocol):
         """Takes back whom and what it added. Refused once any of these people was mailed."""
         ...
 
+    def edit_subscriber(self, email_norm: str, attributes: Mapping[str, Any]) -> bool:
+        """These attributes and no others; False: there is no such subscriber."""
+        ...
+
     def audience_size(
         self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
     ) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape, unescape
 
 from css_inline import CSSInliner
@@ -17,12 +17,13 @@ from mailout.letters.content.document import Document, one_line
 from mailout.letters.content.footer import UNSUBSCRIBE, Footer
 from mailout.letters.content.languages import FALLBACK, Language, language
 from mailout.letters.content.mail_blocks import for_mail, is_right_to_left
-from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, Segments, clean
+from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL, Content, Segments, clean
 from mailout.letters.content.plaintext import screen_width
-from mailout.letters.content.variables import marked_for_html
+from mailout.letters.content.variables import marked_for_html, without_fallback
 
 PLAIN = Brand()
 _ASKED = re.compile(r'<meta http-equiv="content-language" content="([A-Za-z-]+)"')
+_PREHEADER = re.compile(r'<div class="preheader"[^<>]*>([^<>]*)</div>')
 OWN_HEADLINE = re.compile(r"\s*<h1\b.*?</h1>", re.DOTALL)
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
@@ -44,6 +45,14 @@ INLINER = CSSInliner(
 def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     """A mailout's content: layout, footer, marks where recipients differ. Aborts if it must not be sent."""
     check_document(document)
+    content = _rendered(document, footer, brand)
+    if VIEW_URL in content.html_segments.names and without_fallback(content):
+        content = _rendered(document, replace(footer, view_in_browser=False), brand)
+    check_content(content)
+    return content
+
+
+def _rendered(document: Document, footer: Footer, brand: Brand) -> Content:
     asked = document.language or brand.language
     words = language(asked or document.lang)
     unsubscribe = words.unsubscribe if asked else UNSUBSCRIBE
@@ -66,7 +75,6 @@ def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     content = Content(one_line(document.subject), html, _lines(text))
     if UNSUBSCRIBE_URL not in content.html_segments.names:
         raise AssertionError("The layout lost the link to unsubscribe; its templates must keep marks.")
-    check_content(content)
     return content
 
 
@@ -154,6 +162,12 @@ def language_asked_for(content: Content) -> str | None:
     """By the letter or by `LANGUAGE`, when it was rendered; a guess is no wish."""
     found = _ASKED.search(content.html)
     return found[1] if found else None
+
+
+def preheader_in(html: str) -> str:
+    """The line that mail programs show after the subject, of a mail's HTML."""
+    found = _PREHEADER.search(html)
+    return unescape(found[1]).replace("\u200c", "").replace("\u00a0", " ").strip() if found else ""
 
 
 def _unbroken(body: str) -> str:

@@ -70,6 +70,8 @@ class NewMailout:
     list_key: str | None = None
     from_name: str | None = None  # for recipients who have none of their own
     reply_to: str | None = None  # None: as REPLY_TO says
+    public: bool | None = None  # in the archive on the web; None: as its list says
+    slug: str | None = None  # its name there, for good
     is_test: bool = False
     is_rehearsal: bool = False  # written to a folder: nobody gets it
     priority: int = 0  # higher goes first
@@ -85,6 +87,9 @@ class NewMailout:
 class Mailout(NewMailout):
     """One row of `campaign_queue`."""
 
+    public: bool = False
+    published_at: float | None = None  # by a person; else it is from its first message on
+    unpublished_at: float | None = None
     status: Status = Status.PENDING
     outcome: MailoutOutcome | None = None
     deferred_until: float | None = None

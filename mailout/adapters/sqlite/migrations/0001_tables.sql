@@ -145,6 +145,11 @@ CREATE TABLE campaign_queue (
     segment           TEXT,
     segment_filter    TEXT,
     snoozed           INTEGER NOT NULL DEFAULT 0,  -- not written to when it was frozen: they asked for a pause
+    -- The archive on the web: whether it is there, under which name, and since when a person has said so.
+    public            INTEGER NOT NULL DEFAULT 0,
+    slug              TEXT,
+    published_at      REAL,
+    unpublished_at    REAL,
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0),
@@ -153,6 +158,7 @@ CREATE TABLE campaign_queue (
 CREATE INDEX campaign_queue_open ON campaign_queue (status, created_at)
     WHERE status IN ('PENDING', 'PROCESSING');
 CREATE INDEX campaign_queue_ref ON campaign_queue (ref);
+CREATE INDEX campaign_queue_slug ON campaign_queue (slug) WHERE slug IS NOT NULL;
 
 CREATE TABLE sender_sessions (
     id             TEXT PRIMARY KEY,
@@ -342,6 +348,7 @@ CREATE TABLE requests (
     how         TEXT NOT NULL,
     asked_at    REAL NOT NULL,
     answered_at REAL,
+    not_before  REAL,                     -- a person chose when it is sent
     PRIMARY KEY (ref, how)
 ) WITHOUT ROWID;
 
@@ -507,6 +514,14 @@ CREATE TABLE dashboard_acts (
     what  TEXT NOT NULL,
     about TEXT NOT NULL DEFAULT ''
 );
+
+-- Whom somebody unsubscribed on the dashboard. The row goes when anything else ends or renews it.
+CREATE TABLE desk_unsubscribes (
+    email    TEXT NOT NULL,
+    list_key TEXT NOT NULL,  -- '': from everything
+    at       REAL NOT NULL,
+    PRIMARY KEY (email, list_key)
+) WITHOUT ROWID;
 
 CREATE TABLE ended_logins (
     id      TEXT PRIMARY KEY,  -- a hash: of the cookie's text, or of the token of a link to sign in that was used

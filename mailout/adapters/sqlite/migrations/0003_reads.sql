@@ -6,6 +6,7 @@ SELECT id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_tes
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
        transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, snoozed,
        segment, segment_filter,
+       public, slug, published_at, unpublished_at,
        CASE WHEN is_test THEN 'test' WHEN is_rehearsal THEN 'rehearsal' ELSE 'real' END AS mode,
        coalesce(completed_at, locked_at, started_at) AS active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -24,7 +25,7 @@ SELECT company_id, max(locked_at) AS at FROM campaign_queue WHERE locked_at IS N
 
 CREATE VIEW read_switches AS SELECT name, value FROM switches;
 
-CREATE VIEW read_requests AS SELECT ref, how, asked_at FROM requests WHERE answered_at IS NULL;
+CREATE VIEW read_requests AS SELECT ref, how, asked_at, not_before FROM requests WHERE answered_at IS NULL;
 
 CREATE VIEW read_messages AS
 SELECT seq, id, campaign_id, company_id, request_id, recipient_id, email, from_name, content_id, variables, state, attempts,
@@ -145,6 +146,13 @@ UNION SELECT 'general', 'general' WHERE NOT EXISTS (SELECT 1 FROM lists WHERE ke
 
 CREATE VIEW read_segments AS SELECT name, filter, tree, updated_at FROM segments;
 
+CREATE VIEW read_desk_unsubscribes AS SELECT email, list_key, at FROM desk_unsubscribes;
+
+-- Whoever has an attribute, once for each, with its value as text.
+CREATE VIEW read_people_by_attribute AS
+SELECT s.*, had.key AS attribute, lower(CAST(had.value AS TEXT)) AS attribute_value
+FROM read_subscribers s, json_each(s.attributes) had WHERE trim(CAST(had.value AS TEXT)) <> '';
+
 CREATE VIEW read_imports AS SELECT id, at, by, file, decisions, counts, undone_at FROM imports;
 
 CREATE VIEW read_contents AS SELECT hash, subject, html, text FROM contents;
@@ -230,3 +238,14 @@ SELECT count(*) AS sent, count(*) FILTER (WHERE EXISTS (
 FROM email_outbox o
 WHERE o.category = 'confirmation' AND o.state = 'SENT' AND NOT o.is_rehearsal AND o.email NOT LIKE '%@simulator.amazonses.com'
   AND o.created_at > (SELECT max(l.created_at) FROM email_outbox l WHERE l.category = 'confirmation') - 604800;
+
+-- Letters on the web, from the first message on; those that were taken off it, too.
+CREATE VIEW read_web_letters AS
+SELECT q.id, q.slug, q.content_hash, c.subject, coalesce(q.list_key, 'general') AS list_key, l.name AS list_name,
+       coalesce(l.public, 0) AS joinable, q.public, coalesce(q.started_at, q.created_at) AS sent_at, q.published_at,
+       max(coalesce(q.published_at, 0), coalesce(q.unpublished_at, 0),
+           coalesce(q.completed_at, q.locked_at, q.started_at, q.created_at)) AS changed_at
+FROM campaign_queue q JOIN contents c ON c.hash = q.content_hash
+LEFT JOIN lists l ON l.key = coalesce(q.list_key, 'general')
+WHERE q.slug IS NOT NULL AND (q.public OR q.unpublished_at IS NOT NULL) AND q.sent > 0
+  AND NOT q.is_test AND NOT q.is_rehearsal;
