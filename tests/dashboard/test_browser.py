@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from mailout.insight.history.port import WrittenPage
 from mailout.letters.audience import subscriber_rows
 from mailout.outbox.delivery.states import State
-from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue import queue_rows, segment_names
 from mailout.outbox.queue.mailout import Status
 from tests.contract.articles import settle_in
 from tests.contract.test_single_mails import mail
@@ -87,6 +87,8 @@ def addresses(dashboard: Site) -> list[str]:
     lists = ["/lists", "/lists/one?key=newsletter", "/lists/one?key=general"]
     lists += ["/letters", *(f"/letters?show={one}" for one in shown), "/people", "/people/import"]
     lists += [f"/draft?ref={PAGE}", "/single-mails?state=pending"]
+    segment_names.save(dashboard.store, "few", 'email contains "person00" and in list newsletter')
+    lists += ["/segments", "/segments?name=few"]
     people = ["/person?email=odd@example.org", f"/person?email={BUYER}"]
     return ["/", *lists, *letters, f"/letters/{ids['sent']}?view=text", *people, "/problems", "/system"]
 
@@ -353,3 +355,21 @@ def test_it_works_without_script(browser: Browser, dashboard: Site) -> None:
     expect(page.get_by_text("FROM_EMAIL")).to_be_visible()
     expect(page.get_by_text("UNSUBSCRIBE_SECRET")).to_be_visible()
     context.close()
+
+
+def test_a_segment_is_made_changed_and_deleted_by_hand(page: Page, dashboard: Site) -> None:
+    page.goto("/segments")
+    page.get_by_text("Add a segment…").click()
+    page.get_by_label("Name").fill("a & b")
+    page.get_by_label("Who is meant", exact=True).fill('email contains "person00"')
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("The segment is saved.")
+    expect(page.get_by_role("heading", level=2)).to_have_text("a & b")
+    page.get_by_label("Another filter").fill('email contains "nobody-has-this"')
+    page.locator("form", has=page.get_by_label("Another filter")).get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("No subscriber has email contains")
+    expect(page.locator("main")).to_contain_text("0 of")
+    page.get_by_text("Delete…").click()
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.get_by_role("status")).to_contain_text("The segment is deleted.")
+    expect(page.locator("main")).not_to_contain_text("a & b")

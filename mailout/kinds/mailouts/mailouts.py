@@ -127,21 +127,21 @@ class MailoutIntake:
             return None
         known = mailout_or_none(self.store, ids.mailout_id(source.ref))
         subject, name = as_written(source.document.subject), source.from_name or self._settings.from_name
-        sender = from_email_of(self._settings)
+        sender, segment = from_email_of(self._settings), source.segment
         if known is not None and known.frozen_at is not None:
-            taken = known.segment_filter or {}
+            segment, taken = known.segment, known.segment_filter or {}
             people, snoozed, out_of = known.ledger.pending, known.snoozed, taken.get("of", 0)
         else:
             tree: Tree | None = None
-            if source.segment is not None:
-                tree = segment_names.usable_segment(self.store, source.segment).tree
+            if segment is not None:
+                tree = segment_names.usable_segment(self.store, segment).tree
             people, snoozed = (
                 self.store.audience_size(source.list_key, tree, snoozed=asked) for asked in (False, True)
             )
             everybody = whole(source.list_key, tree) if tree else None
             out_of = self.store.audience_size(source.list_key, everybody) if tree else 0
         edited = edited_meanwhile(known) if known and self._differs(known, reading) else ""
-        return Announcement(subject, people, name, sender, snoozed, edited, source.segment, out_of)
+        return Announcement(subject, people, name, sender, snoozed, edited, segment, out_of)
 
     @property
     def done_by_hand(self) -> str:

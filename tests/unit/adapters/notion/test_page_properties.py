@@ -40,6 +40,7 @@ def person(name: str | None) -> Json:
 
 RECORDED: Json = {
     "list": property("select", option("members")),
+    "segment": property("select", option("porto")),
     "preheader": property("rich_text", rich("Before you open it")),
     "from_name": property("select", option("Ana of the Harbour")),
     "reply_to": property("email", "ana@example.org"),
@@ -77,7 +78,8 @@ def load(stub: NotionStub, monkeypatch: pytest.MonkeyPatch) -> Load:
 
 def test_the_page_says_who_sends_it_to_which_list_and_where_answers_go(load: Load) -> None:
     found = load(**RECORDED)
-    assert (found.list_key, found.from_name) == ("members", "Ana of the Harbour")
+    assert (found.list_key, found.segment) == ("members", "porto")
+    assert found.from_name == "Ana of the Harbour"
     assert found.reply_to == "ana@example.org"
 
 
@@ -107,7 +109,7 @@ def test_readers_see_headline_excerpt_byline_and_date_of_the_page(load: Load) ->
 def test_a_page_with_none_of_them_is_a_letter_with_its_subject_for_a_headline(load: Load) -> None:
     """Databases that were made before these properties existed still send."""
     found = load(**{name: property(one["type"], None) for name, one in RECORDED.items()})
-    assert (found.list_key, found.from_name, found.reply_to) == (None, None, None)
+    assert (found.list_key, found.segment, found.from_name, found.reply_to) == (None, None, None, None)
     document = found.document
     assert (document.headline, document.excerpt, document.byline, document.date) == (None, "", "", None)
     assert headlines(document) == ["The November letter"]
