@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mailout.insight.reporting.census import census_lines
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import Choice, ImportRecord, SubscriberRow
 from mailout.outbox.delivery import outbox_rows
@@ -14,6 +16,8 @@ from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
+from tests.clocks import FakeClock
+from tests.contract.articles import TEX, UNA, engine_on, settle_in
 from tests.contract.scenes import (
     Sender,
     assert_ledger,
@@ -108,6 +112,15 @@ def test_an_articles_readers_are_without_those_who_paused(store: Store) -> None:
     assert [one.email for one in store.members(**asked)] == [ANN, CYD]
     assert [one.email for one in store.members(**asked, snoozed=True)] == [BOB]
     assert [one.email for one in store.members(**asked, existed_at=store.now() + 1)] == [ANN, CYD]
+
+
+def test_a_census_counts_who_paused_within_its_filter_alone(store: Store, tmp_path: Path) -> None:
+    settle_in(store)
+    store.choose(UNA, PAUSE)
+    store.choose(TEX, PAUSE)
+    census = engine_on(store, FakeClock(), tmp_path).intake.articles.census("budget", {"state": "OH"})
+    assert (census.recipients, census.snoozed) == (1, 1)
+    assert "1 person skipped: they asked for a pause." in census_lines(census.to_dict())
 
 
 def test_a_reader_joins_what_they_chose_and_it_is_known_to_what_they_agreed(store: Store) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 from mailout.base import ids
 from mailout.base.signed_links import TokenData, Tokens
 from mailout.letters.content.footer import Footer
-from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
+from mailout.letters.content.model import PREFERENCES_URL, UNSUBSCRIBE_URL, Content
 from mailout.outbox.delivery.compose import Composer
 from mailout.outbox.delivery.protocol import Attempt, Claimed
 
@@ -17,7 +17,7 @@ TOKENS = Tokens(["a secret"])
 def link_of(mailout: str, email: str) -> dict[str, list[str]]:
     compose = Composer(
         lambda _: Content("Hello", "<p>Hello</p>", "Hello"),
-        footer=Footer("Org", "Street", "https://example.org/unsubscribe"),
+        footer=Footer("Org", "Street", "https://example.org/unsubscribe", "https://mail.example.org"),
         tokens=TOKENS,
         from_email="news@example.org",
         from_name="News",
@@ -39,6 +39,8 @@ def link_of(mailout: str, email: str) -> dict[str, list[str]]:
     )
     mail = compose(claimed)
     assert mail.values[UNSUBSCRIBE_URL] == mail.unsubscribe_url
+    token = parse_qs(urlsplit(mail.unsubscribe_url or "").query)["token"][0]
+    assert mail.values[PREFERENCES_URL] == f"https://mail.example.org/preferences?token={token}"
     return parse_qs(urlsplit(mail.unsubscribe_url or "").query)
 
 
