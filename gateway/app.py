@@ -28,6 +28,7 @@ from gateway import (
     requests,
     ses_events,
     unsubscribe,
+    web_archive,
 )
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Health, Held, ShortBodies, errors, refusal, what_is_wrong
@@ -121,6 +122,7 @@ def create_app(
     if own is not None:
         forget = (tools or Tools()).forget
         app.include_router(own_data.router(own, preferences.pages_of(settings), forget))
+    app.include_router(web_archive.router(settings, store))
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))

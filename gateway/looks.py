@@ -47,8 +47,7 @@ def looks(
     yield Look("slow mailouts", QUEUE_EVENT, SLOW_LOOK_SECONDS, lambda: _slow(settings, store))
     singles = _SingleMails(store, rehearsal=_rehearses(settings))
     yield Look("single mails", SINGLE_MAILS_EVENT, SINGLE_MAILS_SECONDS, singles.find)
-    if settings.signup:
-        yield Look("welcome letters", QUEUE_EVENT, STORE_SECONDS, lambda: _welcomes(settings, store))
+    yield Look("welcome letters", QUEUE_EVENT, STORE_SECONDS, lambda: _welcomes(settings, store))
     yield Look("events that wait", EVENTS_EVENT, STORE_SECONDS, lambda: _inbox(store))
     if pages is not None:
         yield Look("pages to update", QUEUE_EVENT, NOTION_SECONDS, lambda: _outdated_pages(store))

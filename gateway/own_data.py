@@ -173,6 +173,7 @@ def known_of(store: Store, email: str) -> dict[str, Any]:
         person: dict[str, Any] = dict(subscriber_rows.subscriber(store, email))
     except NotFound:
         person = {}
+    agreed = [_with_times(dict(one)) for one in subscriber_rows.consents(store, email)]
     lists = [_with_times(dict(one)) for one in person.pop("lists", ())]
     attributes = person.pop("attributes", {})
     values = _with_times(person)
@@ -184,6 +185,7 @@ def known_of(store: Store, email: str) -> dict[str, Any]:
         "values": {name: value for name, value in values.items() if value not in (None, "", [], {})},
         "attributes": attributes,
         "lists": lists,
+        "consents": agreed,
         "letters": [
             {
                 "subject": one["subject"],
@@ -201,6 +203,6 @@ def known_of(store: Store, email: str) -> dict[str, Any]:
 
 def _with_times(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: iso(value) if name.endswith(("_at", "_until")) and value is not None else value
+        name: iso(value) if isinstance(value, float) else value  # all floats here are moments
         for name, value in row.items()
     }

@@ -52,6 +52,8 @@ class Page(StrEnum):
     ERASE = "erase"  # shall we?
     ERASED = "erased"  # done
     BUSY = "busy"  # not this minute
+    LETTERS = "letters"  # the archive on the web
+    NO_LETTER = "no_letter"  # none under this address, or not any more
 
 
 class Pages:

@@ -105,6 +105,7 @@ class _Preferences:
     def __init__(self, settings: Settings, store: Store, own_data: OwnData | None) -> None:
         self._store = store
         self._own_data = own_data
+        self._signup = settings.signup
         self._tokens = Tokens(settings.unsubscribe_keys) if settings.unsubscribe_keys else None
         self._page = f"{(settings.public_url or '').rstrip('/')}/preferences"
         self._pages = pages_of(settings)
@@ -117,9 +118,9 @@ class _Preferences:
         return self._pages.show(Page.BAD, 400, accept_language=accepted(request))
 
     def show(self, request: Request, who: TokenData, token: str, *, saved: bool = False) -> Response:
-        person = self._active(who.email)
-        if person is None:
-            return self._no_choice(request, who)
+        person = known_person(self._store, who.email)
+        if person is None or not _may_choose(person):
+            return self._no_choice(request, who, person)
         chosen = chosen_language(person)
         spoken = self._pages.spoken(accepted(request), chosen)
         until = person["snoozed_until"]
@@ -155,7 +156,7 @@ class _Preferences:
                 language=spoken if spoken in ("", *shipped()) else None,
             )
         if not self._store.choose(who.email, choice):
-            return self._no_choice(request, who, 409)
+            return self._no_choice(request, who, known_person(self._store, who.email), 409)
         for one in offers:
             if one.is_on and one.key not in wanted:
                 self._store.unsubscribe(who.email, one.key)
@@ -165,26 +166,26 @@ class _Preferences:
         self, request: Request, who: TokenData, own_data: OwnData, what: Confirmed
     ) -> Response:
         person = await run_in_threadpool(known_person, self._store, who.email)
-        chosen = None if person is None else chosen_language(person)
+        if person is None:  # nothing to show, nothing to delete, and no mail to a stranger
+            return self._no_choice(request, who, None)
+        chosen = chosen_language(person)
         spoken = self._pages.spoken(accepted(request), chosen)
         await own_data.send(who.email, what, spoken)
         shown = TokenData(who.email)
         return self._pages.show(Page.MAILED, accept_language=accepted(request), chosen=chosen, who=shown)
 
-    def _no_choice(self, request: Request, who: TokenData, status: int = 200) -> Response:
+    def _no_choice(
+        self, request: Request, who: TokenData, person: SubscriberColumns | None, status: int = 200
+    ) -> Response:
         return self._pages.show(
             Page.NO_CHOICE,
             status,
             accept_language=accepted(request),
+            chosen=person and chosen_language(person),
             who=TokenData(who.email),
-            by_mail=self._own_data is not None,
+            may_join=self._signup and (person is None or person["complained_at"] is None),
+            by_mail=self._own_data is not None and person is not None,
         )
-
-    def _active(self, email: str) -> SubscriberColumns | None:
-        """Nothing here revives whoever is gone."""
-        person = known_person(self._store, email)
-        gone = person is None or person["status"] != "active" or person["complained_at"] is not None
-        return None if gone else person
 
     def _offers(self, who: TokenData) -> Sequence[Offer]:
         """Public lists and those they are on; with a `list_key`, the one they were sent a letter of."""
@@ -204,6 +205,11 @@ class _Preferences:
 def pages_of(settings: Settings) -> Pages:
     write_to = settings.reply_to or settings.from_email
     return Pages(settings.org_name, settings.org_address, write_to, brand_of(settings))
+
+
+def _may_choose(person: SubscriberColumns) -> bool:
+    """Nothing here revives whoever is gone."""
+    return person["status"] == "active" and person["complained_at"] is None
 
 
 def known_person(store: Store, email: str) -> SubscriberColumns | None:

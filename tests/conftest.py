@@ -6,8 +6,11 @@ import atexit
 import logging
 import os
 import shutil
+import ssl
+import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -36,7 +39,29 @@ def forget_the_machine() -> None:
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 
+def share_a_folder() -> None:
+    """For what is built once for all: xdist's processes inherit it from the one that starts them."""
+    if "MAILOUT_TESTS_FOLDER" not in os.environ:
+        os.environ["MAILOUT_TESTS_FOLDER"] = folder = tempfile.mkdtemp(prefix="mailout-shared-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+def read_certificates_once() -> None:
+    """httpx and Prefect read all of the world's certificates for each client that they make: it takes longer
+    than most tests, thousands of times, and nobody here speaks TLS with it."""
+    create = ssl.create_default_context
+    once = cache(create)
+
+    def created(*args: Any, **named: Any) -> ssl.SSLContext:
+        asks = str(sys._getframe(1).f_globals["__name__"])
+        return (once if asks.startswith(("httpx.", "prefect.")) else create)(*args, **named)
+
+    ssl.create_default_context = created
+
+
 forget_the_machine()
+share_a_folder()
+read_certificates_once()
 
 # The same examples on every run, so that a change that breaks nothing fails nothing; a busy machine is no
 # failure either. To look for what nobody has thought of yet: `make test ARGS=--hypothesis-profile=search`.

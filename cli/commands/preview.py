@@ -12,12 +12,13 @@ from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from cli.show import near
 from mailout.app.engine import Engine
+from mailout.base import ids
 from mailout.base.addresses import address_of
 from mailout.base.errors import Abort, MailoutError, UsageError
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.content.document import Problem, problem_line
-from mailout.letters.content.from_settings import footer_of, tokens_of
-from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
+from mailout.letters.content.from_settings import footer_of, tokens_of, view_url
+from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL, Content
 from mailout.letters.content.variables import filled, placeholders, required_of, variables_of
 from mailout.outbox.delivery.preview import write_preview
 
@@ -52,13 +53,14 @@ def preview(
     if reader is not None:
         to, values, from_name = _as_reader(engine, content, reader, from_name)
     links = footer_of(settings).urls(tokens_of(settings).make(to, source_mailout.list_key))
+    page = view_url(settings, ids.mailout_id(source_mailout.ref), None)
     values |= {"email": to, "from_name": from_name or settings.from_email or ""}
     try:
         about = write_preview(
             document,
             content,
             out,
-            {**links, **filled(variables_of(content), values)},
+            {**links, VIEW_URL: page, **filled(variables_of(content), values)},
             to=to,
             from_email=settings.from_email or "nobody@example.org",
             from_name=from_name,

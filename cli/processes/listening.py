@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import socket
+import ssl
+from functools import cache
 
 import httpx
 
 from mailout.base.errors import UsageError
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Read once. `mailout up` asks its server every few seconds, and httpx would read them all each time."""
+    return httpx.create_ssl_context()
+
+
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url, timeout=5).status_code < httpx.codes.INTERNAL_SERVER_ERROR
+        answer = httpx.get(url, timeout=5, verify=_certificates())
     except httpx.TransportError:
         return False
+    return answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR
 
 
 def require_free(option: str, host: str, port: int) -> None:

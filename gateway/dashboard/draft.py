@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_acts import ask, wrong_number
+from gateway.dashboard.letter_numbers import people_on
 from gateway.dashboard.letters import snoozed, tested, why_not_yet, would_get_it
 from gateway.dashboard.mail_view import VIEWS, mail_page, mail_view
 from gateway.dashboard.planned import draft_page, planned_letters
@@ -190,7 +191,7 @@ def _offer(desk: Desk, ref: str) -> tuple[str, int, Mailout | None]:
     """Its name, how many people would get it now, and the letter that it became already."""
     ref = _known(desk, ref)
     found = _read(desk, ref, again=True)
-    size = desk.store.audience_size(found.list_key) if isinstance(found, Draft) else 0
+    size = people_on(desk.store, found.list_key, found.segment) if isinstance(found, Draft) else 0
     return ref, size, _sent_already(desk, ref)
 
 
@@ -198,11 +199,11 @@ def _part(desk: Desk, request: Request, session: LoginSession, ref: str) -> dict
     found = _read(desk, ref, again=request.query_params.get("again") == "1")
     if isinstance(found, str):
         return {"problem": found, "draft": None, "mail": None, "findings": [], "size": 0}
-    size = desk.store.audience_size(found.list_key)
+    size = people_on(desk.store, found.list_key, found.segment)
     checks = [("fail", said) for said in found.stops] + [("warn", said) for said in found.findings]
     if found.content is not None:
         checks.append(tested(desk, found.content.hash))
-    checks += [would_get_it(size, found.list_key), *snoozed(desk, found.list_key)]
+    checks += [*would_get_it(desk, size, found.list_key, found.segment), *snoozed(desk, found.list_key)]
     shown = mail_view(desk, request, found.content, found.from_name) if found.content else None
     return {"problem": "", "draft": found, "mail": shown, "findings": checks, "size": size}
 

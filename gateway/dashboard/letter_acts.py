@@ -13,6 +13,7 @@ from gateway.dashboard.planned import draft_page
 from gateway.dashboard.views import go_to
 from gateway.requests import write_request
 from mailout.base.errors import UsageError
+from mailout.insight import web_archive
 from mailout.insight.history.port import Act
 from mailout.insight.reporting.phrases import count, edited_meanwhile
 from mailout.letters.content.port import Kind
@@ -28,6 +29,8 @@ DONE = {
     "resume": "resumed a letter",
     "cancel": "cancelled a letter",
     "retry": "retried failures",
+    "publish": "published a letter",
+    "unpublish": "unpublished a letter",
 }
 """What the log of acts says of each."""
 
@@ -107,6 +110,8 @@ def router(desk: Desk) -> APIRouter:
             "resume": lambda: actions.resume(desk.store, id),
             "cancel": lambda: actions.cancel(desk.store, id),
             "retry": lambda: retried.append(actions.retry(desk.store, id)),
+            "publish": lambda: web_archive.publish(desk.store, id),
+            "unpublish": lambda: web_archive.unpublish(desk.store, id),
         }
 
         def do() -> None:
@@ -167,12 +172,17 @@ def what_happened(act: str, before: Mailout, after: Mailout, retried: int = 0) -
         case "retry":
             stays = f" {count(ledger.failed, 'other stays', 'others stay')} failed." if ledger.failed else ""
             return f"{count(retried, 'message is', 'messages are')} tried again within a minute.{stays}"
-    if not ledger.sent + ledger.in_flight + ledger.unknown:
+        case "publish":
+            return "It is in the archive on the web, from its first message on."
+        case "unpublish":
+            return "Within a minute it is gone from the archive on the web."
+    unsure = ledger.in_flight + ledger.unknown
+    if not ledger.sent + unsure:
         return "Cancelled. Nobody got it."
-    got = count(ledger.sent + ledger.in_flight + ledger.unknown, "person", "people")
-    nobody = before.ledger.pending
-    others = f"; the other {nobody:,} get nothing" if nobody else ""
-    return f"Cancelled. {got} got it before{others}."
+    got = [f"{count(ledger.sent, 'person', 'people')} got it before"]
+    got += [f"{unsure:,} may have got it"] if unsure else []
+    got += [f"the other {before.ledger.pending:,} get nothing"] if before.ledger.pending else []
+    return f"Cancelled. {'; '.join(got)}."
 
 
 def _was_edited(desk: Desk, mailout: Mailout) -> bool:

@@ -13,10 +13,12 @@ from mailout.insight.reporting.line_chart import Chart, Line, chart
 from mailout.insight.reporting.phrases import CAME_BACK, reported
 from mailout.insight.reporting.summary import BUCKETS, FailureGroup, Summary, Timeline, summarise
 from mailout.kinds.articles import article_rows
+from mailout.letters.audience.segment_tree import SegmentError
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import QueueStore
@@ -55,10 +57,19 @@ def is_counted(mailout: Mailout) -> bool:
     return not decided and mailout.kind is not Kind.ARTICLE
 
 
+def people_on(store: Store, list_key: str | None, segment: str | None) -> int:
+    """How many would get a letter to them now; nobody in a segment that is refused: the page says why."""
+    try:
+        tree = None if segment is None else segment_names.usable_segment(store, segment).tree
+    except SegmentError:
+        return 0
+    return store.audience_size(list_key, tree)
+
+
 def people_for(store: Store, mailout: Mailout) -> int:
     """How many get this letter: as frozen, as counted for its batch, or who is on its list now."""
     if is_counted(mailout):
-        return store.audience_size(mailout.list_key)
+        return people_on(store, mailout.list_key, mailout.segment)
     if mailout.frozen_at is not None:
         return mailout.ledger.recipients
     return sum(

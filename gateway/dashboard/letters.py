@@ -46,9 +46,10 @@ from mailout.insight.reporting.phrases import (
 from mailout.insight.reporting.plot import NARROW, WIDE, plot
 from mailout.insight.reporting.rows import csv_lines
 from mailout.insight.reporting.summary import Summary
+from mailout.letters.audience.segment_tree import SegmentError
 from mailout.letters.content.checks import check_content
 from mailout.letters.content.refs import page_id_of, page_url
-from mailout.outbox.queue import actions, queue_rows
+from mailout.outbox.queue import actions, queue_rows, segment_names
 from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.outbox.queue.port import mailout_or_none
@@ -137,6 +138,7 @@ def router(desk: Desk) -> APIRouter:
             views=VIEWS,
             offer=offer,
             before=before,
+            on_web=bool(desk.settings.public_url and mailout.slug),
             findings=findings(desk, mailout, offer.size) if offer else [],
             run=_run(desk, mailout),
             remedy=remedy_of,
@@ -363,7 +365,7 @@ def findings(desk: Desk, mailout: Mailout, size: int) -> Sequence[tuple[str, str
             found.append(("warn", one.message))
     if not mailout.is_test and mailout.content_hash is not None:
         found.append(tested(desk, mailout.content_hash))
-    found.append(would_get_it(size, mailout.list_key))
+    found += would_get_it(desk, size, mailout.list_key, mailout.segment)
     return found + (snoozed(desk, mailout.list_key) if is_counted(mailout) else [])
 
 
@@ -379,6 +381,14 @@ def snoozed(desk: Desk, list_key: str | None) -> list[tuple[str, str]]:
     return [("ok", said)] if people else []
 
 
-def would_get_it(size: int, list_key: str | None) -> tuple[str, str]:
+def would_get_it(desk: Desk, size: int, list_key: str | None, segment: str | None) -> list[tuple[str, str]]:
+    """How many, and why a segment cannot be used, if so."""
     whom = f" on the list {list_key}" if list_key else ""
-    return "ok" if size else "fail", f"{count(size, 'person', 'people')}{whom} would get it."
+    whom += f" in the segment {segment}" if segment else ""
+    found = [("ok" if size else "fail", f"{count(size, 'person', 'people')}{whom} would get it.")]
+    if segment is not None and not size:
+        try:
+            segment_names.usable_segment(desk.store, segment)
+        except SegmentError as error:
+            found.append(("fail", str(error)))
+    return found

@@ -1,4 +1,4 @@
-"""Which pages are in the menu only where they are used: articles, notifications, sign-ups, single mails."""
+"""Which pages are in the menu only where they are used: segments, articles, notifications, and so on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mailout.base.errors import StoreError
 from mailout.insight.history import history_rows
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.outbox_rows import SINGLE_MAILS
+from mailout.outbox.queue import segment_names
 from mailout.store import Store
 
 MENU_CHECK_SECONDS = 60.0
@@ -31,7 +32,7 @@ class UsedPages:
         self._rehearses = rehearses
         self._monotonic = monotonic
         self._looked: float | None = None
-        self._articles = False
+        self._articles = self._segments = False
         self._notifications = has_producer
         self._sign_ups = has_sign_ups
         self._single_mails = False
@@ -39,6 +40,7 @@ class UsedPages:
     def menu(self) -> list[tuple[str, str]]:
         """(address, name) as far as is known; asks nobody."""
         pages = (
+            (self._segments, "/segments", "Segments"),
             (self._articles, "/articles", "Articles"),
             (self._notifications, "/notifications", "Notifications"),
             (self._sign_ups, "/signups", "Sign-ups"),
@@ -57,6 +59,7 @@ class UsedPages:
             self._articles = self._articles or bool(
                 history_rows.letters(self._store, modes=modes, kind=Kind.ARTICLE, limit=1)
             )
+            self._segments = self._segments or bool(segment_names.segments(self._store))
             self._notifications = self._notifications or bool(
                 history_rows.notification_states(self._store, rehearsal=self._rehearses)
             )

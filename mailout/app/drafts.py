@@ -110,6 +110,7 @@ class Drafts:
             ref=source.ref,
             subject=as_written(source.document.subject),
             list_key=source.list_key,
+            segment=source.segment,
             from_name=source.from_name,
             reply_to=source.reply_to,
             is_test=source.is_test,

@@ -77,6 +77,9 @@ class Settings(BaseModel):
     brand_footer: str | None = None
     language: Locale | None = Field(None, examples=["en"])
 
+    # Readers
+    view_in_browser: bool = True
+
     # Where things are kept
     mailout_home: Path = Path(".mailout")
     supabase_url: Url | None = Field(None, examples=["https://abcdefgh.supabase.co"])
@@ -130,6 +133,8 @@ class Settings(BaseModel):
     notion_prop_sent_at: str = "sent_at"
     notion_prop_send_at: str = "send_at"
     notion_prop_list: str = "list"
+    notion_prop_segment: str = "segment"
+    notion_prop_public: str = "public"
     notion_prop_preheader: str = "preheader"
     notion_prop_from_name: str = "from_name"
     notion_prop_reply_to: str = "reply_to"

@@ -121,7 +121,13 @@ create table if not exists campaign_queue (
     archived_at       timestamptz,
     archived_to       text,
     retry_plan        jsonb,  -- null: as the process that sends it is set up
+    segment           text,   -- whom of its list it is for: a segment's name,
+    segment_filter    jsonb,  -- and its filter as it was when the audience was frozen
     snoozed           integer not null default 0,  -- not written to when it was frozen: they asked for a pause
+    public            boolean not null default false,
+    slug              text,
+    published_at      timestamptz,
+    unpublished_at    timestamptz,
     constraint campaign_queue_ledger_balances
         check (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     constraint campaign_queue_completes_when_settled
@@ -132,7 +138,10 @@ create table if not exists campaign_queue (
 create index if not exists campaign_queue_open on campaign_queue (status, created_at)
     where status in ('PENDING', 'PROCESSING');
 create index if not exists campaign_queue_ref on campaign_queue (ref);
+create index if not exists campaign_queue_slug on campaign_queue (slug) where slug is not null;
 create index if not exists campaign_queue_content on campaign_queue (content_hash) where content_hash is not null;
+comment on column campaign_queue.public is 'Whether it is in the archive on the web; since when, if a person has said so: published_at.';
+comment on column campaign_queue.slug is 'Its name in the archive on the web, for good.';
 comment on column campaign_queue.archived_at is 'Since then its messages and events are in the archive; the counts here are final.';
 comment on column campaign_queue.archived_to is 'Where the archive lies: machine and folder.';
 

@@ -460,6 +460,10 @@ begin
                    when not mailout.is_test and coalesce(mailout.list_key, 'general') = 'general' and exists (
                        select 1 from subscriptions l
                        where l.email = o.email and l.list_key = 'general' and l.unsubscribed_at is not null)
+                       -- Without a list of its own it is also for those on a list that its segment asks for.
+                       and not (mailout.list_key is null and mailout.segment_filter is not null and exists (
+                           select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at is null
+                             and jsonb_exists(mailout.segment_filter -> 'lists', l.list_key)))
                        then 'SUPPRESSED'
                    when not mailout.is_test and mailout.list_key <> 'general' and not exists (
                        select 1 from subscriptions l

@@ -184,6 +184,8 @@ select id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_tes
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
        transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, snoozed,
+       segment, segment_filter,
+       public, slug, published_at, unpublished_at,
        case when is_test then 'test' when is_rehearsal then 'rehearsal' else 'real' end as mode,
        coalesce(completed_at, locked_at, started_at) as active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -344,6 +346,20 @@ select s.email_norm as email, had.name from subscribers s cross join lateral jso
 where s.email_norm is not null;
 comment on view read_attributes is 'Which attributes a subscriber has.';
 
+create or replace view read_attribute_names with (security_invoker = true) as
+select distinct had.name from subscribers s cross join lateral jsonb_object_keys(mailout_attributes(s.attributes)) as had (name);
+comment on view read_attribute_names is 'The attributes that anybody has.';
+
+create or replace view read_list_keys with (security_invoker = true) as
+select key, name from lists
+union select list_key, list_key from subscriptions where list_key not in (select key from lists)
+union select 'general', 'general' where not exists (select 1 from lists where key = 'general');
+comment on view read_list_keys is 'The lists that there are, or that anybody was ever on.';
+
+create or replace view read_segments with (security_invoker = true) as
+select name, filter, tree, updated_at from segments;
+comment on view read_segments is 'Filters over subscribers, by name.';
+
 create or replace view read_desk_unsubscribes with (security_invoker = true) as
 select email, list_key, at from desk_unsubscribes;
 comment on view read_desk_unsubscribes is 'Whom somebody unsubscribed on the dashboard, and when.';
@@ -493,3 +509,14 @@ from email_outbox o
 where o.category = 'confirmation' and o.state = 'SENT' and not o.is_rehearsal and o.email not like '%@simulator.amazonses.com'
   and o.created_at > (select max(l.created_at) from email_outbox l where l.category = 'confirmation') - interval '7 days';
 comment on view read_confirmations is 'Confirmations of the last seven days in which one was sent, and how many bounced.';
+
+create or replace view read_web_letters with (security_invoker = true) as
+select q.id, q.slug, q.content_hash, c.subject, coalesce(q.list_key, 'general') as list_key, l.name as list_name,
+       coalesce(l.public, false) as joinable, q.public, coalesce(q.started_at, q.created_at) as sent_at, q.published_at,
+       greatest(q.published_at, q.unpublished_at,
+                coalesce(q.completed_at, q.locked_at, q.started_at, q.created_at)) as changed_at
+from campaign_queue q join contents c on c.hash = q.content_hash
+left join lists l on l.key = coalesce(q.list_key, 'general')
+where q.slug is not null and (q.public or q.unpublished_at is not null) and q.sent > 0
+  and not q.is_test and not q.is_rehearsal;
+comment on view read_web_letters is 'Letters on the web, from the first message on; those that were taken off it, too.';

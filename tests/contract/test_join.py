@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from mailout.base.ids import sign_up_key, transactional_id, uuid_of, welcome_id
+from mailout.insight.alerts import alert_rows
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.kinds.sign_ups import sign_up_rows
+from mailout.kinds.sign_ups.erasing import erase_unconfirmed
 from mailout.kinds.sign_ups.port import (
     CONFIRM_SECONDS,
     DAY_SECONDS,
@@ -491,7 +493,38 @@ def test_a_message_in_the_air_is_not_erased(store: Store, factory: StoreFactory)
     assert outbox_rows.message(store, claimed.attempt.id)["state"] == State.SENT_ATTEMPT
 
 
-def test_confirmations_that_bounce_are_counted_apart_from_letters(store: Store) -> None:
+def test_confirmations_that_bounce_are_counted_apart(store: Store, factory: StoreFactory) -> None:
+    """Strangers must not be able to stop a letter by typing in addresses that do not exist."""
     id = mailout(store, "bea@example.org")
-    hear(store, bounce(ANN, NOON, sent(store)))
+    first, _ = sent(store), sent(store, "cat@example.org")
+    assert metric_rows.confirmations(store) == {"sent": 0, "bounced": 0}, "rehearsals reach nobody"
+    factory.raw("update email_outbox set is_rehearsal = (1 = 0)")
+    hear(store, bounce(ANN, NOON, first))
+    assert metric_rows.confirmations(store) == {"sent": 2, "bounced": 1}
     assert store.mailout(id).metrics.get("bounced", 0) == 0
+
+
+def test_whoever_looks_after_it_hears_of_a_flood(store: Store, factory: StoreFactory) -> None:
+    assert alert_rows.alert_signs(store, "ses").sign_up_brake_at is None
+    for n in range(1000):
+        factory.raw("insert into sign_up_marks values (?, ?, ?)", (NOON - 1, f"{n}".encode(), b"a"))
+    ask(store)
+    assert alert_rows.alert_signs(store, "ses").sign_up_brake_at == NOON
+    factory.set_now(NOON + 60)
+    ask(store)
+    assert alert_rows.alert_signs(store, "ses").sign_up_brake_at == NOON + 60
+
+
+def test_reconcile_erases_in_parts_until_all_are_gone(store: Store, factory: StoreFactory) -> None:
+    for n in range(3):
+        ask(store, f"reader{n}@example.org")
+    assert erase_unconfirmed(store) == 0
+    factory.set_now(NOON + CONFIRM_SECONDS + 1)
+    assert (erase_unconfirmed(store), outbox(factory)) == (3, 0)
+
+
+def test_signing_up_by_a_policy_still_works_beside_it(store: Store) -> None:
+    """Rows that a project's own page writes are subscribers like any other."""
+    subscribe(store, ANN)
+    assert confirm(store) is Confirmed.JOINED
+    assert store.audience_size(None) == 1

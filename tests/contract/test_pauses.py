@@ -104,7 +104,7 @@ def test_a_test_reaches_its_testers_also_while_they_pause(store: Store) -> None:
 
 def test_an_articles_readers_are_without_those_who_paused(store: Store) -> None:
     store.choose(BOB, PAUSE)
-    asked: dict[str, Any] = {"limit": 10, "list_key": "weekly", "attributes": {}}
+    asked: dict[str, Any] = {"limit": 10, "list_key": "weekly"}
     assert [one.email for one in store.members(**asked)] == [ANN, CYD]
     assert [one.email for one in store.members(**asked, snoozed=True)] == [BOB]
     assert [one.email for one in store.members(**asked, existed_at=store.now() + 1)] == [ANN, CYD]

@@ -45,6 +45,7 @@ PAGES = (
     "/people",
     "/person?email=odd@example.org",
     "/people/import",
+    "/segments",
     "/articles",
     "/notifications",
     "/problems",
@@ -58,6 +59,8 @@ PAGES = (
 ACTS = (
     *("/logout", "/letters", "/pause-all", "/people/add", "/person/unsubscribe", "/person/forget"),
     *(
+        "/segments",
+        "/segments/delete",
         "/people/import",
         "/people/import/confirm",
         "/people/import/undo",

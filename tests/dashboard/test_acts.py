@@ -30,6 +30,7 @@ from tests.contract.scenes import Sender, result
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import Site, site
 from tests.dashboard.scene import PAGE, SCRIPT, ZONE
+from tests.gateway.letters import letter
 from tests.prefect_server import wait_for
 from tests.unit.letters.audience.test_table_file import change_sheet, far_cell, many_commas, with_entity
 
@@ -483,3 +484,19 @@ def test_home_and_problems_say_that_and_why_single_mails_wait(dashboard: Site) -
         shown = dashboard.client.get(page).text
         assert "Single mails wait" in shown
         assert "Allow &lt;b&gt;it&lt;/b&gt; to these." in shown
+
+
+def test_a_letter_is_published_and_unpublished_and_it_is_written_down(filled: Path, tmp_path: Path) -> None:
+    with site(filled, tmp_path / "home", public_url="https://mail.example.org") as dashboard:
+        dashboard.sign_in()
+        id = letter(dashboard.store, "On the web", public=False)
+        slug = dashboard.store.mailout(id).slug
+        assert "Not in the archive." in dashboard.client.get(f"/letters/{id}").text
+        assert "It is in the archive" in dashboard.act(f"/letters/{id}/publish").text
+        assert f'href="/archive/{slug}"' in dashboard.client.get(f"/letters/{id}").text
+        assert dashboard.client.get(f"/archive/{slug}").status_code == 200
+        assert "gone from the archive" in dashboard.act(f"/letters/{id}/unpublish").text
+        assert dashboard.client.get(f"/archive/{slug}").status_code == 410
+        assert "A test or a rehearsal" in dashboard.act(f"/letters/{dashboard.ids['test']}/publish").text
+        done = [act.what for act in history_rows.acts(dashboard.store) if act.about == id]
+        assert sorted(done) == ["published a letter", "unpublished a letter"]

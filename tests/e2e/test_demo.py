@@ -53,7 +53,8 @@ def test_it_sends_to_every_active_subscriber_and_says_where_to_look(demo: Comman
 def test_its_run_is_kept_where_prefect_finds_it(demo: Commands, first: Ended) -> None:
     assert "PREFECT_HOME=.mailout-demo/prefect " in first.out
     assert re.search(r"/runs/flow-run/[0-9a-f-]{36}", first.out)
-    assert (demo.folder / ".mailout-demo" / "prefect" / "prefect.db").is_file()
+    database = demo.folder / ".mailout-demo" / "prefect" / "prefect.db"
+    assert database.stat().st_mode & 0o777 == 0o600, "it holds what every run has said"
 
 
 @pytest.mark.usefixtures("first")

@@ -18,7 +18,7 @@ from cli.processes.prefect_home import prepare
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, processes_of
 from tests.ports import free_port
-from tests.prefect_server import patiently, running, wait_for
+from tests.prefect_server import DATABASE, patiently, prepare_database, running, wait_for
 
 SET = "PREFECT_API_AUTH_STRING"
 
@@ -111,6 +111,7 @@ def test_the_server_of_a_send_asks_for_it_and_ends_with_it_even_when_that_is_kil
     """It is in a session of its own, so that Ctrl-C does not reach it: it would listen for ever."""
     mailout.people(*[f"{name}@example.org" for name in "abcdefgh"])
     mailout.settings["SEND_RATE_PER_SEC"] = "0.05"
+    prepare_database(mailout.home / "prefect" / DATABASE)
     command = [sys.executable, "-m", "cli", "send", str(mailout.letter())]
     log = mailout.folder / "send.log"
     with running(command, cwd=mailout.folder, env=mailout.environment, log=log) as process:

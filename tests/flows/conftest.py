@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect.testing.utilities import prefect_test_harness
 
 from mailout.app import wiring
 from mailout.app.engine import Engine
@@ -18,13 +18,20 @@ from mailout.letters.audience.port import SubscriberRow
 from tasks.logs import OURS, PREFECTS
 from tests.environment import SENDER
 from tests.new_sqlite import prepare
+from tests.prefect_server import prepare_database
 from tests.transports import Delivering
 
 
 @pytest.fixture(scope="session", autouse=True)
 def prefect() -> Iterator[None]:
-    with prefect_test_harness(server_startup_timeout=300):
-        yield
+    from prefect.testing.utilities import prefect_test_harness  # imports all of Prefect's server
+
+    folder = tempfile.mkdtemp()  # the harness removes it
+    prepare_database(Path(folder) / "prefect-test.db")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prefect.testing.utilities.mkdtemp", lambda: folder)
+        with prefect_test_harness(server_startup_timeout=300):
+            yield
 
 
 @pytest.fixture(autouse=True)

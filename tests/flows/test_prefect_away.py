@@ -12,7 +12,6 @@ import httpx
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
-from prefect.server.api.server import SubprocessASGIServer
 
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
@@ -28,6 +27,8 @@ Build = Callable[..., Engine]
 
 
 def server_gets(number: signal.Signals) -> None:
+    from prefect.server.api.server import SubprocessASGIServer
+
     process = SubprocessASGIServer().server_process
     assert process is not None
     os.kill(process.pid, number)

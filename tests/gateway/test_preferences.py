@@ -12,6 +12,7 @@ import pytest
 from httpx import Client, Response
 
 from gateway.dashboard.desk import Tools
+from gateway.own_data import known_of
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.letters.audience import subscriber_rows
@@ -25,6 +26,7 @@ from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, result
+from tests.contract.test_join import WORDING, confirmation
 from tests.gateway.conftest import SECRET, Open
 from tests.ses_events import ses_event
 
@@ -275,6 +277,7 @@ def sent_link(store: SqliteStore) -> str:
 def test_all_that_is_known_is_shown_to_the_mailbox_and_not_to_the_letter(
     gateway: Client, store: SqliteStore
 ) -> None:
+    gateway.post(link(), data={"shown": ["events"], "list": ["events"]})
     asked = [gateway.post(link(), data={"action": "data"}) for _ in range(3)]
     assert all("Look into your mailbox" in answer.text for answer in asked)
     assert not any("Secretname" in answer.text for answer in asked)
@@ -285,7 +288,11 @@ def test_all_that_is_known_is_shown_to_the_mailbox_and_not_to_the_letter(
     assert all(word in page.text for word in ("Ann Secretname", "weekly", "staff"))
     known = gateway.get(f"{path}&format=json").json()
     assert known["values"]["email"] == ANN
-    assert {one["list_key"] for one in known["lists"]} == {"weekly", "staff"}
+    assert {one["list_key"] for one in known["lists"]} == {"weekly", "staff", "events"}
+    assert [(one["list_key"], one["source"]) for one in known["consents"]] == [
+        ("events", f"{PUBLIC}/preferences")
+    ]
+    assert known["attributes"] == {"name": "Ann Secretname"}
     assert BOB not in json.dumps(known)
 
 
@@ -363,6 +370,28 @@ def test_who_unsubscribed_can_still_ask_for_their_data(gateway: Client, store: S
     assert gateway.get(sent_link(store)).status_code == 200
 
 
+def test_nothing_is_mailed_to_somebody_whom_nobody_knows_any_more(
+    gateway: Client, store: SqliteStore
+) -> None:
+    """A row for it would bring the address back into the store of who asked to be forgotten."""
+    store.forget(ANN, "forgotten:1")
+    before = snapshot(store)
+    for action in ("data", "delete"):
+        assert "Nothing to choose" in gateway.post(link(), data={"action": action}).text
+    assert snapshot(store) == before
+
+
+def test_who_is_gone_is_shown_where_to_join_unless_they_complained(
+    open_gateway: Open, store: SqliteStore
+) -> None:
+    gateway = open_gateway(public_url=PUBLIC, signup=True)
+    store.unsubscribe(ANN, None)
+    assert '<a href="join">' in gateway.get(link()).text
+    store.receive_events([Received("sns-1", "sns", ses_event("Complaint", ANN))])
+    ingest(store, "any")
+    assert '<a href="join">' not in gateway.get(link()).text
+
+
 def test_without_a_public_address_nothing_that_needs_a_mail_is_offered(
     open_gateway: Open, store: SqliteStore
 ) -> None:
@@ -371,3 +400,9 @@ def test_without_a_public_address_nothing_that_needs_a_mail_is_offered(
     gateway.post(link(), data={"action": "delete"})
     assert not store.db.read("SELECT 1 FROM email_outbox")
     assert gateway.get(mailed_link("delete")).status_code == 404
+
+
+def test_ones_own_data_tells_what_one_agreed_to(gateway: Client, store: SqliteStore) -> None:
+    store.confirm_sign_up(confirmation(ANN, "weekly", at=store.now() - 1))
+    (consent,) = known_of(store, ANN)["consents"]
+    assert (consent["list_key"], consent["wording"]) == ("weekly", WORDING)

@@ -53,6 +53,8 @@ class NotionPages:
             document=render(self._notion.load_blocks(id), about=page),
             is_test=page.is_test,
             list_key=page.list,
+            segment=page.segment,
+            public=page.public or None,  # an empty box is no wish: its list decides
             from_name=page.from_name,
             reply_to=page.reply_to,
             already_sent=self._was_sent(page),

@@ -17,6 +17,7 @@ from mailout.adapters.sqlite.notifications import SqliteNotifications
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
+from mailout.adapters.sqlite.segments import SqliteSegments
 from mailout.adapters.sqlite.select import SqliteReads
 from mailout.adapters.sqlite.sign_ups import SqliteSignUps
 from mailout.adapters.sqlite.single_mails import SqliteSingleMails
@@ -35,6 +36,7 @@ class SqliteStore(
     SqliteFreezing,
     SqliteSubscribers,
     SqliteImports,
+    SqliteSegments,
     SqliteRecords,
     SqliteFeedback,
     SqliteLeaving,

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.capacity import bucket_key
 from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.segments import segment_lists
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Step
 from mailout.outbox.delivery.states import State
 
 GONE, SNOOZED = 1, 2
 SUPPRESSED = {GONE: "no longer subscribed", SNOOZED: "asked for a pause"}
-NOT_NOW = f"""CASE WHEN NOT ({on_list("o.email")}) THEN {GONE} ELSE coalesce(
+NOT_NOW = f"""CASE WHEN NOT ({on_list("o.email", also=":segment_lists")}) THEN {GONE} ELSE coalesce(
     (SELECT iif(s.status <> 'active', {GONE}, iif(s.snoozed_until > :now, {SNOOZED}, 0))
      FROM subscribers s WHERE s.email_norm = o.email), {GONE}) END"""  # noqa: S608 (constants)
 """Why somebody in a mailout's audience does not get it any more; 0: they do."""
@@ -80,6 +81,7 @@ def begin(
         {
             "content": mailout["content_hash"] if mailout else None,
             "list_key": mailout["list_key"] if mailout else None,
+            "segment_lists": _segment_lists(mailout),
             "campaign": mailout_id,
             "cursor": step.cursor,
             "now": now,
@@ -103,6 +105,12 @@ def begin(
         hour, day = (bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
         move.begin(ready, step.session, hour, day)
     return ready, len(gone), len(wrong)
+
+
+def _segment_lists(mailout: sqlite3.Row | None) -> str:
+    if mailout is None or mailout["segment_filter"] is None:
+        return "[]"
+    return segment_lists(mailout["list_key"], json.loads(mailout["segment_filter"])["lists"])
 
 
 def full_companies(capacity: Mapping[str, int], others: Sequence[str] = ()) -> str:

@@ -24,10 +24,15 @@ def awake(person: str, *, snoozed: bool = False) -> str:
     return asleep if snoozed else f"({person}.snoozed_until IS NULL OR NOT {asleep})"
 
 
-def on_list(person: str) -> str:
-    """A condition: the address in this column is on `:list_key`. No list at all is `general`."""
-    return f"""CASE WHEN coalesce(:list_key, 'general') = 'general'
+def on_list(person: str, key: str = ":list_key", also: str | None = None) -> str:
+    """A condition: the address in this column is on the list of this parameter, or on one of `also` (a
+    parameter with JSON). No list at all is `general`."""
+    found = f"""CASE WHEN coalesce({key}, 'general') = 'general'
     THEN NOT EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = {person} AND l.list_key = 'general'
                      AND l.unsubscribed_at IS NOT NULL)
-    ELSE EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = {person} AND l.list_key = :list_key
+    ELSE EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = {person} AND l.list_key = {key}
                  AND l.unsubscribed_at IS NULL) END"""  # noqa: S608 (a column's name, written in our own code)
+    if also is None:
+        return found
+    return f"""({found} OR ({also} <> '[]' AND EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = {person}
+        AND l.unsubscribed_at IS NULL AND l.list_key IN (SELECT value FROM json_each({also})))))"""  # noqa: S608

@@ -10,10 +10,12 @@ from typing import Any
 
 from mailout.adapters.sqlite import forgotten, imports
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.lists import JOIN_LIST, SAVE_LIST, awake, on_list
+from mailout.adapters.sqlite.lists import JOIN_LIST, SAVE_LIST
+from mailout.adapters.sqlite.segments import audience
 from mailout.base.ids import uuid_of
 from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import Choice, ImportCounts, Lacking, SubscriberRow, stronger
+from mailout.letters.audience.segment_tree import Tree
 
 _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type, bounce_subtype,
         status_updated_at, from_name, ocd_ids, attributes, created_at)
@@ -86,23 +88,22 @@ class SqliteSubscribers:
         sql = "UPDATE subscribers SET attributes = ? WHERE email_norm = ?"
         return self.db.change(sql, (_json(dict(attributes)), email_norm)) == 1
 
-    def audience_size(self, list_key: str | None, *, snoozed: bool = False) -> int:
-        rows = self.db.read(
-            "SELECT count(*) AS n FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"  # noqa: S608 (constants)
-            f" AND {awake('s', snoozed=snoozed)} AND {on_list('s.email_norm')}",
-            {"list_key": list_key, "now": self.db.clock.now()},
-        )
+    def audience_size(
+        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
+    ) -> int:
+        where, parameters = audience(list_key, segment, self.db.clock.now(), snoozed=snoozed)
+        rows = self.db.read(f"SELECT count(*) AS n FROM subscribers s WHERE {where}", parameters)  # noqa: S608
         return int(rows[0]["n"])
 
-    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
+    def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
+        where, parameters = audience(list_key, segment, self.db.clock.now())
         lacking = (
-            "FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"  # noqa: S608 (constants)
+            f"FROM subscribers s WHERE {where}"  # noqa: S608 (constants)
             " AND trim(coalesce("
             "  (SELECT a.value FROM json_each(s.attributes) a WHERE a.key = :attribute), ''),"
             "  ' ' || char(9, 10, 13)) = ''"
-            f" AND {awake('s')} AND {on_list('s.email_norm')}"
         )
-        asked = {"attribute": attribute, "list_key": list_key, "now": self.db.clock.now()}
+        asked = parameters | {"attribute": attribute}
         examples = self.db.read(f"SELECT s.email_norm {lacking} ORDER BY s.email_norm LIMIT 3", asked)
         people = self.db.read(f"SELECT count(*) AS n {lacking}", asked) if examples else [{"n": 0}]
         return Lacking(attribute, int(people[0]["n"]), tuple(row["email_norm"] for row in examples))

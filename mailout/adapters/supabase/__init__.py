@@ -13,6 +13,7 @@ from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.rpc import Rpc, check_version
+from mailout.adapters.supabase.segments import SupabaseSegments
 from mailout.adapters.supabase.select import SupabaseReads
 from mailout.adapters.supabase.sign_ups import SupabaseSignUps
 from mailout.adapters.supabase.single_mails import SupabaseSingleMails
@@ -25,6 +26,7 @@ class SupabaseStore(
     SupabaseOutbox,
     SupabaseQueue,
     SupabaseSubscribers,
+    SupabaseSegments,
     SupabaseRecords,
     SupabaseFeedback,
     SupabaseArchives,

@@ -56,6 +56,9 @@ class SupabaseQueue:
     def complete(self, id: str) -> Mailout:
         return codec.mailout(self.rpc("mailout_complete", {"id": id}))
 
+    def set_public(self, id: str, public: bool) -> Mailout:
+        return codec.mailout(self.rpc("mailout_set_public", {"id": id, "public": public}))
+
     def pause_all(self, paused: bool) -> None:
         self.rpc("mailout_pause_all", {"paused": paused})
 

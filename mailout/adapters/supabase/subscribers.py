@@ -19,6 +19,7 @@ from mailout.letters.audience.port import (
     Undone,
     stronger,
 )
+from mailout.letters.audience.segment_tree import Tree
 
 _PART = 5_000
 
@@ -57,11 +58,15 @@ class SupabaseSubscribers:
         params = {"address": email_norm, "attributes": dict(attributes)}
         return bool(self.rpc("mailout_edit_subscriber", params))
 
-    def audience_size(self, list_key: str | None, *, snoozed: bool = False) -> int:
-        return int(self.rpc("mailout_audience_size", {"list_key": list_key, "snoozed": snoozed}))
+    def audience_size(
+        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
+    ) -> int:
+        params = {"list_key": list_key, "segment": segment, "snoozed": snoozed}
+        return int(self.rpc("mailout_audience_size", params))
 
-    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
-        found = self.rpc("mailout_lacking", {"attribute": attribute, "list_key": list_key})
+    def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
+        params = {"attribute": attribute, "list_key": list_key, "segment": segment}
+        found = self.rpc("mailout_lacking", params)
         return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
 
     def choose(self, email_norm: str, choice: Choice) -> bool:

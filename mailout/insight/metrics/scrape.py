@@ -111,10 +111,6 @@ def _gauges(store: MetricsStore, scope: str, rate: float) -> Iterator[Metric]:
     lag = None if vitals.oldest_event_at is None else max(0.0, now - vitals.oldest_event_at)
     yield gauge("mailout_event_lag_seconds", "The age of the oldest event not applied yet.", {"": lag or 0.0})
     yield gauge("mailout_sender_sessions", "Senders that are alive.", {"": vitals.sessions})
-    asked = metric_rows.confirmations(store)
-    bounces = asked["bounced"] / asked["sent"] if asked["sent"] else 0.0
-    said = "The part of the last seven days' confirmations of sign-ups that bounced."
-    yield gauge("mailout_confirmation_bounce_rate", said, {"": bounces})
     begun = outbox_rows.begun_since(store, now - MINUTE)
     yield gauge("mailout_send_rate", "Messages a second, over the last minute.", {"": rate_of(begun, now)})
     allowed = rate * vitals.pace.factor_now(now) if rate else None

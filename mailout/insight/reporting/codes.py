@@ -149,6 +149,10 @@ NOTES: Mapping[str, Help] = {
         "a page was set to `Send` by hand and has never been sent",
         "`Send` means done; to send it, set `Ready`.",
     ),
+    "no_web_page": Help(
+        "a variable without a fallback: the letter has no page on the web and no link to it",
+        "Write what everybody may read: `{{ first_name | friend }}`.",
+    ),
     "subject_long": Help(
         "a subject is over 60 characters", "Say the most important first, or make it shorter."
     ),

@@ -17,6 +17,11 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
     yield "mode", mode(mailout)
     if mailout.list_key is not None:
         yield "list", mailout.list_key
+    if mailout.segment is not None:
+        yield "segment", mailout.segment
+    if mailout.segment_filter is not None:
+        reach = f"{mailout.reach} people: " if mailout.reach else ""
+        yield "filter", f"{reach}{mailout.segment_filter['text']}"
     if mailout.started_at is not None and summary.duration is not None:
         yield "started", spoken(mailout.started_at, zone)
         yield ("took" if mailout.completed_at else "so far"), lasting(summary.duration)
@@ -50,3 +55,5 @@ def identifiers(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "written in", f"{mailout.kind.value}: {mailout.ref}"
     if mailout.content_hash is not None:
         yield "content", mailout.content_hash
+    if mailout.segment_filter is not None:
+        yield "filter", mailout.segment_filter["hash"]

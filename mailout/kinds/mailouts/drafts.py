@@ -17,6 +17,7 @@ class Draft:
     ref: str
     subject: str  # as written, with its variables
     list_key: str | None
+    segment: str | None
     from_name: str | None
     reply_to: str | None
     is_test: bool

@@ -14,6 +14,7 @@ from mailout.base.errors import Abort, AbortCode, MailoutError, SettingsError, S
 from mailout.base.settings import Settings
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.phrases import edited_meanwhile
+from mailout.insight.web_archive import slug_of
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.readiness import (
@@ -28,18 +29,19 @@ from mailout.kinds.mailouts.readiness import (
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
 from mailout.letters.audience import list_rows
 from mailout.letters.audience.list_changes import own_look
+from mailout.letters.audience.segment_tree import Tree, whole
 from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import require_subject
-from mailout.letters.content.document import Problem
+from mailout.letters.content.document import Document, Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
 from mailout.letters.content.layout import render
 from mailout.letters.content.media import keep_media
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.letters.content.refs import page_id_of
-from mailout.letters.content.variables import as_written
+from mailout.letters.content.variables import as_written, without_fallback
 from mailout.outbox.delivery.protocol import RetryPlan
-from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue import queue_rows, segment_names
 from mailout.outbox.queue.deferrals import needs_a_test
 from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout, Status
 from mailout.outbox.queue.port import mailout_or_none
@@ -124,16 +126,22 @@ class MailoutIntake:
         if self.rehearses or reading.is_test(test):
             return None
         known = mailout_or_none(self.store, ids.mailout_id(source.ref))
+        subject, name = as_written(source.document.subject), source.from_name or self._settings.from_name
+        sender = from_email_of(self._settings)
         if known is not None and known.frozen_at is not None:
-            people, snoozed = known.ledger.pending, known.snoozed
+            taken = known.segment_filter or {}
+            people, snoozed, out_of = known.ledger.pending, known.snoozed, taken.get("of", 0)
         else:
+            tree: Tree | None = None
+            if source.segment is not None:
+                tree = segment_names.usable_segment(self.store, source.segment).tree
             people, snoozed = (
-                self.store.audience_size(source.list_key, snoozed=asked) for asked in (False, True)
+                self.store.audience_size(source.list_key, tree, snoozed=asked) for asked in (False, True)
             )
-        name = source.from_name or self._settings.from_name
+            everybody = whole(source.list_key, tree) if tree else None
+            out_of = self.store.audience_size(source.list_key, everybody) if tree else 0
         edited = edited_meanwhile(known) if known and self._differs(known, reading) else ""
-        subject = as_written(source.document.subject)
-        return Announcement(subject, people, name, from_email_of(self._settings), snoozed, edited)
+        return Announcement(subject, people, name, sender, snoozed, edited, source.segment, out_of)
 
     @property
     def done_by_hand(self) -> str:
@@ -252,6 +260,8 @@ class MailoutIntake:
             mailout = self.store.set_content(
                 mailout.id, content.hash, as_written(content.subject), replace=True
             )
+            if without_fallback(content):
+                mailout = self.store.set_public(mailout.id, False)
             self._show_findings(reading)
         tested = queue_rows.last_test(self.store, content_hash=content.hash) is not None
         if mailout.defer_reason is DeferReason.UNTESTED and tested:
@@ -275,8 +285,11 @@ class MailoutIntake:
                 ref=source_mailout.ref,
                 subject=as_written(content.subject),
                 list_key=source_mailout.list_key,
+                segment=source_mailout.segment,
                 from_name=source_mailout.from_name,
                 reply_to=source_mailout.reply_to,
+                public=self._public(reading, is_test=is_test),
+                slug=None if is_test or self.rehearses else slug_of(content.subject, id),
                 is_test=is_test,
                 is_rehearsal=self.rehearses,
                 scheduled_at=None if is_test else self._time_to_take_it_back(),
@@ -289,6 +302,11 @@ class MailoutIntake:
         )
         self._show_findings(reading)
         return self.store.set_content(mailout.id, content.hash, as_written(content.subject))
+
+    def _public(self, reading: Reading, *, is_test: bool) -> bool | None:
+        """Whether it goes into the archive on the web; None: its list decides."""
+        possible = not (is_test or self.rehearses or without_fallback(reading.content))
+        return reading.source.public if possible else False
 
     def _show_findings(self, reading: Reading) -> None:
         if reading.source.kind is Kind.NOTION:
@@ -322,7 +340,9 @@ class MailoutIntake:
         footer = footer_of(self._settings)
         public = not self.rehearses if public is None else public
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
-        return document, render(document, footer, self._brand(source_mailout.list_key))
+        content = render(document, footer, self._brand(source_mailout.list_key))
+        on_web = source_mailout.public or bool(footer.public_url and footer.view_in_browser)
+        return _with_web_findings(document, content) if on_web else document, content
 
     def _brand(self, list_key: str | None) -> Brand:
         brand, of = brand_of(self._settings), list_rows.list_or_none(self.store, list_key)
@@ -344,7 +364,9 @@ class MailoutIntake:
         reading = reading or self.reading(source_mailout)
         checks: tuple[Callable[[], object], ...] = (
             lambda: self._known(reading) if not (source_mailout.is_test or self.rehearses) else None,
-            lambda: self._ready.check_setup(source_mailout.is_test, source_mailout.list_key),
+            lambda: self._ready.check_setup(
+                source_mailout.is_test, source_mailout.list_key, source_mailout.segment
+            ),
             lambda: self._ready.check_variables(reading, source_mailout.is_test),
         )
         for check in checks:
@@ -356,6 +378,20 @@ class MailoutIntake:
     def draft(self, source_mailout: SourceMailout) -> Rendered:
         """For a person to look at: pictures may be where only this machine finds them."""
         return self._rendered(source_mailout, public=False)
+
+
+def _with_web_findings(document: Document, content: Content) -> Document:
+    """Its author expects a page on the web."""
+    missing = [
+        Problem(
+            "no_web_page",
+            "The letter has no page on the web and no link to it: this variable has no fallback. Write what"
+            " everybody may read: {{ first_name | friend }}.",
+            where=written,
+        )
+        for written in without_fallback(content)
+    ]
+    return replace(document, problems=(*document.problems, *missing))
 
 
 def has_reached_some(mailout: Mailout) -> bool:

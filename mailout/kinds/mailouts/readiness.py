@@ -15,8 +15,10 @@ from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.reading import Reading
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import Lacking
+from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.from_settings import from_email_of
 from mailout.letters.content.variables import required_of, variables_of
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Recipient
 
@@ -59,12 +61,13 @@ class Readiness:
         self._rehearses = rehearses
 
     def check(self, reading: Reading, is_test: bool = False) -> None:
-        self.check_setup(is_test, reading.source.list_key)
+        self.check_setup(is_test, reading.source.list_key, reading.source.segment)
         self.check_variables(reading, is_test)
 
-    def check_setup(self, is_test: bool, list_key: str | None) -> None:
+    def check_setup(self, is_test: bool, list_key: str | None, segment: str | None = None) -> None:
         """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
         from_email_of(self._settings)
+        tree = self._tree(segment)
         if is_test:
             self._test_emails.recipients()
             return
@@ -77,12 +80,23 @@ class Readiness:
             )
         if list_key is not None and not subscriber_rows.anybody_on(self._store, list_key):
             raise self._nobody_on(list_key)
+        if tree is not None and not self._store.audience_sample(list_key, tree, 1):
+            whom = f" on the list {list_key}" if list_key else ""
+            raise UsageError(
+                f"There is nobody to send it to: no active subscriber{whom} is in the segment “{segment}”.",
+                remedy="See whom it means: mailout segments show NAME",
+            )
+
+    def _tree(self, segment: str | None) -> Tree | None:
+        """An unknown segment is refused, also in a test."""
+        return None if segment is None else segment_names.usable_segment(self._store, segment).tree
 
     def check_variables(self, reading: Reading, is_test: bool = False) -> None:
         """Everybody has what the content's variables need. A test shows their names instead."""
         variables = variables_of(reading.content)
         required = () if is_test else required_of(variables)
-        found = [self._store.lacking(one, reading.source.list_key) for one in required]
+        list_key, tree = reading.source.list_key, self._tree(reading.source.segment) if required else None
+        found = [self._store.lacking(one, list_key, tree) for one in required]
         if missing := [one for one in found if one.people]:
             raise _variables_missing([(one, self._meant(one)) for one in missing])
 

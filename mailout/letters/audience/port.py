@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypedDict
 
 from mailout.base.select import Reads
 from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.segment_tree import Segment, Tree
 
 PRIORITY: Mapping[str, int] = {"active": 1, "unsubscribed": 2, "bounced": 3}
 """The status of a subscriber: equal or higher wins."""
@@ -139,14 +140,21 @@ class Subscribers(Reads, Protocol):
         """These attributes and no others; False: there is no such subscriber."""
         ...
 
-    def audience_size(self, list_key: str | None, *, snoozed: bool = False) -> int:
+    def audience_size(
+        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
+    ) -> int:
         """How many would get a mailout to this list, or (None) to everybody.
 
+        `segment`: only these; without a list, also who is not on `general` and on a list that it asks for.
         `snoozed`: how many would not, because they asked for a pause.
         """
         ...
 
-    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
+    def audience_sample(self, list_key: str | None, segment: Tree | None, limit: int) -> Sequence[str]:
+        """The first addresses of those whom `audience_size` counts."""
+        ...
+
+    def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
         """Of those whom `audience_size` counts, who has no value for it, or a blank one."""
         ...
 
@@ -160,4 +168,12 @@ class Subscribers(Reads, Protocol):
 
     def save_list(self, one: List) -> None:
         """Add it, or write all of it anew: its key is its identity."""
+        ...
+
+    def save_segment(self, segment: Segment) -> None:
+        """Add it, or change its filter. What is frozen does not change."""
+        ...
+
+    def delete_segment(self, name: str) -> bool:
+        """False: there is none, or a letter waits that has not taken its filter yet."""
         ...

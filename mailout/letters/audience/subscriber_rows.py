@@ -67,7 +67,7 @@ def subscriber(store: Reads, email_norm: str) -> SubscriberDetails:
 
 
 def consents(store: Reads, email_norm: str) -> Sequence[Consent]:
-    """What they agreed to by confirming a sign-up, the first one first."""
+    """What they agreed to by confirming a sign-up or on their preferences, the first one first."""
     return list(every(store, CONSENTS, {"email": email_norm}, order=["at"]))
 
 

@@ -9,7 +9,7 @@ from html import escape
 from urllib.parse import quote
 
 from mailout.letters.content.languages import Language
-from mailout.letters.content.model import PREFERENCES_URL, UNSUBSCRIBE_URL, clean, mark
+from mailout.letters.content.model import PREFERENCES_URL, UNSUBSCRIBE_URL, VIEW_URL, clean, mark
 
 UNSUBSCRIBE = "Unsubscribe"
 """The word of the link, unless a language is asked for."""
@@ -23,6 +23,7 @@ class Footer:
     org_address: str
     unsubscribe_base_url: str
     public_url: str | None = None  # where readers find the gateway's other pages; None: they have none
+    view_in_browser: bool = False  # the letter has a page there
 
     def url(self, token: str, message: str | None = None) -> str:
         """Where this recipient leaves, and by which message. Safe as it is in HTML, in text, in a header."""
@@ -42,7 +43,10 @@ class Footer:
 
     def reader_links(self, words: Language) -> tuple[tuple[str, str], ...]:
         """(label, mark) of the row above the footer: what a reader can do beside unsubscribing."""
-        return () if self.public_url is None else ((words.pages["choose"], mark(PREFERENCES_URL)),)
+        if self.public_url is None:
+            return ()
+        view = ((words.pages["view"], mark(VIEW_URL)),) if self.view_in_browser else ()
+        return (*view, (words.pages["choose"], mark(PREFERENCES_URL)))
 
     def html(self, unsubscribe: str = UNSUBSCRIBE) -> str:
         name, address = escape(clean(self.org_name)), escape(clean(self.org_address))

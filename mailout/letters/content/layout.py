@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape, unescape
 
 from css_inline import CSSInliner
@@ -17,9 +17,9 @@ from mailout.letters.content.document import Document, one_line
 from mailout.letters.content.footer import UNSUBSCRIBE, Footer
 from mailout.letters.content.languages import FALLBACK, Language, language
 from mailout.letters.content.mail_blocks import for_mail, is_right_to_left
-from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, Segments, clean
+from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL, Content, Segments, clean
 from mailout.letters.content.plaintext import screen_width
-from mailout.letters.content.variables import marked_for_html
+from mailout.letters.content.variables import marked_for_html, without_fallback
 
 PLAIN = Brand()
 _ASKED = re.compile(r'<meta http-equiv="content-language" content="([A-Za-z-]+)"')
@@ -45,6 +45,14 @@ INLINER = CSSInliner(
 def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     """A mailout's content: layout, footer, marks where recipients differ. Aborts if it must not be sent."""
     check_document(document)
+    content = _rendered(document, footer, brand)
+    if VIEW_URL in content.html_segments.names and without_fallback(content):
+        content = _rendered(document, replace(footer, view_in_browser=False), brand)
+    check_content(content)
+    return content
+
+
+def _rendered(document: Document, footer: Footer, brand: Brand) -> Content:
     asked = document.language or brand.language
     words = language(asked or document.lang)
     unsubscribe = words.unsubscribe if asked else UNSUBSCRIBE
@@ -67,7 +75,6 @@ def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     content = Content(one_line(document.subject), html, _lines(text))
     if UNSUBSCRIBE_URL not in content.html_segments.names:
         raise AssertionError("The layout lost the link to unsubscribe; its templates must keep marks.")
-    check_content(content)
     return content
 
 

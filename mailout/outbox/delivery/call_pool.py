@@ -37,7 +37,7 @@ class Work(Protocol):
         ...
 
     def prepare(self, rows: Sequence[Claimed]) -> PreparedCall | None:
-        """Put the mails together; None: nothing of them is left to be sent."""
+        """Put the mails together; None: none of them is to be sent."""
         ...
 
     def wait_for_slot(self, prepared: PreparedCall, start: float | None) -> Callable[[], None] | None:

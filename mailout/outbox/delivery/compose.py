@@ -1,4 +1,4 @@
-"""A claimed message becomes a mail: its content (read once), its own link to leave by, its sender's name."""
+"""A claimed message becomes a mail: its content (read once), its own unsubscribe link, its sender's name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.languages import FALLBACK, language
 from mailout.letters.content.layout import language_asked_for
-from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
+from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL, Content
 from mailout.letters.content.variables import filled, placeholders, variables_of
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Claimed
@@ -35,6 +35,7 @@ class Composer:
     from_name: str
     reply_to: str | None
     list_key: str | None
+    view_url: Callable[[str], str]  # of a content: where everybody sees it in a browser
     list_name: str | None = None  # None: its key
     is_test: bool = False
     unsubscribe_mailbox: str | None = None
@@ -42,6 +43,7 @@ class Composer:
     def __post_init__(self) -> None:
         read = partial(_as_test, self.contents) if self.is_test else self.contents
         self._content = lru_cache(CONTENTS_KEPT)(read)
+        self._view_url = lru_cache(CONTENTS_KEPT)(self.view_url)
         self._list_id = list_id(self.list_key, self.from_email)
         self._list_name = list_name(self.list_key, self.footer.org_name, self.list_name)
 
@@ -49,7 +51,7 @@ class Composer:
         token = self.tokens.make(row.email, self.list_key)
         links = self.footer.urls(token, self.tokens.make_message(row.attempt.id))
         content, from_name = self._content(row.content_hash), row.from_name or self.from_name
-        values = {**row.variables, **links}
+        values = {**row.variables, **links, VIEW_URL: self._view_url(row.content_hash)}
         if variables := variables_of(content):
             shown = placeholders(variables) if self.is_test else row.variables
             own = {**shown, "email": row.email, "from_name": from_name or self.from_email}
@@ -83,6 +85,7 @@ class SingleComposer:
     transactional_from_email: str | None = None  # None: the same
     link_secrets: Sequence[str] = ()
     public_url: str | None = None
+    view_url: Callable[[str], str] = lambda content: "#"  # of a letter to one reader at a time
 
     def __post_init__(self) -> None:
         self._content = lru_cache(SINGLE_CONTENTS_KEPT)(self.contents)
@@ -94,6 +97,9 @@ class SingleComposer:
         values = {**row.variables, **own}
         if described := row.variables.get(SIGNED_LINK):
             values[SIGNED_LINK] = self._secret_link(SignedLink.read(described))
+        content = self._content(row.content_hash)
+        if VIEW_URL in content.html_segments.names:
+            values[VIEW_URL] = self.view_url(row.content_hash)
         return Mail(
             attempt=row.attempt,
             mailout_id=None,
@@ -101,7 +107,7 @@ class SingleComposer:
             from_email=(is_transactional and self.transactional_from_email) or self.from_email,
             from_name=row.from_name or self.from_name,
             reply_to=row.reply_to or self.reply_to,
-            content=self._content(row.content_hash),
+            content=content,
             values=values,
             unsubscribe_url=own.get(UNSUBSCRIBE_URL) or given,
             one_click=bool(own),
@@ -112,7 +118,7 @@ class SingleComposer:
         )
 
     def _own_links(self, row: Claimed) -> Mapping[str, str]:
-        """Marketing never goes without a link to leave by: without its settings, the message fails."""
+        """Marketing never goes without an unsubscribe link: without its settings, the message fails."""
         if self.tokens is None:
             raise UsageError("marketing needs UNSUBSCRIBE_SECRET.")
         token = self.tokens.make(row.email, row.list_key)

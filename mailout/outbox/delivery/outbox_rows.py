@@ -176,7 +176,7 @@ def minute_key(moment: float) -> str:
 
 
 def quota(store: Reads, scope: str) -> int | None:
-    """The effective quota: what was left then, less what was begun here since."""
+    """The effective quota: what the provider had available, less what was begun here since."""
     known = first(store, QUOTAS, {"scope": scope})
     return known["available"] if known else None
 

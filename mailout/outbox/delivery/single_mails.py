@@ -17,14 +17,12 @@ class Category(StrEnum):
     """Why somebody gets it."""
 
     TRANSACTIONAL = "transactional"  # a receipt, a password link: also to who unsubscribed
-    MARKETING = "marketing"  # with a link to leave by, and not to who has left
-    CONFIRMATION = (
-        "confirmation"  # of a sign-up: also to who unsubscribed or bounced, never after a complaint
-    )
+    MARKETING = "marketing"  # with an unsubscribe link, and not to people who unsubscribed
+    CONFIRMATION = "confirmation"  # of a sign-up: also to the unsubscribed or bounced, not after a complaint
 
 
 OURS = "mailout"
-"""The company of the mails that mailout itself writes, to whoever looks after it: they leave also while
+"""The company of the mails that mailout itself writes, to its administrator: they are sent also while
 everything is paused. No other company may have this name."""
 
 
@@ -124,7 +122,7 @@ class SingleMailsWaiting:
     due_since: float | None  # the one that has waited longest
     is_served: bool  # a living session sends them
     has_tokens: bool  # so more may come at any moment
-    due: int = 0  # how many wait that may leave now, without mailout's own: alerts are said elsewhere, too
+    due: int = 0  # how many wait that may be sent now, without mailout's own: alerts are said elsewhere, too
     held: SingleMailsHeld | None = None  # the last run could not send them; None: it could
 
     @property

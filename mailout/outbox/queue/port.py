@@ -119,6 +119,10 @@ class Queue(Reads, Protocol):
         """
         ...
 
+    def set_public(self, id: str, public: bool) -> Mailout:
+        """Into the archive on the web, or out of it. What is so already stays, with its time."""
+        ...
+
     def freeze_subscribers(
         self, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()
     ) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import botocore.session
 import pytest
 
 from mailout.adapters.ses import SesConfig, SesMode, SesTransport
@@ -33,6 +34,22 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.delenv("AWS_PROFILE", raising=False)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def models_read_once() -> Iterator[None]:
+    """boto3 reads SES's model for each session anew, which takes longer than most of these tests."""
+    read: dict[Any, Any] = {}
+    create = botocore.session.create_loader
+
+    def with_what_was_read(search_path: str | None = None) -> Any:
+        loader = create(search_path)
+        loader._cache = read  # type: ignore[attr-defined]
+        return loader
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", with_what_was_read)
+        yield
 
 
 @pytest.fixture

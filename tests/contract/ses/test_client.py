@@ -49,31 +49,35 @@ def trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Authority:
 # ── as boto3 signs ──
 
 
-def signed_by_boto3(url: str, sent: bytes, mode: SesMode) -> Any:
-    """The same body, through boto3's own client: what it would have handed to its HTTP session."""
-    client = boto3.session.Session().client("sesv2", endpoint_url=url)
-    seen: list[Any] = []
+class Boto3:
+    """boto3's own client: what it would have handed to its HTTP session for a body of ours."""
 
-    def same_body(params: dict[str, Any], **_: Any) -> None:
-        params["body"] = sent.partition(b"\r\n\r\n")[2]
+    def __init__(self, url: str, mode: SesMode) -> None:
+        self._client = boto3.session.Session().client("sesv2", endpoint_url=url)
+        self._mode = mode
+        self._client.meta.events.register("before-call.sesv2", self._same_body)
+        self._client.meta.events.register_first("before-sign.sesv2", self._without_counters)
+        self._client.meta.events.register("before-send.sesv2", self._keep)
 
-    def without_counters(request: Any, **_: Any) -> None:
+    def signs(self, body: bytes) -> Any:
+        self._body = body
+        single = self._mode is SesMode.SINGLE
+        bulk: dict[str, Any] = {"DefaultContent": {}, "BulkEmailEntries": []}
+        with pytest.raises(InterruptedError):
+            self._client.send_email(Content={}) if single else self._client.send_bulk_email(**bulk)
+        return self._seen
+
+    def _same_body(self, params: dict[str, Any], **_: Any) -> None:
+        params["body"] = self._body
+
+    def _without_counters(self, request: Any, **_: Any) -> None:
         """They number boto3's own retries, of which we have none."""
         for name in ("amz-sdk-invocation-id", "amz-sdk-request"):
             del request.headers[name]
 
-    def keep(request: Any, **_: Any) -> Any:
-        seen.append(request)
+    def _keep(self, request: Any, **_: Any) -> Any:
+        self._seen = request
         raise InterruptedError
-
-    client.meta.events.register("before-call.sesv2", same_body)
-    client.meta.events.register_first("before-sign.sesv2", without_counters)
-    client.meta.events.register("before-send.sesv2", keep)
-    bulk: dict[str, Any] = {"DefaultContent": {}, "BulkEmailEntries": []}
-    single = mode is SesMode.SINGLE
-    with pytest.raises(InterruptedError):
-        client.send_email(Content={}) if single else client.send_bulk_email(**bulk)
-    return seen[0]
 
 
 @pytest.mark.parametrize("mode", [SesMode.SINGLE, SesMode.BULK])
@@ -97,8 +101,9 @@ def test_a_request_is_signed_as_boto3_signs_it(
         values = {**mail(number).values, "name": name}
         transport.send([mail(number, values=values)])
     assert len(server.requests) == len(names)
+    boto3s = Boto3(url, mode)
     for sent in server.requests:
-        theirs = signed_by_boto3(url, sent, mode)
+        theirs = boto3s.signs(sent.partition(b"\r\n\r\n")[2])
         for header in ("Authorization", "X-Amz-Date", "X-Amz-Security-Token", "Content-Type"):
             value = theirs.headers.get(header, "")
             assert field(sent, header) == (value if isinstance(value, str) else value.decode())

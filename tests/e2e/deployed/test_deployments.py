@@ -14,7 +14,6 @@ import yaml
 from prefect.client.schemas.objects import StateType
 from prefect.events.schemas.automations import AutomationCore
 from prefect.flows import Flow, load_flow_from_entrypoint
-from prefect.server.events.schemas.automations import EventTrigger
 
 from cli.deploy import Deploying, deploy
 from cli.processes.prefect_api import ask, client
@@ -77,6 +76,8 @@ def test_whoever_starts_it_by_hand_reads_what_each_parameter_means(deployment: M
 
 def test_a_run_that_ended_is_not_taken_for_a_dead_one_and_no_other_event_is_written_down() -> None:
     """On every event of every flow run, Prefect's SQLite answers "database is locked" under load."""
+    from prefect.server.events.schemas.automations import EventTrigger
+
     automation = AutomationCore.model_validate(yaml.safe_load(AUTOMATION.read_text(encoding="utf-8")))
     trigger = EventTrigger.model_validate(automation.trigger.model_dump())
     assert trigger.expects(ENDED)
@@ -160,7 +161,7 @@ class Operator:
         slower = {"schedule": hourly["schedule"] | {"interval": 7200.0}}
         self.does("PATCH", f"{self.schedules('ingest_ses_events')}/{hourly['id']}", slower)
         own = [{"schedule": {"cron": "30 4 1 * *"}, "active": True}]
-        self.does("POST", self.schedules("archive"), own)
+        self.does("POST", self.schedules("retention"), own)
         self.does("PATCH", f"deployments/{self.deployment('reconcile')['id']}", {"tags": ["mine"]})
 
     def sees(self) -> dict[str, Any]:
@@ -170,7 +171,7 @@ class Operator:
             "trigger": due and due["enabled"],
             "deleted": self.automation("SES has reported something") is None,
             "interval": self.deployment("ingest_ses_events")["schedules"][0]["schedule"]["interval"],
-            "own schedules": len(self.deployment("archive")["schedules"]),
+            "own schedules": len(self.deployment("retention")["schedules"]),
             "tags": self.deployment("reconcile")["tags"],
         }
 
@@ -197,8 +198,8 @@ def test_what_an_operator_has_changed_stays_until_it_is_taken_back(deployed: Pre
         finally:
             deploy(deployed.env, reset=True)
         assert operator.sees() == ours | {"own schedules": 1}, "a person's own is not ours to take"
-        (own,) = operator.deployment("archive")["schedules"]
-        operator.does("DELETE", f"{operator.schedules('archive')}/{own['id']}")
+        (own,) = operator.deployment("retention")["schedules"]
+        operator.does("DELETE", f"{operator.schedules('retention')}/{own['id']}")
     assert [one for one in prefect_checks(deployed.env) if one.name == "changed"] == []
     assert sorted(one["name"] for one in deployed.find("automations")) == names
     assert sorted(one["name"] for one in deployed.find("deployments")) == sorted(NAMES)

@@ -141,7 +141,15 @@ CREATE TABLE campaign_queue (
     archived_to       TEXT,
     -- How its messages are tried again; NULL: as the process that sends it is set up.
     retry_plan        TEXT,
+    -- Whom of its list it is for: a segment's name, and its filter as it was when the audience was frozen.
+    segment           TEXT,
+    segment_filter    TEXT,
     snoozed           INTEGER NOT NULL DEFAULT 0,  -- not written to when it was frozen: they asked for a pause
+    -- The archive on the web: whether it is there, under which name, and since when a person has said so.
+    public            INTEGER NOT NULL DEFAULT 0,
+    slug              TEXT,
+    published_at      REAL,
+    unpublished_at    REAL,
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0),
@@ -150,6 +158,7 @@ CREATE TABLE campaign_queue (
 CREATE INDEX campaign_queue_open ON campaign_queue (status, created_at)
     WHERE status IN ('PENDING', 'PROCESSING');
 CREATE INDEX campaign_queue_ref ON campaign_queue (ref);
+CREATE INDEX campaign_queue_slug ON campaign_queue (slug) WHERE slug IS NOT NULL;
 
 CREATE TABLE sender_sessions (
     id             TEXT PRIMARY KEY,
@@ -468,6 +477,15 @@ CREATE TABLE notifications (
     told_epoch INTEGER NOT NULL DEFAULT -1,  -- the last attempt whose result the producer's row holds
     ended      INTEGER NOT NULL DEFAULT 0,   -- and that row was told its end
     noted_at   REAL NOT NULL
+) WITHOUT ROWID;
+
+-- Filters over subscribers, by name.
+CREATE TABLE segments (
+    name       TEXT PRIMARY KEY,
+    filter     TEXT NOT NULL,  -- as it was written
+    tree       TEXT NOT NULL CHECK (json_valid(tree)),
+    hash       TEXT NOT NULL,  -- of the tree
+    updated_at REAL NOT NULL
 ) WITHOUT ROWID;
 
 -- What the dashboard looks back on.

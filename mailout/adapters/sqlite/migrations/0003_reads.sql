@@ -5,6 +5,8 @@ SELECT id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_tes
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
        transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, snoozed,
+       segment, segment_filter,
+       public, slug, published_at, unpublished_at,
        CASE WHEN is_test THEN 'test' WHEN is_rehearsal THEN 'rehearsal' ELSE 'real' END AS mode,
        coalesce(completed_at, locked_at, started_at) AS active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -135,6 +137,15 @@ CREATE VIEW read_unreachable AS SELECT 'none' AS reason, 0 AS people WHERE false
 CREATE VIEW read_attributes AS
 SELECT s.email_norm AS email, had.key AS name FROM subscribers s, json_each(s.attributes) had;
 
+CREATE VIEW read_attribute_names AS SELECT DISTINCT had.key AS name FROM subscribers s, json_each(s.attributes) had;
+
+CREATE VIEW read_list_keys AS
+SELECT key, name FROM lists
+UNION SELECT list_key, list_key FROM subscriptions WHERE list_key NOT IN (SELECT key FROM lists)
+UNION SELECT 'general', 'general' WHERE NOT EXISTS (SELECT 1 FROM lists WHERE key = 'general');
+
+CREATE VIEW read_segments AS SELECT name, filter, tree, updated_at FROM segments;
+
 CREATE VIEW read_desk_unsubscribes AS SELECT email, list_key, at FROM desk_unsubscribes;
 
 -- Whoever has an attribute, once for each, with its value as text.
@@ -227,3 +238,14 @@ SELECT count(*) AS sent, count(*) FILTER (WHERE EXISTS (
 FROM email_outbox o
 WHERE o.category = 'confirmation' AND o.state = 'SENT' AND NOT o.is_rehearsal AND o.email NOT LIKE '%@simulator.amazonses.com'
   AND o.created_at > (SELECT max(l.created_at) FROM email_outbox l WHERE l.category = 'confirmation') - 604800;
+
+-- Letters on the web, from the first message on; those that were taken off it, too.
+CREATE VIEW read_web_letters AS
+SELECT q.id, q.slug, q.content_hash, c.subject, coalesce(q.list_key, 'general') AS list_key, l.name AS list_name,
+       coalesce(l.public, 0) AS joinable, q.public, coalesce(q.started_at, q.created_at) AS sent_at, q.published_at,
+       max(coalesce(q.published_at, 0), coalesce(q.unpublished_at, 0),
+           coalesce(q.completed_at, q.locked_at, q.started_at, q.created_at)) AS changed_at
+FROM campaign_queue q JOIN contents c ON c.hash = q.content_hash
+LEFT JOIN lists l ON l.key = coalesce(q.list_key, 'general')
+WHERE q.slug IS NOT NULL AND (q.public OR q.unpublished_at IS NOT NULL) AND q.sent > 0
+  AND NOT q.is_test AND NOT q.is_rehearsal;

@@ -216,7 +216,6 @@ CELLS = st.one_of(
     data=st.data(),
 )
 @settings(
-    max_examples=300,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

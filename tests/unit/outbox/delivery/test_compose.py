@@ -23,6 +23,7 @@ def link_of(mailout: str, email: str) -> dict[str, list[str]]:
         from_name="News",
         reply_to=None,
         list_key="weekly",
+        view_url=lambda content: f"https://example.org/view/{content}",
     )
     claimed = Claimed(
         attempt=Attempt(ids.message_id(mailout, email), 1),
