@@ -12,13 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
 from gateway.dashboard.desk import Desk, page_route
-from gateway.dashboard.people_counts import (
-    COUNTED_LIVE_PEOPLE,
-    STATUSES,
-    lists_now,
-    people_chart,
-    people_now,
-)
+from gateway.dashboard.people_counts import STATUSES, lists_now, people_chart, people_now
 from gateway.dashboard.views import go_to
 from mailout.base.addresses import TRIM, Dropped, address_of, normalise
 from mailout.base.errors import NotFound, UsageError
@@ -34,6 +28,8 @@ from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.port import UNDO_SECONDS
 
 PEOPLE_PER_PAGE = 50
+SEARCHED_AT_ONCE_PEOPLE = 20_000
+"""Reading the names of more takes a moment."""
 PEOPLE_LOOKED_AT = 200
 """Of whom the names of attributes are offered."""
 MOST_ATTRIBUTES, MOST_VALUE_CHARACTERS = 100, 1000
@@ -48,8 +44,11 @@ def router(desk: Desk) -> APIRouter:
         session = desk.visitor(request, admin=True)
         asked = _asked(request)
         counts = people_now(desk)
-        quick = anywhere or sum(counts.values()) < COUNTED_LIVE_PEOPLE
-        found = _find(desk, asked, after, anywhere=quick)
+        everywhere = anywhere or sum(counts.values()) < SEARCHED_AT_ONCE_PEOPLE
+        found = _find(desk, asked, after, anywhere=everywhere)
+        if not found and asked["q"] and not everywhere and not after:
+            anywhere = everywhere = True  # no address begins so: it may be a name
+            found = _find(desk, asked, after, anywhere=True)
         more = ""
         if len(found) > PEOPLE_PER_PAGE:
             last = {"after": found[PEOPLE_PER_PAGE - 1]["email_norm"]}
@@ -65,7 +64,7 @@ def router(desk: Desk) -> APIRouter:
             query=urlencode({name: value for name, value in asked.items() if value}),
             statuses=STATUSES,
             attributes=_attributes(desk),
-            by_address_alone=bool(asked["q"]) and not quick,
+            by_address_alone=bool(asked["q"]) and not everywhere,
             more=more,
             counts=counts,
             lists=lists_now(desk),

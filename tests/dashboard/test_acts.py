@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.dashboard import people
 from gateway.dashboard.imports import UPLOAD_KEPT_SECONDS, KeptFiles
 from mailout.base import error_log
 from mailout.base.time_format import spoken
@@ -133,6 +134,17 @@ def test_a_person_is_found_by_the_beginning_and_by_the_name(dashboard: Site) -> 
     first = get("/people").text
     assert "person048@" in first
     assert "person060@" in get("/people", params={"after": "person048@example.org"}).text
+
+
+def test_many_people_are_found_by_address_first_and_by_name_all_the_same(
+    dashboard: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "SEARCHED_AT_ONCE_PEOPLE", 10)
+    dashboard.sign_in()
+    found = dashboard.client.get("/people", params={"q": "person00"}).text
+    assert ANA in found
+    assert "Look through all names and addresses" in found
+    assert "person007@" in dashboard.client.get("/people", params={"q": "son 7"}).text
 
 
 def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
