@@ -203,7 +203,10 @@ def _part(desk: Desk, request: Request, session: LoginSession, ref: str) -> dict
     checks = [("fail", said) for said in found.stops] + [("warn", said) for said in found.findings]
     if found.content is not None:
         checks.append(tested(desk, found.content.hash))
-    checks += [*would_get_it(desk, size, found.list_key, found.segment), *snoozed(desk, found.list_key)]
+    checks += [
+        *would_get_it(desk, size, found.list_key, found.segment),
+        *snoozed(desk, found.list_key, found.segment),
+    ]
     shown = mail_view(desk, request, found.content, found.from_name) if found.content else None
     return {"problem": "", "draft": found, "mail": shown, "findings": checks, "size": size}
 

@@ -57,13 +57,14 @@ def is_counted(mailout: Mailout) -> bool:
     return not decided and mailout.kind is not Kind.ARTICLE
 
 
-def people_on(store: Store, list_key: str | None, segment: str | None) -> int:
-    """How many would get a letter to them now; nobody in a segment that is refused: the page says why."""
+def people_on(store: Store, list_key: str | None, segment: str | None, *, snoozed: bool = False) -> int:
+    """How many would get a letter to them now, or (`snoozed`) would not, because of a pause. Nobody in a
+    segment that is refused: the page says why."""
     try:
         tree = None if segment is None else segment_names.usable_segment(store, segment).tree
     except SegmentError:
         return 0
-    return store.audience_size(list_key, tree)
+    return store.audience_size(list_key, tree, snoozed=snoozed)
 
 
 def people_for(store: Store, mailout: Mailout) -> int:

@@ -19,6 +19,7 @@ from gateway.dashboard.letter_numbers import (
     letters_chart,
     modes_shown,
     people_for,
+    people_on,
     summary_of,
     timeline,
 )
@@ -366,7 +367,7 @@ def findings(desk: Desk, mailout: Mailout, size: int) -> Sequence[tuple[str, str
     if not mailout.is_test and mailout.content_hash is not None:
         found.append(tested(desk, mailout.content_hash))
     found += would_get_it(desk, size, mailout.list_key, mailout.segment)
-    return found + (snoozed(desk, mailout.list_key) if is_counted(mailout) else [])
+    return found + (snoozed(desk, mailout.list_key, mailout.segment) if is_counted(mailout) else [])
 
 
 def tested(desk: Desk, content_hash: str) -> tuple[str, str]:
@@ -375,8 +376,8 @@ def tested(desk: Desk, content_hash: str) -> tuple[str, str]:
     return "warn", "No test of exactly this content has gone out."
 
 
-def snoozed(desk: Desk, list_key: str | None) -> list[tuple[str, str]]:
-    people = desk.store.audience_size(list_key, snoozed=True)
+def snoozed(desk: Desk, list_key: str | None, segment: str | None) -> list[tuple[str, str]]:
+    people = people_on(desk.store, list_key, segment, snoozed=True)
     said = f"{count(people, 'person', 'people')} asked for a pause and would not get it."
     return [("ok", said)] if people else []
 

@@ -352,8 +352,7 @@ comment on view read_attribute_names is 'The attributes that anybody has.';
 
 create or replace view read_list_keys with (security_invoker = true) as
 select key, name from lists
-union select list_key, list_key from subscriptions where list_key not in (select key from lists)
-union select 'general', 'general' where not exists (select 1 from lists where key = 'general');
+union select list_key, list_key from subscriptions where list_key not in (select key from lists);
 comment on view read_list_keys is 'The lists that there are, or that anybody was ever on.';
 
 create or replace view read_segments with (security_invoker = true) as
@@ -507,7 +506,8 @@ select count(*) as sent, count(*) filter (where exists (
            select 1 from delivery_events e where e.message_id = o.id and e.event_type = 'bounce')) as bounced
 from email_outbox o
 where o.category = 'confirmation' and o.state = 'SENT' and not o.is_rehearsal and o.email not like '%@simulator.amazonses.com'
-  and o.created_at > (select max(l.created_at) from email_outbox l where l.category = 'confirmation') - interval '7 days';
+  and o.created_at > (select max(l.created_at) from email_outbox l where l.category = 'confirmation') - interval '7 days'
+having count(*) > 0;  -- no row: who may see none of the messages is told nothing
 comment on view read_confirmations is 'Confirmations of the last seven days in which one was sent, and how many bounced.';
 
 create or replace view read_web_letters with (security_invoker = true) as

@@ -14,7 +14,7 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
-from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue import queue_rows, segment_names
 from tests.contract.postgres import empty
 from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, mailout, result, states
 from tests.e2e.supabase_lite.server import PUBLISHABLE, SECRET, Lite
@@ -109,3 +109,19 @@ def test_a_wrong_key_is_refused_in_one_line(lite: Lite) -> None:
         stranger.check()
     assert "\n" not in str(raised.value)
     stranger.close()
+
+
+def test_a_segment_goes_over_http_as_a_tree(store: SupabaseStore) -> None:
+    rows = [("ann", "Porto", ("a",)), ("bob", "PORTO", ()), ("cat", 'o\'Slo \\ "x"', ("b",))]
+    store.import_subscribers(
+        [SubscriberRow(f"{n}@x.org", f"{n}@x.org", attributes={"city": c}, lists=on) for n, c, on in rows]
+    )
+    segment_names.save(store, "porto", 'city = "porto" or in list b')
+    segment_names.save(store, "porto", 'city = "porto" and not in list a')
+    assert store.audience_sample(None, segment_names.segment(store, "porto").tree, 5) == ["bob@x.org"]
+    assert (store.audience_size(None), store.audience_size(None, snoozed=True)) == (3, 0)
+    odd, _ = segment_names.save(store, "odd", r'''city = "O'SLO \\ \"X\""''')
+    assert store.audience_sample(None, odd.tree, 5) == ["cat@x.org"]
+    id = enqueue(store, segment="porto")
+    assert freeze(store, id) == 1
+    assert store.mailout(id).reach == "1 of 3"

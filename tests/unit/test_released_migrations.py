@@ -89,3 +89,10 @@ def test_the_rule(
     found = faults(changelog, released, files)
     assert len(found) == (fault is not None)
     assert fault is None or fault in found[0]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_two_migrations_have_one_version(folder: str) -> None:
+    """Supabase keeps which version was applied: the second file of one would stop `supabase db push`."""
+    versions = [path.name.split("_")[0] for path in (ROOT / folder).glob("*.sql")]
+    assert len(set(versions)) == len(versions) > 0

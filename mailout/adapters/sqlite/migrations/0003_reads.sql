@@ -141,8 +141,7 @@ CREATE VIEW read_attribute_names AS SELECT DISTINCT had.key AS name FROM subscri
 
 CREATE VIEW read_list_keys AS
 SELECT key, name FROM lists
-UNION SELECT list_key, list_key FROM subscriptions WHERE list_key NOT IN (SELECT key FROM lists)
-UNION SELECT 'general', 'general' WHERE NOT EXISTS (SELECT 1 FROM lists WHERE key = 'general');
+UNION SELECT list_key, list_key FROM subscriptions WHERE list_key NOT IN (SELECT key FROM lists);
 
 CREATE VIEW read_segments AS SELECT name, filter, tree, updated_at FROM segments;
 
