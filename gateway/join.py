@@ -141,7 +141,8 @@ class _Joining:
         )
         if sign_up is None or not 0 < len(chosen) <= MAX_LISTS:
             wrong = "join_bad_email" if sign_up is None else "join_no_list"
-            return self._refuse(request, open_to_all, wrong, ticked=keys, email=email, name=name)
+            given = {"email": email, "name": name, "started": form.get("started", [""])[0]}
+            return self._refuse(request, open_to_all, wrong, ticked=keys, **given)
         if self._is_bot(form, now):
             self._store.add_counts({(Counter.SIGN_UPS, Asked.BOT): 1})
         else:
@@ -191,7 +192,8 @@ class _Joining:
         return {"who": TokenData(found.email), "lists": named}
 
     def _form(self, request: Request, shown: Sequence[List], status: int = 200, **values: Any) -> Response:
-        started = self._started.make({"at": self._store.now()})
+        """What was typed wrong is corrected in a second: the time runs from when the form was first shown."""
+        started = values.pop("started", "") or self._started.make({"at": self._store.now()})
         empty = {"wrong": "", "email": "", "name": "", "ticked": ()}
         return self._show(request, Page.JOIN, status, lists=shown, started=started, **empty | values)
 

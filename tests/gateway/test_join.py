@@ -306,6 +306,18 @@ def test_a_form_that_comes_back_at_once_was_filled_in_by_a_program(
     assert counted(store, "sent") == 1
 
 
+def test_who_corrects_a_mistake_quickly_is_no_program(
+    gateway: Client, store: SqliteStore, clock: FakeClock
+) -> None:
+    """They would be told to look into their mailbox, and nothing would come."""
+    first = gateway.get("/join").text
+    clock.wall += 10
+    field = r'name="started" value="([^"]+)"'
+    again = post(gateway, "ann@localhost", started=re.findall(field, first)[0]).text
+    post(gateway, started=re.findall(field, again)[0])
+    assert (counted(store, "bot"), counted(store, "sent")) == (0, 1)
+
+
 def test_what_strangers_type_does_not_reach_who_they_type_it_about(
     gateway: Client, settings: Settings, store: SqliteStore, clock: FakeClock
 ) -> None:
