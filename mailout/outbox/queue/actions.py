@@ -123,8 +123,8 @@ def _single_mail(store: QueueStore, id: str) -> Message:
 
 _INSTEAD: Mapping[str, str] = {
     State.UNKNOWN: "Look whether it arrived, then: mailout queue settle --message ID --as …",
-    State.PENDING: "To take it back: mailout messages cancel ID",
-    State.RETRY_SCHEDULED: "It is tried again by itself. To take it back: mailout messages cancel ID",
+    State.PENDING: "To cancel it: mailout messages cancel ID",
+    State.RETRY_SCHEDULED: "It is tried again by itself. To cancel it: mailout messages cancel ID",
     State.FAILED: "To try it again: mailout messages retry ID",
 }
 
