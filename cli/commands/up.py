@@ -23,6 +23,7 @@ from cli.prefect_auth import AUTH_FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
 from cli.processes.plan import PROJECT, ProcessPlan, parts_environment
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
+from cli.processes.prefect_home import build_database
 from cli.processes.stale_runs import clear_stale_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
@@ -159,6 +160,7 @@ def _start(supervisor: Supervisor, plan: ProcessPlan, stop: threading.Event, *, 
         supervisor.start("gateway", [*python, *gateway])
     if plan.own_server:
         note("Starting Prefect; the first time it builds its database, about 20 seconds.")
+        build_database(supervisor.env, supervisor.logs / "prefect.log")
         command = ["prefect", "server", "start", "--port", str(plan.prefect_port)]
         supervisor.start("prefect", [*python, *command], health=f"{url}/health")
     if not plan.own_server and not answers(f"{url}/health"):
